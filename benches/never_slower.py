@@ -4,7 +4,7 @@
     benches/never_slower.py PROGRAM DATASET [--pairs 5]
 
 PROGRAM is a release build of `meetpoint`, DATASET a folder that `meetpoint pack` made. The two strategies
-run in turns, and which goes first alternates, so that drift of the machine counts for neither.
+run in turns in alternating order, so that drift of the machine favours neither.
 """
 
 import argparse

@@ -5,48 +5,22 @@
 # aarch64-unknown-linux-gnu, a linker and the emulator, and exports what Cargo needs to use them.
 # The compiler is rustup's if it has that target, else Debian's rustc-web, whose library for arm64
 # is unpacked below `base`. With --install, or CI=true, it installs what is missing (Debian, as
-# root). Where something is missing, it says SKIP and why, and ends the script.
+# root). If something is missing, it prints SKIP with the reason, and ends the script.
+
+# shellcheck source=scripts/debian.sh
+source scripts/debian.sh
 
 triple=aarch64-unknown-linux-gnu
 aarch64_packages=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static)
 
-skip() {
-    printf 'SKIP: %s: %s\n' "$what" "$*"
-    exit 0
-}
-
-# install_packages WHAT PACKAGE...: WHAT is missing without them.
-install_packages() {
-    local missing="$1"
-    shift
-    if ! $may_install; then
-        skip "there is no $missing; to install it (Debian, as root): $0 --install"
-    elif ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
-        skip "there is no $missing, and no apt-get to install $*"
-    elif [ "$(id -u)" != 0 ]; then
-        skip "there is no $missing; as root, run: apt-get install $*"
-    fi
-    apt-get -qq update >"$base/apt.log" 2>&1 ||
-        skip "there is no $missing, and apt-get update failed, see $base/apt.log"
-    DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" \
-        >"$base/apt.log" 2>&1 ||
-        skip "there is no $missing, and apt-get install $* failed, see $base/apt.log"
-}
-
 # The standard library of Debian's compiler for arm64, without adding that architecture to dpkg.
 download_library() {
-    local version apt lists="$base/apt/lists" cache="$base/apt/cache"
+    local version
     version=$(dpkg-query -W -f '${Version}' rustc-web)
     [ "$(cat "$base/library-version" 2>/dev/null)" != "$version" ] || return 0
-    mkdir -p "$lists/partial" "$cache/archives/partial"
-    apt=(apt-get -qq -o APT::Architecture=arm64 -o APT::Architectures=arm64
-        -o Dir::State::Lists="$lists" -o Dir::Cache="$cache" -o Dir::State::status=/dev/null)
-    "${apt[@]}" update || return 1
-    (cd "$base/apt" && rm -f ./*.deb && "${apt[@]}" download "libstd-rust-web-dev=$version") ||
-        return 1
-    rm -rf "$base/library"
-    dpkg -x "$base"/apt/*.deb "$base/library" || return 1
-    rm -rf "$base/apt"
+    foreign arm64 apt-get -qq update || return 1
+    download_packages arm64 "$base/library" "libstd-rust-web-dev=$version" || return 1
+    rm -rf "$base/apt-arm64"
     # What rustc finds below its sysroot for both machines.
     mkdir -p "$base/sysroot/lib/rustlib"
     ln -sfn /usr/lib/rustlib/x86_64-unknown-linux-gnu "$base/sysroot/lib/rustlib/"
@@ -55,10 +29,7 @@ download_library() {
 }
 
 prepare_aarch64() {
-    may_install=false
-    if [ "${1:-}" = --install ] || [ "${CI:-}" = true ]; then
-        may_install=true
-    fi
+    allow_installing "$@"
     case "$(uname -sm)" in
         "Linux x86_64") ;;
         *) skip "this machine is $(uname -sm), not Linux on x86_64" ;;

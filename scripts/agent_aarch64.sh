@@ -9,7 +9,8 @@
 #
 # It shows that both ends agree on every byte, never how fast a device is. It is not part of
 # scripts/test.sh: it builds the whole program a second time. The build shares its folder with
-# scripts/neon_tests.sh.
+# scripts/neon_tests.sh. `HOST=FILE AGENT=FILE` name programs that exist instead, such as those of
+# scripts/static_agents.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,12 +19,18 @@ what="an aarch64 device under qemu-aarch64"
 # shellcheck source=scripts/aarch64.sh
 source scripts/aarch64.sh
 
-# The host first: what follows sets the compiler and the target folder of the other build.
-cargo build -p meetpoint-cli
-host="$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)/meetpoint"
-prepare_aarch64 "$@"
-cargo build --target "$triple" -p meetpoint-cli
-agent="$CARGO_TARGET_DIR/$triple/debug/meetpoint"
+if [ -n "${HOST:-}" ] && [ -n "${AGENT:-}" ]; then
+    host=$(realpath "$HOST")
+    agent=$(realpath "$AGENT")
+    command -v qemu-aarch64-static >/dev/null || { prepare_aarch64 "$@"; }
+else
+    # The host first: what follows sets the compiler and the target folder of the other build.
+    cargo build -p meetpoint-cli
+    host="$(cd "${CARGO_TARGET_DIR:-target}/debug" && pwd)/meetpoint"
+    prepare_aarch64 "$@"
+    cargo build --target "$triple" -p meetpoint-cli
+    agent="$CARGO_TARGET_DIR/$triple/debug/meetpoint"
+fi
 
 folder=$(mktemp -d)
 device=

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Says how long `import meetpoint` takes in an interpreter that did nothing before, or had NumPy.
+"""Measures `import meetpoint` in a fresh interpreter, with and without NumPy already imported.
 
     python scripts/import_time.py [--at-most-ms 50]
 
-The least of several processes, each of which imports it once: what other programs of the machine
-take is not part of it. Ends with 1 where that took longer than the limit.
+The minimum over several processes, each of which imports it once, which excludes the load of other
+programs. Exit code 1 if the minimum exceeds the limit.
 """
 
 import argparse

@@ -122,7 +122,7 @@ NAMES = """(() => {
   return { unreached: [...window.unreached].map(name), unmarked: [...window.unmarked].map(name) };
 })()"""
 
-# What a printed page cuts off, because nobody can scroll paper.
+# Content that a printed page cuts off, because paper cannot be scrolled.
 CUT = """(() => [...document.querySelectorAll("main *")].filter(
   (element) => element.scrollWidth > element.clientWidth + 1 && element.checkVisibility()
     && element.clientWidth > 0 && !["visible", "clip"].includes(getComputedStyle(element).overflowX)

@@ -8,14 +8,14 @@ A small set of pictures with keys, labels and two further columns is written in 
 program that the format belongs to (those that have none, CIFAR, IDX, ZIP, tables and FFCV, by plain
 Python after their description), converted by `meetpoint convert` into every sink, and read again by
 the program that the sink's format belongs to; its result is compared with what was written.
-Without --python it makes a virtual environment of its own, from pinned versions. What does not
-install is said in the table, and is no success.
+Without --python it creates a virtual environment with pinned versions. Packages that do not
+install are listed in the table and count as failures.
 
 With --packed a source is packed into a dataset and that unpacked into each sink, in place of
-`convert`. With --large the pictures are of 0.1 to 1 MiB, so that a dataset is longer than what is
-written of one at once.
+`convert`. With --large the pictures are of 0.1 to 1 MiB, so that a dataset exceeds what is
+written at once.
 
-A cell says `ok` where every sample has the same key, bytes, label and columns; else what differs.
+A cell says `ok` if every sample has the same key, bytes, label and columns, otherwise the difference.
 Of CIFAR, IDX and FFCV's raw images, which hold pixels and no files, the pixels must be the same.
 """
 

@@ -7,8 +7,8 @@
 #
 # It needs rustup, which adds the targets, and a C compiler for each, for the cryptography of the
 # feature `tls`: gcc, and aarch64-linux-gnu-gcc (Debian's gcc-aarch64-linux-gnu). FEATURES= leaves
-# TLS and the C compilers out. The linker is the one that comes with Rust. Where something is
-# missing, it says SKIP and why.
+# TLS and the C compilers out. The linker is the one that comes with Rust. If something is
+# missing, it prints SKIP with the reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -53,10 +53,13 @@ for machine in "${machines[@]}"; do
     fi
     upper=$(printf '%s' "$target" | tr 'a-z-' 'A-Z_')
     # The C code of the feature `tls` calls no library but for memory functions that musl has too.
+    # What loads libraries at run time asks for libdl, which is part of musl's libc: an empty
+    # archive stands in for it.
+    printf '!<arch>\n' >"$folder/libdl.a"
     env "CARGO_TARGET_${upper}_LINKER=rust-lld" "CC_${target//-/_}=$compiler" \
         "CFLAGS_${target//-/_}=-U_FORTIFY_SOURCE" \
-        cargo build --profile "$profile" --target "$target" -p meetpoint-cli \
-        --features "$features"
+        cargo rustc --profile "$profile" --target "$target" -p meetpoint-cli --bin meetpoint \
+        --features "$features" -- -L "native=$(cd "$folder" && pwd)"
     built="${CARGO_TARGET_DIR:-target}/$target/$([ "$profile" = dev ] && echo debug || echo "$profile")"
     cp "$built/meetpoint" "$folder/meetpoint-$machine"
     if readelf --program-headers "$folder/meetpoint-$machine" | grep -q INTERP; then

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package and, beside them, the NEON kernels under an emulator (scripts/neon_tests.sh) and
-# instruction counts against their baseline (scripts/instructions.sh). The last lines name the
-# instruction sets that were exercised. Needs Rust, and Python 3.9 or later with pip; makes virtual
-# environments of its own under the target folder.
+# Every test: those of the workspace, real processes and injected faults included, then jobs in
+# restricted environments (scripts/environments.sh), those of the Python package and, beside them,
+# the NEON kernels under an emulator (scripts/neon_tests.sh) and instruction counts against their
+# baseline (scripts/instructions.sh). The last lines name the instruction sets that were exercised.
+# Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
+# target folder.
 #
 # The tests and the wheel share one build: both have the same profile and features.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# A first build is faster and half as large without what serves a debugger or a later build.
+# A first build is faster and half as large without debug information and incremental files.
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-false}"
 
-# The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped, and
-# say so, where those are absent. Here they must run. They are installed while Rust compiles.
+# The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped with
+# a message if those are absent. Here they must run. They are installed while Rust compiles.
 venv="${CARGO_TARGET_DIR:-target}/ci-venv"
 mkdir -p "$venv"
 install_readers() {
@@ -40,6 +41,9 @@ export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
 
+printf '\n== restricted environments\n'
+scripts/environments.sh
+
 # The Python tests use one core. The emulated lane and the counts use the other meanwhile, with
 # build folders of their own; their output follows in one piece.
 others() {
@@ -48,7 +52,7 @@ others() {
     printf '\n== instruction counts\n'
     scripts/instructions.sh
 }
-# A process group of its own, so that a failure of the Python tests ends all of it.
+# A separate process group, so that a failure of the Python tests ends all of it.
 set -m
 others >"$venv/others.log" 2>&1 &
 others=$!

@@ -5,7 +5,7 @@
 
 Which classes are translated, and why others are not, comes from the translation of the installed
 package meetpoint; what an operation does, from its declaration. The script adds which oracle an
-operation is compared with, and where. With --check it writes nothing and fails where the document
+operation is compared with, and where. With --check it writes nothing and fails if the document
 is stale. python/tests checks that, python/tests_torch that no class of torchvision is missing.
 """
 

@@ -3,9 +3,9 @@
 
     python scripts/what_remains.py [--markdown FILE]
 
-Needs the package meetpoint installed. Two ranks with an emulated device each run under a parent of
-their own; what is looked for afterwards: their processes, sockets and folders in the folder for
-sockets (XDG_RUNTIME_DIR), named shared memory, temporary files. Ends with 1 if anything remains.
+Needs the package meetpoint installed. Two ranks with an emulated device each run under a separate
+parent. Afterwards it looks for their processes, for sockets and folders in the folder for sockets
+(XDG_RUNTIME_DIR), named shared memory, temporary files. Ends with 1 if anything remains.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 //! A job on an emulated device, measured against the host alone and against the closed forms.
 //!
-//! The program runs as a user runs it, in processes of its own. Each row's ratio is measured time
+//! The program runs as a user runs it, in separate processes. Each row's ratio is measured time
 //! over predicted time (of the profile measured in the same run), or samples a second over those
 //! of `host-only` in the same round. Runs whose emulation missed its target are left out and
 //! counted. The accelerator's step follows from a measurement of this machine, so that the closed
@@ -112,7 +112,7 @@ name = "random_horizontal_flip"
         )
     }
 
-    /// With a device on a core of its own at half its speed, so t_s is twice the host's
+    /// With a device on a separate core at half its speed, so t_s is twice the host's
     /// preparation, and an accelerator.
     fn job(&self, workers: u32) -> String {
         let micros = (self.step_seconds() * 1e6).round().max(1.0);

@@ -23,7 +23,7 @@ use std::time::Instant;
 /// Most time of an epoch whose batches are sent, relative to shared memory.
 const RATIO_MAX: f64 = 1.05;
 
-/// How batches come to the host.
+/// How batches reach the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Memory,

@@ -2,8 +2,10 @@
 //! dataset of raw pixels and from one of PNGs.
 //!
 //! Batches are prepared as in a run: read, checked, decoded, cropped from the padded picture,
-//! flipped and normalised to float32, in shuffled order. Rounds alternate; medians count. The limit
-//! is a copy of what a sample reads and writes. A row of its own has the recipe without reading.
+//! flipped and normalised to float32, in shuffled order. As in a run, the record batches of raw
+//! pixels are read whole and retained; a row of its own has the first epoch, which reads all of
+//! them, and another has samples that are read one by one. Rounds alternate; medians count. The
+//! limit is a copy of what a sample reads and writes. A row has the recipe without reading.
 
 use anyhow::Context;
 use meetpoint_benches::{Options, Report, Row, Target, median};
@@ -58,11 +60,22 @@ fn main() -> anyhow::Result<()> {
     let mut of_recipe = Vec::new();
     let files: Vec<Vec<u8>> =
         (0..raw.len()).map(|sample| raw.read_file(sample)).collect::<Result<_, _>>()?;
+    let single = Arc::new(Dataset::open(raw.path())?);
+    let (mut from_single, mut of_single) = (preparer(&single)?, Vec::new());
+    raw.keep_small_samples_by_memory();
+    let mut of_first = Vec::new();
+    for round in 0..rounds {
+        let dataset = Arc::new(Dataset::open(raw.path())?);
+        dataset.keep_small_samples_by_memory();
+        of_first.push(epoch(&mut preparer(&dataset)?, samples, round)?);
+    }
     let (mut from_raw, mut from_png) = (preparer(&raw)?, preparer(&png)?);
     for round in 0..=rounds {
+        let alone = epoch(&mut from_single, samples, round)?;
         let rates = [epoch(&mut from_raw, samples, round)?, epoch(&mut from_png, samples, round)?];
         // The first reads the tables of the dataset.
         if round > 0 {
+            of_single.push(alone);
             of_raw.push(rates[0]);
             of_png.push(rates[1]);
             of_copy.push(copies(samples));
@@ -73,6 +86,14 @@ fn main() -> anyhow::Result<()> {
         Row::alone("cifar from raw pixels", median(&of_raw), "samples/s")
             .against("a copy of as many bytes", median(&of_copy))
             .target(Target::ValueAtLeast(SAMPLES_LEAST)),
+    );
+    report.row(
+        Row::alone("cifar from raw pixels, first epoch", median(&of_first), "samples/s")
+            .against("later epochs", median(&of_raw)),
+    );
+    report.row(
+        Row::alone("cifar from raw pixels, against single reads", median(&of_raw), "samples/s")
+            .against("read one by one", median(&of_single)),
     );
     report.row(
         Row::alone("the recipe alone, on raw pixels in memory", median(&of_recipe), "samples/s")

@@ -5,15 +5,15 @@
 
 PHOTOS is a folder of pictures, repeated under other names to a given number of samples. PROGRAM is ours:
 `cargo build --release -p meetpoint-datasets --example read_speed`. Everything runs on one core, in
-turns, as a process of its own, but for a row that says so; figures are medians of the rounds, with
+turns, in separate processes, unless a row says otherwise; figures are medians of the rounds, with
 the page cache hot. The last table reads with nothing of the set in the page cache, ours by O_DIRECT.
 A ratio above 1 is in our favour. Each reader sums up lengths, first and last bytes, which must be
-those of all the others. Ours brings what it writes to the drive before it ends; for the others the
-time until that is done is beside the time until they end. A peer that is not there is named with
-the reason.
+those of all the others. Ours syncs its files to the drive before it ends; for the others, the
+time until that is done is shown beside the time until they end. A missing peer is named with the
+reason.
 
-MosaicML's streaming imports torch and the clients of clouds where its own writer and reader of MDS
-use none of them; where they are not installed, empty modules stand in for them.
+MosaicML's streaming imports torch and cloud clients, which its writer and reader of MDS do not
+use; if they are not installed, empty modules replace them.
 """
 
 import argparse

@@ -5,12 +5,12 @@
                           [--markdown FILE]
 
 The recipe is a random resized crop to 224, a flip, float32 normalised, channels first, in batches
-of 50 with labels. Each loader is a process of its own on the cores that this one has; its libraries
-use one thread beside what its name says. Rates are over whole epochs after the first;
-`per core-second` divides by the CPU time of the process and all of its children. A peer that is not
-there is named with the reason. DIR holds JPEGs; they are linked `--repeat` times to make epochs
-longer. `--python` gives a peer an interpreter of its own. For figures worth keeping the machine
-must be idle.
+of 50 with labels. Each loader is a separate process on the cores of this one; its libraries use
+one thread in addition to the workers in its name. Rates are over whole epochs after the first;
+`per core-second` divides by the CPU time of the process and all of its children. A missing
+peer is named with the reason. DIR holds JPEGs; they are linked `--repeat` times to make epochs
+longer. `--python` gives a peer a separate interpreter. For meaningful figures, the machine must
+be idle.
 """
 
 import argparse
@@ -300,7 +300,7 @@ MAKERS = {
 }
 
 
-# What a process and its children take.
+# CPU time and memory of a process and its children.
 
 
 def tree():
@@ -372,7 +372,7 @@ def child(name, folder, rounds):
         cpu, begun, count = cpu_seconds(), time.perf_counter(), 0
         for images, labels in begin():
             count += len(images)
-            # So that nobody can leave it out.
+            # So that it cannot be left out.
             total += float(images[0, 0, 0, 0])
             if count == 2 * BATCH:
                 memory = max(memory, memory_bytes())

@@ -1,6 +1,6 @@
 //! Opening, reading and finding keys in a dataset, against plain reads of the same bytes.
 //!
-//! Options: `--directory D` for where the dataset lies, `--pictures D` for a folder of pictures
+//! Options: `--directory D` for the folder of the dataset, `--pictures D` for a folder of pictures
 //! instead of generated ones. Other formats are measured by `benches/peers/datasets.py`.
 
 use crate::fio::{self, Pattern};
@@ -20,8 +20,8 @@ use std::time::{Duration, Instant};
 
 /// Reads in flight.
 const DEPTH: usize = 32;
-/// Bytes of a part of tiny samples that make a million of them some 430 parts of 9 record batches:
-/// as many of both as a million photographs have.
+/// Bytes of a part of tiny samples, so that a million samples have about 430 parts with 9 record
+/// batches each, like a million photographs.
 const MANY_PARTS_BYTES: u64 = 98 << 10;
 /// Keys that are looked up.
 const KEYS: u64 = 10_000;

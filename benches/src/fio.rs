@@ -1,4 +1,4 @@
-//! Runs fio, the yardstick of block I/O, where it is installed.
+//! Runs fio, the reference for block I/O, if it is installed.
 
 use anyhow::{Context, ensure};
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::time::Duration;
 /// How a file is read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pattern {
-    /// Anywhere in the file; else in order.
+    /// At random offsets in the file; otherwise sequentially.
     pub(crate) random: bool,
     /// Of one read.
     pub(crate) block_bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, pattern: Pattern, registered: bool) -> anyhow::R
     let output = Command::new("fio")
         .args(["--name=peer", "--output-format=json", "--readonly", "--direct=1", "--thread"])
         .args(["--ioengine=io_uring", "--time_based", "--norandommap", "--group_reporting"])
-        // The page cache is left unchanged for the readers whose turn comes.
+        // Leaves the page cache unchanged for the next readers.
         .arg("--invalidate=0")
         .arg(format!("--filename={}", path.display()))
         .arg(format!("--rw={rw}"))

@@ -1,4 +1,4 @@
-//! What every bench shares: options, rows of results, pictures to measure on.
+//! Shared by all benches: options, rows of results, pictures to measure.
 
 pub mod dataset;
 mod fio;

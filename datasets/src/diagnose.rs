@@ -20,6 +20,7 @@ impl Diagnose for Error {
             Self::Row(source) => source.cause(),
             Self::Dataset(source) => source.cause(),
             Self::Operation(error) => error.cause(),
+            Self::Shards(error) => error.cause(),
             Self::Source { .. } => "source_unreadable",
             Self::NotAFolder { .. } => "not_a_folder",
             Self::UnknownSource { .. } => "unknown_source",
@@ -54,6 +55,7 @@ impl Diagnose for Error {
             Self::ShardsWithoutUse { .. } => "shards_without_use",
             Self::SampleLimit { .. } => "sample_limit",
             Self::Remote(error) => error.cause(),
+            Self::Epoch { .. } => "source_date_epoch",
             Self::TooManyThreads { .. } => "too_many_threads",
             Self::Thread { .. } => "thread",
             Self::Interrupted => "interrupted",
@@ -75,6 +77,7 @@ impl Diagnose for Error {
             Self::Row(source) => return source.remedy(),
             Self::Dataset(source) => return source.remedy(),
             Self::Operation(source) => return source.remedy(),
+            Self::Shards(error) => return error.remedy(),
             Self::Remote(source) => return source.remedy(),
             Self::Source { source, .. } => return read_remedy(source),
             Self::Write { path, source } => return write_remedy(path, source),
@@ -159,6 +162,7 @@ impl Diagnose for Error {
                 Remedy::set(Setting::SampleBytesMax, Change::AtMost(show_bytes(*limit)))
                     .or_run(Command::Convert)
             }
+            Self::Epoch { .. } => "correct it, or unset it".into(),
             Self::TooManyThreads { most, .. } => {
                 Remedy::set(Setting::Threads, Change::AtMost(most.to_string()))
             }

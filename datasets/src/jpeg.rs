@@ -7,10 +7,12 @@ use meetpoint_format::dataset::{EntryPointSpacing, Form, NotConverted};
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::jpeg::{self, HuffmanTables, Process, Restarts, Rewrite, Spacing};
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Interrupt, Picture};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What to do with progressive JPEGs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Progressive {
     /// Re-write them as baseline: different bytes, the same coefficients and pixels.
     #[default]
@@ -20,7 +22,8 @@ pub enum Progressive {
 }
 
 /// What to do with restart markers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum RestartMarkers {
     /// Do not change them.
     #[default]
@@ -34,7 +37,7 @@ pub enum RestartMarkers {
 }
 
 /// The form in which JPEGs are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JpegOptions {
     /// As files or in a coefficient form.
     pub form: Form,

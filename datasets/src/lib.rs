@@ -1,11 +1,11 @@
 //! Imports, exports and checks datasets: pack, unpack, inspect, verify.
 //!
-//! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (the form in
-//! which JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
-//! [`convert()`] (a source into such a folder), [`inspect()`] (a summary of a dataset),
-//! [`verify()`] (whether every bit is unchanged, and the location of damage), [`preview()`] (a
-//! contact sheet of a recipe's results), [`Writer`] (rows into a dataset), [`options`] (the values
-//! of their options), [`Error`].
+//! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
+//! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
+//! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
+//! (whether every bit is unchanged, and the location of damage), [`preview()`] (a contact sheet of
+//! a recipe's results), [`Writer`] (rows into a dataset), [`shards`] (these commands divided among
+//! hosts), [`options`] (the values of their options), [`Error`].
 //!
 //! ```
 //! use meetpoint_datasets::{PackOptions, UnpackOptions, pack, unpack, verify};
@@ -46,6 +46,7 @@ pub mod pack;
 mod pattern;
 mod preview;
 mod printable;
+pub mod shards;
 pub mod sink;
 pub mod source;
 pub mod store;

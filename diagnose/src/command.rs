@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub enum Command {
     /// Packs a source into a dataset.
     Pack,
-    /// Packs a source with the content that its links lead to.
+    /// Packs a source, including the content that its links lead to.
     PackFollowingLinks,
-    /// Packs it into parts of fewer bytes.
+    /// Packs a source into smaller parts.
     PackSmallerParts,
     /// Indexes a source whose content stays in place.
     Index,
@@ -41,7 +41,7 @@ pub enum Command {
     },
     /// Starts a device for hosts of a network.
     ListenDevice {
-        /// Where it listens, as `tcp://HOST:PORT`.
+        /// The address that it listens on, as `tcp://HOST:PORT`.
         address: String,
     },
     /// Asks a device for its state.
@@ -51,19 +51,28 @@ pub enum Command {
     },
     /// Asks a device for its state over a network.
     ProbeRemote {
-        /// Where it listens, as `tcp://HOST:PORT`.
+        /// The address that it listens on, as `tcp://HOST:PORT`.
         address: String,
     },
     /// Stores the results of the first operations of a recipe.
     Prepare,
     /// Measures forms of a dataset and writes the results to a file.
     ProfileResults,
+    /// Divides a command into shards.
+    PlanShards,
+    /// Runs a shard of a plan.
+    RunShard {
+        /// Its index.
+        shard: u64,
+    },
+    /// Joins the results of all shards of a plan.
+    CommitShards,
     /// Reports the features of this machine.
     Doctor,
 }
 
 impl Command {
-    /// The instruction, as `find the damage with "meetpoint verify"`.
+    /// The instruction, such as `find the damage with "meetpoint verify"`.
     pub(crate) fn spelled(&self, surface: Surface) -> String {
         let purpose = match self {
             Self::Pack => "make a dataset",
@@ -83,6 +92,9 @@ impl Command {
             Self::ProbeDevice { .. } | Self::ProbeRemote { .. } => "query the device",
             Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
+            Self::PlanShards => "plan again",
+            Self::RunShard { .. } => "run the shard again",
+            Self::CommitShards => "finish it",
             Self::Doctor => "see what this machine permits",
         };
         format!("{purpose} with `{}`", self.call(surface))
@@ -119,6 +131,12 @@ impl Command {
             Self::ProbeRemote { address } => (format!("device probe --device {address}"), None),
             Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
+            Self::PlanShards => ("shards plan".to_owned(), Some("shards.plan()")),
+            Self::RunShard { shard } => {
+                let call = format!("shards run FOLDER --shard {shard}");
+                (call, Some("shards.run()"))
+            }
+            Self::CommitShards => ("shards commit".to_owned(), Some("shards.commit()")),
             Self::Doctor => ("doctor".to_owned(), None),
         };
         match (surface, function) {

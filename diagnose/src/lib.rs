@@ -1,7 +1,7 @@
-//! Causes and remedies of errors as values, spelled for the surface that shows them.
+//! Causes and remedies of errors as values, written in the terms of the surface that shows them.
 //!
-//! A library names neither an option nor a command in a message: it returns a [`Remedy`], which the
-//! command line spells with options and Python with arguments. In reading order: [`Diagnose`],
+//! A library never names an option or a command in a message: it returns a [`Remedy`], which the
+//! command line writes with options and Python with arguments. In reading order: [`Diagnose`],
 //! [`Remedy`], [`Setting`], [`Command`].
 //!
 //! ```
@@ -34,19 +34,19 @@ pub enum Surface {
 
 /// An error or event that a user can act on. Its `Display` says what is wrong, without the remedy.
 pub trait Diagnose: std::fmt::Display {
-    /// A stable name of what is wrong, for programs: `device_unreachable`.
+    /// A stable name of the cause, for programs: `device_unreachable`.
     fn cause(&self) -> &'static str;
 
     /// What to do about it; `None` if the message leaves nothing to add.
     fn remedy(&self) -> Option<Remedy>;
 
-    /// The message in the words of a surface; only messages that name settings differ.
+    /// The message in the terms of a surface; only messages that name settings differ.
     fn message(&self, surface: Surface) -> String {
         let _ = surface;
         self.to_string()
     }
 
-    /// The message and the remedy in the words of a surface, as one line.
+    /// The message and the remedy in the terms of a surface, as one line.
     fn in_full(&self, surface: Surface) -> String {
         let message = self.message(surface);
         match self.remedy() {

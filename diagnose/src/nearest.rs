@@ -1,11 +1,11 @@
-//! Finds the known word that was probably meant.
+//! Finds the known word that is most similar to an unknown one.
 
-/// The known word nearest to `word`, if one is near enough to be a typing error.
+/// The known word that is most similar to `word`, if it is similar enough to be a typo.
 ///
 /// Case and separators are ignored, so `RandomResizedCrop` finds `random_resized_crop`.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let plain = plain(word);
-    // Nobody means a word of this length, and the distance takes the product of the lengths.
+    // A longer word is not a typo, and the distance takes time in the product of the lengths.
     if plain.len() > 64 {
         return None;
     }
@@ -17,7 +17,7 @@ pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     (distance <= plain.len().max(3) / 3 && distance < plain.len()).then_some(found)
 }
 
-/// The remedy for an unknown word: the word that was probably meant, or any of them.
+/// The remedy for an unknown word: the most similar known word, or the list of all.
 pub fn known(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(near) => format!("did you mean `{near}`? choose one of {}", known.join(", ")),
@@ -29,10 +29,10 @@ fn plain(word: &str) -> Vec<char> {
     word.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Fewest insertions, removals, replacements and swaps of neighbours between two words (the optimal
-/// string alignment distance).
+/// Minimum number of insertions, removals, replacements and swaps of neighbours that turn one word
+/// into the other (the optimal string alignment distance).
 fn distance(a: &[char], b: &[char]) -> usize {
-    // Row i holds the distances from the first i characters of `a` to each beginning of `b`.
+    // Row i holds the distances from the first i characters of `a` to each prefix of `b`.
     let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
     for i in 1..=a.len() {
         let mut row = vec![i];

@@ -4,14 +4,14 @@ use crate::{Command, Setting, Surface};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// Alternative steps, the best first; at least one.
+/// Alternative steps, best first; at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Remedy {
     steps: Vec<Step>,
 }
 
-/// One thing to do.
+/// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum Step {
@@ -19,7 +19,7 @@ pub enum Step {
     Set {
         /// The setting.
         setting: Setting,
-        /// How.
+        /// The change.
         #[serde(flatten)]
         change: Change,
         /// The effect of the change, such as `replace it`; `None` if its name is sufficient.
@@ -28,14 +28,14 @@ pub enum Step {
     },
     /// Run a command, or call the function that does the same.
     Run(Command),
-    /// An instruction that no setting and no command of this program covers.
+    /// An instruction for which there is no setting and no command.
     Advice {
-        /// An instruction, as `restore the file from its source`.
+        /// The instruction, such as `restore the file from its source`.
         text: Cow<'static, str>,
     },
 }
 
-/// How a setting is changed. Values are written as users write them.
+/// How a setting is changed. Values are written as a user types them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", content = "value", rename_all = "snake_case")]
 pub enum Change {
@@ -49,16 +49,16 @@ pub enum Change {
     Raise,
     /// To a lower value.
     Lower,
-    /// On: the setting is true or false.
+    /// Switch it on; for boolean settings.
     On,
-    /// Off: the setting is true or false.
+    /// Switch it off; for boolean settings.
     Off,
     /// To a value that the user chooses.
     Other,
 }
 
 impl Remedy {
-    /// An instruction that no setting and no command covers.
+    /// An instruction for which there is no setting and no command.
     pub fn advice(text: impl Into<Cow<'static, str>>) -> Self {
         Self { steps: vec![Step::Advice { text: text.into() }] }
     }
@@ -78,7 +78,7 @@ impl Remedy {
         Self { steps: vec![Step::Run(command)] }
     }
 
-    /// Adds an alternative that no setting and no command provides.
+    /// Adds an instruction as an alternative.
     #[must_use]
     pub fn or(self, text: impl Into<Cow<'static, str>>) -> Self {
         self.or_step(Step::Advice { text: text.into() })
@@ -119,12 +119,12 @@ impl Remedy {
         self
     }
 
-    /// The steps, the best first.
+    /// The steps, best first.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The instruction in the words of a surface, without a full stop.
+    /// The instruction in the terms of a surface, without a full stop.
     pub fn spelled(&self, surface: Surface) -> String {
         let spelled: Vec<String> = self.steps.iter().map(|step| step.spelled(surface)).collect();
         match &spelled[..] {

@@ -1,4 +1,4 @@
-//! Settings that remedies name, as each surface calls them.
+//! Settings that remedies name, with their names on each surface.
 
 use crate::Surface;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,8 @@ pub enum Setting {
     BatchSize,
     /// Maximum bytes of the batches that the host holds.
     MemoryBudget,
+    /// Maximum bytes of the memory of a GPU.
+    GpuMemory,
     /// Maximum bytes of the batches that devices have ready.
     SpoolQuota,
     /// The strategy.
@@ -27,7 +29,7 @@ pub enum Setting {
     RunAhead,
     /// Whether every epoch has a different order.
     Shuffle,
-    /// How pictures of different sizes become one batch.
+    /// How pictures of different sizes are combined into a batch.
     Collate,
     /// Whether an emulated device may share the only core.
     AllowShared,
@@ -51,7 +53,7 @@ pub enum Setting {
     Recipe,
     /// Compression of prepared samples.
     Codec,
-    /// Quality of pictures that are encoded as JPEG again.
+    /// Quality of pictures that are re-encoded as JPEG.
     LossyJpeg,
     /// Folder for temporary files.
     Temporary,
@@ -71,7 +73,7 @@ pub enum Setting {
     Cache,
     /// Maximum size of that cache.
     CacheSize,
-    /// How far a sample is checked.
+    /// How thoroughly a sample is checked.
     Check,
     /// The further columns to include.
     Columns,
@@ -81,7 +83,7 @@ pub enum Setting {
     EntryPoints,
     /// Whether links that lead out of a source are followed.
     FollowLinks,
-    /// Replace what the destination holds.
+    /// Replaces what the destination contains.
     Force,
     /// The kind of source.
     From,
@@ -93,12 +95,16 @@ pub enum Setting {
     Kind,
     /// The column with the label.
     Label,
-    /// What happens to samples that cannot be read.
+    /// How samples that cannot be read are handled.
     OnError,
     /// Whether Huffman tables are optimised.
     OptimizeHuffman,
+    /// Samples of the source after which the next part begins.
+    PartSamples,
     /// Bytes after which the next part begins.
     PartSize,
+    /// Bytes of the source after which the next part begins.
+    PartSourceBytes,
     /// Sample each class.
     PerClass,
     /// Prefixes of keys, one for each dataset.
@@ -141,6 +147,7 @@ impl Setting {
         let (command_line, python) = match self {
             Self::BatchSize => ("batch_size", "batch_size"),
             Self::MemoryBudget => ("memory_budget", "memory_budget"),
+            Self::GpuMemory => ("gpu_memory", "gpu_memory"),
             Self::SpoolQuota => ("spool.quota", "spool_quota"),
             Self::Strategy => ("strategy", "strategy"),
             Self::MaxErrors => ("max_errors", "max_errors"),
@@ -185,7 +192,9 @@ impl Setting {
             Self::Label => ("--label", "label"),
             Self::OnError => ("--on-error", "on_error"),
             Self::OptimizeHuffman => ("--optimize-huffman", "optimize_huffman"),
+            Self::PartSamples => ("--part-samples", "part_samples"),
             Self::PartSize => ("--part-size", "part_size"),
+            Self::PartSourceBytes => ("--part-source-bytes", "part_source_bytes"),
             Self::PerClass => ("--per-class", "per_class"),
             Self::Prefix => ("--prefix", "prefix"),
             Self::Progressive => ("--progressive", "progressive"),
@@ -210,7 +219,7 @@ impl Setting {
         }
     }
 
-    /// Whether it is true or false.
+    /// Whether it is boolean.
     pub(crate) fn is_flag(self) -> bool {
         match self {
             Self::Shared
@@ -229,6 +238,7 @@ impl Setting {
             Self::BatchSize
             | Self::Collate
             | Self::MemoryBudget
+            | Self::GpuMemory
             | Self::SpoolQuota
             | Self::Strategy
             | Self::MaxErrors
@@ -262,7 +272,9 @@ impl Setting {
             | Self::Kind
             | Self::Label
             | Self::OnError
+            | Self::PartSamples
             | Self::PartSize
+            | Self::PartSourceBytes
             | Self::Prefix
             | Self::Progressive
             | Self::RestartInterval

@@ -1,10 +1,10 @@
 //! Which samples form batch b of epoch e: those at positions b*B to (b+1)*B of a sampler, for one
-//! rank or several, from one store or from devices that hold different samples.
+//! rank or several, with one store or with devices that hold different samples.
 //!
 //! All batches of an epoch form one sequence: those of device 0, those of device 1, and so on. Rank
-//! r of G has every G-th of the sequence, from r on, so all ranks have equally many, and the parts
-//! of ranks of a device's batches differ by at most one. The order in which a rank consumes its
-//! batches is that of its own [`Interleave`].
+//! r of G takes every G-th batch of the sequence, starting at r, so all ranks have the same number
+//! of batches, and the numbers of a device's batches that two ranks take differ by at most one. The
+//! order in which a rank consumes its batches is given by the rank's own [`Interleave`].
 
 use crate::holders::{Held, Holders};
 use crate::interleave::{Interleave, InterleaveError};
@@ -12,7 +12,7 @@ use crate::replacement::{candidates, candidates_among};
 use crate::sampler::{EpochOrder, Positions, Sampling};
 use std::sync::Arc;
 
-/// Most ranks.
+/// Maximum number of ranks.
 pub const RANKS_MAX: u32 = 1 << 16;
 
 /// How the positions of an epoch are divided into batches.
@@ -20,19 +20,18 @@ pub const RANKS_MAX: u32 = 1 << 16;
 pub struct Cut {
     /// Samples in a batch, at least 1.
     pub batch_size: u32,
-    /// Whether batches that are not full, and steps in which not every rank has a batch, are left
-    /// out.
+    /// Whether to drop batches that are not full, and steps in which not every rank has a batch.
     pub drop_last: bool,
     /// Seed of the job.
     pub seed: u64,
 }
 
-/// One of several consumers that take the batches of an epoch in turns.
+/// One of several consumers that take turns in taking the batches of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rank {
     /// The rank, from 0.
     pub rank: u32,
-    /// How many there are, at least 1.
+    /// Number of ranks, at least 1.
     pub ranks: u32,
 }
 
@@ -41,7 +40,7 @@ impl Rank {
     pub const ALONE: Self = Self { rank: 0, ranks: 1 };
 }
 
-/// Numbers that no epoch can be cut by.
+/// Why an epoch cannot be divided into batches.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BatchingError {
@@ -51,17 +50,17 @@ pub enum BatchingError {
     /// A rank that does not exist, or too many ranks.
     #[error("rank {rank} of {ranks}: there are from 1 to 65536 ranks, counted from 0")]
     Rank {
-        /// Given.
+        /// The given rank.
         rank: u32,
-        /// Given.
+        /// The given number of ranks.
         ranks: u32,
     },
-    /// Holders of another dataset.
+    /// Holders that belong to another dataset.
     #[error("the devices hold {held} samples, the dataset has {samples}")]
     Samples {
-        /// In the parts of all devices.
+        /// Samples in the parts of all devices.
         held: u64,
-        /// In the dataset.
+        /// Samples in the dataset.
         samples: u64,
     },
     /// Batches that cannot be interleaved.
@@ -83,9 +82,9 @@ pub struct Entry {
 /// How an epoch is divided into the batches of one rank; together with (seed, epoch) it determines
 /// their content.
 ///
-/// Batch b of rank r is step b of it, and batch b·G + r among those of all ranks. Its content is a
-/// function of dataset, recipe, sampler, seed, epoch, ranks, holders and that number. Cheap to
-/// clone.
+/// Batch b of rank r is step b of that rank, and batch b·G + r among those of all ranks. Its
+/// content is a function of dataset, recipe, sampler, seed, epoch, ranks, holders and that number.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Batching {
     cut: Cut,
@@ -98,13 +97,13 @@ pub struct Batching {
 #[derive(Debug)]
 struct EpochLayout {
     positions: Positions,
-    /// Batches of all ranks and devices; none is repeated and none left out among them.
+    /// Number of different batches of all ranks and devices, without repeats.
     total: u64,
     /// Batches of each rank.
     steps: u64,
-    /// By device.
+    /// By device: its share of the positions.
     shares: Vec<Share>,
-    /// Of this rank; `None` if there is one device.
+    /// The order of this rank's batches; `None` if there is one device.
     interleave: Option<Interleave>,
 }
 
@@ -114,11 +113,11 @@ struct Share {
     positions: u64,
     /// Index of the device's first batch among all batches.
     begin: u64,
-    /// Index of the rank's first of them.
+    /// Index of the rank's first batch among the device's batches.
     first: u64,
-    /// Batches of this rank, without the repeated one.
+    /// Batches of this rank, not counting the repeated one.
     own: u64,
-    /// Index of the batch that is repeated so that all ranks have equally many.
+    /// Index of the batch that is repeated so that all ranks have the same number.
     repeated: Option<u64>,
 }
 
@@ -126,20 +125,20 @@ struct Share {
 #[derive(Debug, Clone, Copy)]
 struct BatchOrigin {
     device: u16,
-    /// Which of the device's batches, over all ranks.
+    /// Index among the device's batches, over all ranks.
     of_device: u64,
-    /// Which of the batches of all ranks and devices.
+    /// Index among the batches of all ranks and devices.
     number: u64,
 }
 
 impl Batching {
-    /// For one rank, and devices that hold the same. Panics on a batch size of 0.
+    /// For a single rank, and devices that all hold the same samples. Panics on a batch size of 0.
     pub fn alone(cut: Cut, sampling: Sampling) -> Self {
         let alone = Self::new(cut, Arc::new(sampling), Rank::ALONE, Holders::all_alike());
         alone.expect("batches have at least one sample")
     }
 
-    /// For one of several ranks and for devices that hold different samples.
+    /// For one of several ranks, and devices that may hold different samples.
     pub fn new(
         cut: Cut,
         sampling: Arc<Sampling>,
@@ -184,7 +183,7 @@ impl Batching {
         self.sampling.samples()
     }
 
-    /// Number of positions of an epoch over all ranks: that of the samples, unless the sampler
+    /// Number of positions of an epoch over all ranks: the number of samples, unless the sampler
     /// determines another.
     pub fn positions(&self) -> u64 {
         self.sampling.length()
@@ -200,7 +199,7 @@ impl Batching {
         self.cut.seed
     }
 
-    /// Whose batches these are.
+    /// The rank that consumes these batches.
     pub fn rank(&self) -> Rank {
         self.rank
     }
@@ -210,7 +209,7 @@ impl Batching {
         &self.holders
     }
 
-    /// Batches in an epoch of this rank: as many as in that of any other.
+    /// Batches of this rank in an epoch, the same number for every rank.
     ///
     /// Batch indices have 32 bits, so an epoch can be run only when this is at most 2^32; the
     /// runtime refuses more. Nothing here overflows even then.
@@ -218,13 +217,13 @@ impl Batching {
         self.plan.steps
     }
 
-    /// Batches that are repeated, over all ranks, so that all have equally many.
+    /// Batches that are repeated, over all ranks, so that all have the same number.
     pub fn padded(&self) -> u64 {
         let ranks = u64::from(self.rank.ranks);
         if self.cut.drop_last { 0 } else { (ranks - self.plan.total % ranks) % ranks }
     }
 
-    /// Whether a batch repeats another's samples: it is there so that all ranks have equally many.
+    /// Whether a batch repeats the samples of another so that all ranks have the same number.
     pub fn is_padding(&self, batch: u32) -> bool {
         let repeats =
             |(device, n): (u16, u32)| u64::from(n) >= self.plan.shares[usize::from(device)].own;
@@ -276,8 +275,8 @@ impl Batching {
         self.plan.positions.order(epoch)
     }
 
-    /// Number of samples in batch `batch`: only the last of a device may be short; 0 if the batch
-    /// does not exist.
+    /// Number of samples in batch `batch`: only the last batch of a device may be short; 0 if the
+    /// batch does not exist.
     pub fn batch_len(&self, batch: u32) -> u32 {
         self.place(batch).map_or(0, |place| self.len_of(place))
     }
@@ -311,8 +310,8 @@ impl Batching {
 
     /// Candidates to replace a damaged sample, in order; never the damaged sample itself.
     ///
-    /// They are [`candidates`] of the whole dataset, or, if the sampler leaves samples out, those
-    /// at pseudo-random positions of the epoch.
+    /// They are the [`candidates`] of the whole dataset or, if the sampler leaves samples out, the
+    /// samples at pseudo-random positions of the epoch.
     pub fn replacements<'o>(
         &self,
         order: &'o EpochOrder,
@@ -346,7 +345,8 @@ impl Batching {
         self.place(batch).expect("the epoch has the batch").number
     }
 
-    /// Place in the row of all batches; beyond its end for one that is repeated. For one device.
+    /// Position in the sequence of all batches; past its end for a repeated batch. Only with one
+    /// device.
     fn place_of(&self, batch: u32) -> u64 {
         u64::from(batch) * u64::from(self.rank.ranks) + u64::from(self.rank.rank)
     }
@@ -386,12 +386,12 @@ impl EpochLayout {
         let ranks = u64::from(rank.ranks);
         let total: u64 = held.iter().copied().map(batches_of).sum();
         let steps = if cut.drop_last { total / ranks } else { total.div_ceil(ranks) };
-        // A place in the row that is repeated for this rank.
+        // A position in the sequence that is repeated for this rank.
         let beyond = u128::from(steps) * u128::from(ranks) + u128::from(rank.rank);
         let beyond = u64::try_from(beyond).ok().and_then(|place| place.checked_sub(ranks));
         let repeated = beyond.filter(|place| total > 0 && *place >= total);
         let repeated = repeated.map(|place| place % total);
-        // The row ends there for all ranks.
+        // The sequence ends there for all ranks.
         let end = total.min(steps.saturating_mul(ranks));
         let mut begin = 0;
         let shares: Vec<Share> = held

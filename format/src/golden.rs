@@ -1,6 +1,6 @@
 //! Reads the values that tests/golden/formats.py computed from the documentation.
 
-/// Lines of one kind, each as the words before and after its colon.
+/// Lines of one type, each as the words before and after its colon.
 pub(crate) fn lines(kind: &str) -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
     let words = |text: &'static str| text.split_whitespace().collect::<Vec<_>>();
     let found: Vec<_> = include_str!("../tests/golden/formats.txt")

@@ -7,19 +7,19 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HoldersError {
-    /// No device, or more than have a number.
+    /// No device, or more devices than device numbers.
     #[error("{devices} devices: there are from 1 to 65536")]
     Devices {
-        /// Given.
+        /// The given number.
         devices: u32,
     },
-    /// A list that is not one device for each part.
+    /// A list whose length is not the number of parts.
     #[error(
         "the list of devices has {named} entries, but the dataset has {parts} parts: give one \
          device for each part"
     )]
     Parts {
-        /// Parts that have a device.
+        /// Entries of the list.
         named: usize,
         /// Parts of the dataset.
         parts: usize,
@@ -52,7 +52,8 @@ struct Spread {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Held {
     samples: u64,
-    /// Of each run of samples: how many of the device's come before it, and its first sample.
+    /// For each run of consecutive samples: how many of the device's samples precede it, and its
+    /// first sample.
     runs: Vec<(u64, u64)>,
 }
 
@@ -66,14 +67,15 @@ impl Held {
         self.samples
     }
 
-    /// The dataset's number of the device's n-th sample.
+    /// The index in the dataset of the device's n-th sample.
     pub(crate) fn sample(&self, n: u64) -> u64 {
         let after = self.runs.partition_point(|(before, _)| *before <= n);
         let (before, first) = self.runs[after - 1];
         first + (n - before)
     }
 
-    /// How many of the device's samples come before one of the dataset, which it need not hold.
+    /// How many of the device's samples precede a sample of the dataset, which the device need not
+    /// hold.
     pub(crate) fn before(&self, sample: u64) -> u64 {
         let after = self.runs.partition_point(|(_, first)| *first <= sample);
         let Some((before, first)) = after.checked_sub(1).map(|run| self.runs[run]) else {
@@ -95,13 +97,13 @@ impl Held {
 }
 
 impl Holders {
-    /// Every device holds all parts, or there is only one device.
+    /// For devices that all hold the same parts, or for a single device.
     pub fn all_alike() -> Self {
         Self(None)
     }
 
     /// Whole parts on devices: part p, of `part_samples[p]` samples, on device `of_part[p]`, or on
-    /// p mod `devices` where `of_part` is empty. One device is the same as [`Self::all_alike`].
+    /// p mod `devices` if `of_part` is empty. One device is the same as [`Self::all_alike`].
     pub fn of_parts(
         part_samples: &[u64],
         devices: u32,
@@ -133,7 +135,7 @@ impl Holders {
         Ok(Self((devices > 1).then(|| Arc::new(Spread { held, of_part }))))
     }
 
-    /// Number of devices that hold different samples; 1 where all hold the same.
+    /// Number of devices that hold different samples; 1 if all hold the same.
     pub fn devices(&self) -> u32 {
         let devices = self.0.as_ref().map_or(1, |spread| spread.held.len());
         u32::try_from(devices).expect("at most 65536")

@@ -1,22 +1,21 @@
 //! Which device holds batch b: a seeded, even interleave of the batches of several holders.
 //!
-//! Devices that hold equally many batches take turns in a seeded order; together they are a group.
-//! In a group of C batches, the j-th has the value (j + phase) / C from 0 to 1, with a seeded
-//! phase, and the batches of an epoch are those of all groups in the order of these values. So no
-//! table of batches is needed: the position of a batch is computed by counting, and the batch at a
-//! position is searched among a few candidates, in time and memory proportional to the number of
-//! groups.
+//! Devices that hold the same number of batches form a group and take turns in a seeded order. In a
+//! group of C batches, the j-th has the value (j + phase) / C from 0 to 1, with a seeded phase, and
+//! the batches of an epoch are those of all groups sorted by these values. No table of batches is
+//! needed: the position of a batch is computed by counting, and the batch at a position is searched
+//! for among a few candidates, in time and memory proportional to the number of groups.
 
 use crate::random::{INTERLEAVE_DOMAIN, halves, philox4x32_10};
 use std::collections::BTreeMap;
 
-/// Most batches of all devices together: positions are compared in 128 bits.
+/// Maximum number of batches of all devices together: positions are compared in 128 bits.
 pub const INTERLEAVED_MAX: u64 = 1 << 47;
 
-/// Most devices.
+/// Maximum number of devices.
 pub const DEVICES_MAX: usize = 1 << 16;
 
-/// Groups that are followed from one batch to the next without a search.
+/// Maximum number of groups whose batches are iterated without a search.
 const GROUPS_FOLLOWED: usize = 8;
 
 /// Counts that cannot be interleaved.
@@ -25,18 +24,18 @@ pub enum InterleaveError {
     /// More batches than can be counted.
     #[error("the devices hold more than 2^47 batches together: make batches larger")]
     TooManyBatches,
-    /// More devices than have a number.
+    /// More devices than device numbers.
     #[error("{devices} devices: there are at most 65536")]
     TooManyDevices {
-        /// Given.
+        /// The given number.
         devices: usize,
     },
 }
 
 /// A bijection between the batches of an epoch and (device, ordinal among its batches).
 ///
-/// A device's batches keep their order. Of the first b batches a device that holds c of N has
-/// b·c/N, give or take 2 and its share of the number of different counts.
+/// A device's batches keep their order. Of the first b batches, a device that holds c of N batches
+/// has b·c/N, plus or minus 2 and its share of the number of different counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interleave {
     /// By device: its group and its turn in it; `None` for a device without batches.
@@ -46,21 +45,21 @@ pub struct Interleave {
     len: u64,
 }
 
-/// Devices that hold equally many batches.
+/// Devices that hold the same number of batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Group {
     /// In the order of their turns.
     devices: Vec<u16>,
     /// Batches of each.
     count: u64,
-    /// Of 2^32.
+    /// Phase, in units of 2^-32.
     phase: u32,
 }
 
-/// Batches among which one is searched for without memory of its own.
+/// Maximum number of candidate batches of a search that allocates nothing.
 const NEAR_FEW: usize = 64;
 
-/// A batch of a group: its number and its ordinal.
+/// A batch: the number of its group and its ordinal in it.
 type Member = (usize, u64);
 
 impl Group {
@@ -69,7 +68,7 @@ impl Group {
         self.count * self.devices.len() as u64
     }
 
-    /// Where batch `j` stands, times 2^32 times the group's batches.
+    /// The value of batch `j`, times 2^32 times the group's batches.
     fn numerator(&self, j: u64) -> u128 {
         u128::from(j) << 32 | u128::from(self.phase)
     }
@@ -133,8 +132,8 @@ impl Interleave {
         place.map_or(0, |(group, _)| self.groups[group as usize].count)
     }
 
-    /// Who holds a batch, and its ordinal among those. Panics when
-    /// `batch >= len()`.
+    /// The device that holds a batch, and the ordinal of the batch among that device's batches.
+    /// Panics when `batch >= len()`.
     pub fn holder(&self, batch: u64) -> (u16, u64) {
         assert!(batch < self.len, "{batch} is not below the {} batches", self.len);
         let (group, j) = match &self.groups[..] {
@@ -156,28 +155,28 @@ impl Interleave {
         self.rank((group, n * self.groups[group].devices.len() as u64 + u64::from(turn)))
     }
 
-    /// How many batches stand before this one.
+    /// How many batches precede this one.
     fn rank(&self, (own, j): Member) -> u64 {
         (0..self.groups.len()).map(|other| self.before(other, (own, j))).sum()
     }
 
-    /// How many batches of a group stand before this one.
+    /// How many batches of a group precede this one.
     fn before(&self, other: usize, (own, j): Member) -> u64 {
         if other == own {
             return j;
         }
         let (at, len) = (self.groups[own].numerator(j), u128::from(self.groups[own].len()));
         let group = &self.groups[other];
-        // Of the other group those below at / len, in units of its own batches; of those that
-        // stand at the very place, an earlier group's come first.
+        // Counts the batches of the other group with a value below at / len, in units of that
+        // group's batches; of equal values, that of the earlier group comes first.
         let scaled = at * u128::from(group.len());
         group.below(if other < own { scaled / len + 1 } else { scaled.div_ceil(len) })
     }
 
-    /// The batch with this number of batches before it.
+    /// The batch that is preceded by this number of batches.
     ///
-    /// Below t on the line there are more than t·N - groups batches and fewer than t·N + groups.
-    /// So the wanted one stands between two such t, and only those between are examined.
+    /// More than t·N - groups and fewer than t·N + groups batches have a value below t. So the
+    /// batch lies between two such values, and only the batches between them are examined.
     fn find(&self, batch: u64) -> Member {
         let spread = self.groups.len() as u64;
         let (from, to) = (batch.saturating_sub(spread), batch + spread + 1);
@@ -192,7 +191,7 @@ impl Interleave {
             let (first, last) = near(group);
             (before + first, count + (last - first))
         });
-        // Without memory of its own, unless there are many groups.
+        // Allocates nothing, unless there are many groups.
         let mut few = [(0, 0); NEAR_FEW];
         let mut many = Vec::new();
         let count = usize::try_from(count).expect("few are near");
@@ -215,8 +214,8 @@ impl Interleave {
         *found
     }
 
-    /// The holders of the batches from one on, as [`Self::holder`] names them. Only the first is
-    /// searched for.
+    /// The holders of the batches from `first` on, as [`Self::holder`] returns them. Only the first
+    /// is searched for.
     pub(crate) fn from(&self, first: u64) -> From<'_> {
         let mut next = [0; GROUPS_FOLLOWED];
         let is_followed = first < self.len && self.groups.len() <= GROUPS_FOLLOWED;
@@ -242,7 +241,7 @@ impl Interleave {
 pub(crate) struct From<'i> {
     interleave: &'i Interleave,
     batch: u64,
-    /// By group, where there are few of them: its first batch that was not named yet.
+    /// By group, if there are few: its first batch that was not returned yet.
     next: [u64; GROUPS_FOLLOWED],
 }
 

@@ -1,4 +1,4 @@
-//! `keys.idx`: finds the sample of a key with one small read, without looking through the keys.
+//! `keys.idx`: finds the sample of a key with one small read, without scanning the keys.
 //!
 //! ```text
 //! 0     header, 128 bytes: magic "MPKEYIDX", u32 version, u32 bucket bits, u64 keys,
@@ -10,10 +10,9 @@
 //! ```
 //!
 //! All integers are little-endian. The hash of a key is the first eight bytes of its SHA-256, most
-//! significant first; its highest bits are its bucket. The entries of a bucket are together what a
-//! look-up reads: a key whose hash is not among them is not in the dataset, so they are the filter
-//! too, without a false negative. A hash that is there is compared with the key itself, since two
-//! keys may have the same.
+//! significant first; its highest bits select its bucket. A look-up reads the entries of one
+//! bucket: a key whose hash is not among them is not in the dataset, so no separate filter is
+//! needed. If the hash is found, the key itself is compared, since two keys may have the same hash.
 
 use crate::checksum::crc32c;
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
@@ -27,16 +26,17 @@ pub const KEY_INDEX_NAME: &str = "keys.idx";
 pub const KEY_INDEX_VERSION: u32 = 1;
 
 const MAGIC: &[u8; 8] = b"MPKEYIDX";
-/// Bytes of the header, which says which manifest the index belongs to.
+/// Bytes of the header, which identifies the manifest that the index belongs to.
 pub const HEADER_BYTES: usize = 128;
 const HEADER_CRC_AT: usize = 124;
 const BUCKET_BYTES: u64 = 16;
 const ENTRY_BYTES: u64 = 16;
-/// Entries of a bucket on average, at most: 2 KiB, which is one read of a block or two.
+/// Maximum average number of entries of a bucket: 2 KiB, which is one or two block reads.
 const ENTRIES_PER_BUCKET: u64 = 128;
-/// Most entries of a bucket that is read. Hashes are even, so that many are never met by chance.
+/// Maximum number of entries of a bucket that is read. Hashes are uniform, so a valid index stays
+/// below.
 const BUCKET_ENTRIES_MAX: u64 = 1 << 16;
-/// Most buckets: those of 2^35 keys.
+/// Maximum number of bits of a bucket number: enough for 2^35 keys.
 const BITS_MAX: u32 = 28;
 
 /// An index of keys that cannot be read.
@@ -46,10 +46,10 @@ pub enum KeyIndexError {
     /// It could not be read.
     #[error("{KEY_INDEX_NAME}: {0}")]
     Io(#[from] io::Error),
-    /// It is not what was written.
+    /// Its content is invalid.
     #[error("{KEY_INDEX_NAME}: {problem}")]
     Damaged {
-        /// What is wrong, with the place.
+        /// What is wrong, with the position.
         problem: String,
     },
     /// It was made for another dataset.
@@ -80,7 +80,7 @@ pub fn key_hash(key: &str) -> u64 {
     u64::from_be_bytes(digest[..8].try_into().expect("8 of 32 bytes"))
 }
 
-/// Gathers the keys of a dataset; 16 bytes of memory each.
+/// Collects the keys of a dataset; 16 bytes of memory each.
 #[derive(Debug, Default)]
 pub struct KeyIndexBuilder {
     entries: Vec<(u64, u64)>,
@@ -146,7 +146,7 @@ fn encode(entries: &[(u64, u64)], into: &mut Vec<u8>) {
     }
 }
 
-/// The bits with which a bucket has at most [`ENTRIES_PER_BUCKET`] on average.
+/// The number of bits with which a bucket has at most [`ENTRIES_PER_BUCKET`] entries on average.
 fn bits_for(keys: u64) -> u32 {
     let buckets = keys.div_ceil(ENTRIES_PER_BUCKET).max(1);
     buckets.next_power_of_two().trailing_zeros().min(BITS_MAX)
@@ -172,8 +172,8 @@ pub struct KeyIndex {
 }
 
 impl KeyIndex {
-    /// Reads header and directory of an index of `file_bytes` bytes and holds them against the
-    /// dataset: `samples` of them, under a `dataset.json` with this SHA-256.
+    /// Reads header and directory of an index of `file_bytes` bytes and checks them against the
+    /// dataset: `samples` samples, and the SHA-256 of its `dataset.json`.
     pub fn open(
         manifest_sha256: [u8; 32],
         samples: u64,
@@ -205,7 +205,7 @@ impl KeyIndex {
         if keys != samples {
             return Err(damaged(format!("it has {keys} keys, dataset.json {samples} samples")));
         }
-        // More buckets than the keys need would be memory for nothing.
+        // More buckets than the keys need would waste memory.
         let expected = Some(bits).filter(|bits| *bits <= bits_for(keys)).and_then(|bits| {
             (BUCKET_BYTES << bits)
                 .checked_add(keys.checked_mul(ENTRY_BYTES)?)?
@@ -236,8 +236,8 @@ impl KeyIndex {
         self.keys == 0
     }
 
-    /// The samples whose keys have the hash of this one: those that may have the key. None are
-    /// there where no sample has it.
+    /// The samples whose keys have the hash of this one: those that may have the key. Empty if
+    /// there are none.
     pub fn candidates(&self, key: &str, read: ReadAt<'_>) -> Result<Vec<u64>, KeyIndexError> {
         let hash = key_hash(key);
         let mut found = Vec::new();
@@ -258,7 +258,7 @@ impl KeyIndex {
         (0..self.buckets.len() as u64).try_for_each(|bucket| self.visit(bucket, read, entry))
     }
 
-    /// Shows the entries of a bucket, hash and sample, once they are checked.
+    /// Passes the checked entries of a bucket (hash and sample) to a function.
     fn visit(
         &self,
         bucket: u64,
@@ -292,7 +292,7 @@ impl KeyIndex {
     }
 }
 
-/// Checks that the buckets are in order, of a bounded size, and have all the keys together.
+/// Checks that the buckets are in order, of a bounded size, and contain all keys together.
 fn parse_directory(directory: &[u8], keys: u64) -> Result<Vec<Bucket>, String> {
     let mut start = 0;
     let mut buckets = Vec::with_capacity(directory.len() / BUCKET_BYTES as usize);
@@ -387,7 +387,7 @@ mod tests {
         bytes[12..16].copy_from_slice(&BITS_MAX.to_le_bytes());
         let crc = crc32c(&bytes[..HEADER_CRC_AT]);
         bytes[HEADER_CRC_AT..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
-        // A file with holes has this length and takes no room.
+        // A sparse file has this length and occupies no disk space.
         let file_bytes = HEADER_BYTES as u64 + (BUCKET_BYTES << BITS_MAX) + 2 * ENTRY_BYTES;
         let read = |offset: u64, into: &mut [u8]| {
             assert!(offset + into.len() as u64 <= HEADER_BYTES as u64, "the directory is read");

@@ -1,15 +1,15 @@
-//! Every byte that host and device must agree on: recipes, orders, random draws, datasets, slots,
-//! messages.
+//! Every byte that host and device must agree on: recipes, orders, random parameters, datasets,
+//! slots, messages.
 //!
 //! It opens no file and no socket, reads no clock and starts no thread.
 //!
 //! In reading order: [`recipe`] (operations as data), [`order`] and [`random`] (the order of
 //! samples and their random parameters), [`sampler`] (which samples an epoch has), [`holders`] and
-//! [`interleave`] (which device holds which samples and batches), [`batching`] (which samples make
+//! [`interleave`] (which device holds which samples and batches), [`batching`] (which samples form
 //! a batch), [`replacement`] (replacements of damaged samples), `dataset` (Arrow conventions on
-//! disk), [`key_index`] (from key to sample), [`mod@column`] (what a batch consists of),
-//! [`slot`] (a prepared batch in the spool), `wire` (messages of the device link), [`checksum`],
-//! [`npy`] (arrays as files), [`units`] (quantities with units).
+//! disk), [`key_index`] (from key to sample), [`mod@column`] (the columns of a batch), [`slot`] (a
+//! prepared batch in the spool), `wire` (messages of the device link), [`checksum`], [`npy`]
+//! (arrays as files), [`units`] (quantities with units).
 
 pub mod batching;
 pub mod checksum;

@@ -11,7 +11,7 @@ const ALIGNMENT: usize = 64;
 /// Digits that NumPy reserves in the header for the first axis, so that it can grow in place.
 const GROWTH_DIGITS: usize = 21;
 
-/// Type code in the header: little-endian where the element has an order of bytes.
+/// Type code in the header: little-endian if the element has a byte order.
 fn descr(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Uint8 => "|u1",
@@ -22,9 +22,9 @@ fn descr(dtype: Dtype) -> &'static str {
     }
 }
 
-/// Longest header that is read; those that [`encode`] writes are shorter.
+/// Maximum bytes of a header that is read; [`encode`] writes shorter ones.
 const HEADER_BYTES_MAX: usize = 1 << 10;
-/// Most axes of an array that is read.
+/// Maximum number of axes of an array that is read.
 const AXES_MAX: usize = 4;
 
 /// The bytes of a file that holds `data` (C order, little-endian) as an array of `shape`.
@@ -61,7 +61,7 @@ pub struct Header {
     pub data: Range<usize>,
 }
 
-/// Element type of an array that is read as measurements.
+/// Element type of an array of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
     /// Unsigned, 8 bits.
@@ -125,14 +125,14 @@ pub fn decode(file: &[u8]) -> Result<Header, String> {
     Ok(Header { shape, dtype, data })
 }
 
-/// As [`decode`], of the element types of measurements.
+/// As [`decode`], for the element types of measurements.
 pub fn read(file: &[u8]) -> Result<Measurements, String> {
     let find = |code: &str| Element::ALL.into_iter().find(|element| element.descr() == code);
     let (shape, element, data) = read_header(file, find, Element::bytes)?;
     Ok(Measurements { shape, element, data })
 }
 
-/// Axes, element type and place of the data.
+/// Axes, element type and range of the data.
 fn read_header<T: Copy>(
     file: &[u8],
     find: impl Fn(&str) -> Option<T>,

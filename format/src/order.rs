@@ -12,11 +12,11 @@ mod lanes;
 use crate::random::{MIXTURE_DOMAIN, ORDER_DOMAIN, halves, join, philox4x32_10};
 use lanes::{Keys, LANES, Lanes};
 
-/// Rounds of the network. Four make it a strong pseudo-random permutation for large sides
-/// (Luby and Rackoff, 1988); small sides need more to come near every order.
+/// Rounds of the network. Four make it a strong pseudo-random permutation for large sides (Luby and
+/// Rackoff, 1988); small sides need more rounds until nearly every order is equally likely.
 const ROUNDS: u32 = 12;
 
-/// Values that the network maps one by one in less time than all lanes together.
+/// Up to this number of values are mapped one by one, which is then faster than using all lanes.
 const FEW: usize = 4;
 
 /// A permutation of `0..len`, a function of (seed, epoch, len, device) alone.
@@ -97,8 +97,8 @@ impl Order {
         Self::samples_of(positions, |_| *self);
     }
 
-    /// As [`Self::samples_at`], where each position has an order of its own, all of one seed, epoch
-    /// and device.
+    /// As [`Self::samples_at`], where each position may have a different order, all with the same
+    /// seed, epoch and device.
     pub(crate) fn samples_of(positions: &mut [u64], order_of: impl Fn(usize) -> Self) {
         for (chunk, values) in positions.chunks_mut(LANES).enumerate() {
             let order_of = |lane: usize| order_of(chunk * LANES + lane);
@@ -111,7 +111,7 @@ impl Order {
             for (lane, value) in values.iter().enumerate() {
                 let Self { len, shuffle } = order_of(lane);
                 assert!(*value < len, "{value} is not below the {len} samples");
-                // A side of 2^32 is too long for a lane, whose result is not used then.
+                // A side of 2^32 does not fit into a lane; its result is then not used.
                 let shuffle = shuffle.filter(|shuffle| shuffle.side <= u32::MAX.into());
                 let Some(shuffle) = shuffle else { continue };
                 lanes.values[lane] = *value;
@@ -131,7 +131,7 @@ impl Order {
         }
     }
 
-    /// What its network shares with others; `None` if it is the identity.
+    /// The keys that its network shares with others; `None` if it is the identity.
     fn keys(&self) -> Option<Keys> {
         let Shuffle { seed, epoch, domain, .. } = self.shuffle?;
         Some(Keys { seed, epoch, domain })
@@ -142,8 +142,8 @@ impl Order {
         self.walk(sample, Shuffle::backward)
     }
 
-    /// Maps `start` until the result lies below `len`. It ends: the network is a permutation, so
-    /// the walk runs along a cycle that holds `start` itself.
+    /// Maps `start` until the result lies below `len`. It terminates: the network is a permutation,
+    /// so the walk follows a cycle that contains `start` itself.
     fn walk(&self, start: u64, step: fn(&Shuffle, u64) -> u64) -> u64 {
         assert!(start < self.len, "{start} is not below the {} samples", self.len);
         let Some(shuffle) = &self.shuffle else {
@@ -219,8 +219,8 @@ mod tests {
         }
     }
 
-    /// All lengths of one side share a network, so it is tabled once and every length walks in the
-    /// table as `Order` walks in the network.
+    /// All lengths with the same side share a network, so it is tabulated once, and every length
+    /// walks in the table as `Order` walks in the network.
     #[test]
     fn every_length_up_to_10000_gives_a_permutation() {
         let mut seen = vec![0; 10_001];
@@ -311,9 +311,10 @@ mod tests {
         assert!((chi_square - freedom).abs() < 5.0 * (2.0 * freedom).sqrt(), "{chi_square}");
     }
 
-    /// Stretches of positions against stretches of samples in orders of many: chi-square over 32
-    /// by 32 cells with 31 * 31 degrees of freedom, refused beyond five standard deviations. So a
-    /// rank, a device or a window that takes a stretch of positions has samples from everywhere.
+    /// Ranges of positions compared with ranges of samples in orders of many samples: chi-square
+    /// over 32 by 32 cells with 31 * 31 degrees of freedom, refused beyond five standard
+    /// deviations. So a rank, a device or a window that takes a range of positions has samples from
+    /// the whole dataset.
     #[test]
     fn stretches_of_positions_have_samples_from_everywhere() {
         const CELLS: u64 = 32;
@@ -336,7 +337,7 @@ mod tests {
         }
     }
 
-    /// What comes one after the other is no nearer than chance: chi-square over the distance from
+    /// Successive samples are no closer than expected at random: chi-square over the distance from
     /// one sample to the next, modulo the length, in 64 cells.
     #[test]
     fn neighbours_in_the_order_are_no_neighbours_among_the_samples() {
@@ -350,11 +351,12 @@ mod tests {
         let expected = (LEN - 1) as f64 / 64.0;
         let chi_square: f64 =
             counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum();
-        // 63 degrees of freedom: 103.4 is passed by 999 of 1000 fair shuffles.
+        // 63 degrees of freedom: 999 of 1000 fair shuffles stay below 103.4.
         assert!(chi_square < 103.4, "{chi_square}");
     }
 
-    /// Positions next to one another and far apart, near 2^40: no sample twice, all come back.
+    /// Adjacent and distant positions, near 2^40: no sample occurs twice, and all positions are
+    /// recovered.
     #[test]
     fn samples_of_lengths_near_a_trillion_are_distinct() {
         for len in [(1u64 << 40) - 87, 1 << 40, (1 << 40) + 1] {
@@ -376,8 +378,8 @@ mod tests {
         }
     }
 
-    /// Chi-square over the 24 orders of four samples, 23 degrees of freedom; 49.73 is passed by 999
-    /// of 1000 fair shuffles.
+    /// Chi-square over the 24 orders of four samples, 23 degrees of freedom; 999 of 1000 fair
+    /// shuffles stay below 49.73.
     #[test]
     fn every_order_of_four_samples_is_equally_frequent() {
         let mut counts = std::collections::BTreeMap::new();

@@ -17,11 +17,11 @@
 //! Operation 255 is not an operation: its counters belong to [`crate::order`],
 //! [`crate::interleave`], [`crate::replacement`] and [`crate::sampler`].
 
-/// Operations that can draw: numbers 0..=254.
+/// Operations that can have random parameters: numbers 0..=254.
 pub const OPERATIONS_MAX: u32 = 255;
 
-/// Word 3 of the counters that belong to the order of an epoch; the device is added where a
-/// device's samples have an order of their own.
+/// Word 3 of the counters that belong to the order of an epoch; the device is added if a device's
+/// samples have a separate order.
 pub(crate) const ORDER_DOMAIN: u32 = 255 << 24;
 
 /// Word 3 of the counters that belong to [`crate::interleave`].
@@ -41,7 +41,7 @@ pub(crate) const RACE_DOMAIN: u32 = ORDER_DOMAIN | 4 << 16;
 /// added.
 pub(crate) const MIXTURE_DOMAIN: u32 = ORDER_DOMAIN | 5 << 16;
 
-/// Blocks of four words that one stream holds.
+/// Maximum number of blocks of four words in one stream.
 const BLOCKS_MAX: u32 = 1 << 24;
 
 pub(crate) const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
@@ -96,7 +96,7 @@ pub struct DrawKey {
 
 /// The stream of random numbers of one operation on one sample.
 ///
-/// Words leave in the order of the blocks and, within a block, from word 0 to word 3.
+/// Words are returned in the order of the blocks and, within a block, from word 0 to word 3.
 #[derive(Debug, Clone)]
 pub struct Draws {
     key: DrawKey,
@@ -104,7 +104,7 @@ pub struct Draws {
     /// Number of the block that is computed when `words` runs out.
     block: u32,
     words: [u32; 4],
-    /// Words of `words` that have left.
+    /// Words of `words` that were returned.
     used: usize,
 }
 
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(draws.next_u32(), plain.next_u32());
     }
 
-    /// Chi-square with 9 degrees of freedom: 27.88 is passed by 999 of 1000 fair generators.
+    /// Chi-square with 9 degrees of freedom: 999 of 1000 fair generators stay below 27.88.
     #[test]
     fn up_to_is_even_over_its_range() {
         let mut draws = Draws::new(KEY);

@@ -6,15 +6,15 @@
 
 use crate::random::{REPLACEMENT_DOMAIN, halves, join, philox4x32_10};
 
-/// Candidates that are tried: where a tenth of the samples is sound, all are damaged once in 10^11.
+/// Maximum number of candidates: if a tenth of the samples are intact, all fail once in 10^11.
 pub const CANDIDATES_MAX: u32 = 256;
 
 /// The candidates to replace a damaged sample of a dataset with `samples` samples, in order; never
 /// the damaged sample itself.
 ///
 /// Candidate *n* is the upper word of b * (samples - 1), where b is the first 64 bits of the block
-/// with counter (sample, epoch, domain | n), counted without the damaged sample. A dataset of one
-/// sample has none.
+/// with counter (sample, epoch, domain | n); the damaged sample is skipped when counting. A dataset
+/// of one sample has no candidates.
 pub fn candidates(
     seed: u64,
     epoch: u32,
@@ -34,9 +34,9 @@ pub fn candidates(
     })
 }
 
-/// Positions of an epoch whose samples are tried in place of a damaged one, in order: candidate *n*
-/// is the upper word of b * positions, with b as in [`candidates`]. They may be those of the
-/// damaged sample itself.
+/// Positions of an epoch whose samples may replace a damaged one, in order: candidate *n* is the
+/// upper word of b * positions, with b as in [`candidates`]. The damaged sample itself may be among
+/// them.
 pub fn candidates_among(
     seed: u64,
     epoch: u32,
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn candidates_are_those_of_an_implementation_of_its_own() {
-        // Made by tests/golden/replacement.py, which has a Philox of its own.
+        // Written by tests/golden/replacement.py, which has a separate implementation of Philox.
         let golden = include_str!("../tests/golden/replacement.txt");
         for line in golden.lines().filter(|line| !line.starts_with('#')) {
             let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();

@@ -1,7 +1,8 @@
 //! A prepared batch in the spool: a 4 KiB header with a table of columns, and the payload.
 //!
-//! The header is written last, in one write, so a slot is visible whole or not at all; a header
-//! that does not check is not a header. Little-endian throughout; the layout is in docs/formats.md.
+//! The header is written last, in one write, so a slot is visible as a whole or not at all; a
+//! header whose checksum is wrong is ignored. Little-endian throughout; the layout is in
+//! docs/formats.md.
 
 use crate::checksum::crc32c;
 use crate::column::{
@@ -19,8 +20,8 @@ pub const VERSION: u32 = 3;
 /// "MEETSLOT" as a little-endian number.
 const MAGIC: u64 = u64::from_le_bytes(*b"MEETSLOT");
 
-// Where each field begins. What no field covers is zero. The checksum is in the last of the
-// header's 512-byte sectors, so it covers a tear at any sector.
+// The offset of each field. Bytes outside of fields are zero. The checksum is in the last of the
+// header's 512-byte sectors, so it detects a torn write at any sector.
 const MAGIC_AT: usize = 0;
 const VERSION_AT: usize = 8;
 const COLUMNS_AT: usize = 12;
@@ -38,7 +39,7 @@ const HEADER_CRC32C_AT: usize = HEADER_BYTES - 4;
 /// Bytes of an entry of the table of columns.
 const ENTRY_BYTES: usize = 64;
 
-// Where each field of an entry begins.
+// The offset of each field of an entry.
 const NAME_CRC32C_AT: usize = 0;
 const KIND_AT: usize = 4;
 const ELEMENT_AT: usize = 6;
@@ -61,12 +62,12 @@ pub struct SlotColumn {
     pub kind: u16,
     /// Element type, as [`crate::column::ElementType::code`] numbers them.
     pub element: u16,
-    /// Number of axes behind that of samples.
+    /// Number of axes after the sample axis.
     pub axes_count: u32,
-    /// Their lengths, outermost first; zero behind the last, and for an axis that has a length of
-    /// its own for every sample.
+    /// Their lengths, outermost first; zero after the last, and for an axis whose length differs
+    /// between samples.
     pub axes: [u32; AXES_MAX],
-    /// Where the column lies in the payload.
+    /// The position of the column in the payload.
     pub extent: Extent,
     /// CRC-32C of the column's bytes.
     pub crc32c: u32,
@@ -88,7 +89,7 @@ impl SlotColumn {
     }
 }
 
-/// What a slot says of itself.
+/// The contents of a slot's header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotHeader {
     /// Epoch, from 0.
@@ -101,7 +102,7 @@ pub struct SlotHeader {
     pub samples: u32,
     /// Seed of the job.
     pub seed: u64,
-    /// Recipe that was followed.
+    /// The recipe that prepared it.
     pub recipe: RecipeHash,
     /// Bytes of the payload.
     pub payload_bytes: u64,
@@ -117,7 +118,7 @@ pub enum SlotError {
     /// Fewer than [`HEADER_BYTES`] bytes.
     #[error("truncated slot header: {got} of {HEADER_BYTES} bytes")]
     Short {
-        /// Bytes there were.
+        /// Number of bytes.
         got: usize,
     },
     /// Not a slot header.
@@ -131,7 +132,7 @@ pub enum SlotError {
     Version {
         /// Version found.
         got: u32,
-        /// Version understood.
+        /// Supported version.
         expected: u32,
     },
     /// The header's own checksum is wrong: a torn or corrupt publish.
@@ -177,7 +178,7 @@ pub enum SlotError {
         /// Stored.
         expected: u32,
     },
-    /// The checksum of a column is right and its content is impossible.
+    /// The checksum of a column is right, but its content is invalid.
     #[error("slot column {column:?}: {source}")]
     Content {
         /// Name of the column.
@@ -188,9 +189,9 @@ pub enum SlotError {
 }
 
 impl SlotHeader {
-    /// The entries of the table for a payload that was written.
+    /// The entries of the table for a written payload.
     ///
-    /// Panics where the payload is shorter than the layout.
+    /// Panics if the payload is shorter than the layout.
     pub fn table(columns: &BatchColumns, layout: &BatchLayout, payload: &[u8]) -> Vec<SlotColumn> {
         let entry = |(index, column): (usize, &Column)| {
             let extent = layout.extent(index);
@@ -202,7 +203,7 @@ impl SlotHeader {
 
     /// The header's bytes.
     ///
-    /// Panics where there are more than [`COLUMNS_MAX`] columns.
+    /// Panics if there are more than [`COLUMNS_MAX`] columns.
     pub fn encode(&self) -> Box<[u8; HEADER_BYTES]> {
         let mut bytes = Box::new([0; HEADER_BYTES]);
         let mut put = |at: usize, field: &[u8]| {
@@ -239,7 +240,7 @@ impl SlotHeader {
         bytes
     }
 
-    /// Reads a header and checks magic, version and its own checksum. Bytes after the first
+    /// Parses a header and checks magic, version and its own checksum. Bytes after the first
     /// [`HEADER_BYTES`] are not read.
     pub fn decode(bytes: &[u8]) -> Result<Self, SlotError> {
         let bytes: &[u8; HEADER_BYTES] =
@@ -294,8 +295,8 @@ impl SlotHeader {
         })
     }
 
-    /// Checks every field but the columns' checksums against what was granted, and returns where
-    /// the columns lie: each inside the payload, and none in another.
+    /// Checks every field except the columns' checksums against what was granted, and returns the
+    /// positions of the columns, all inside the payload and without overlaps.
     pub fn check(&self, expected: &SlotExpectation<'_>) -> Result<BatchLayout, SlotError> {
         same("epoch", self.epoch, expected.epoch)?;
         same("generation", self.generation, expected.generation)?;
@@ -308,7 +309,7 @@ impl SlotHeader {
         let limit = expected.payload_bytes_max;
         let beyond = || field("payload_bytes", self.payload_bytes, format!("at most {limit}"));
         let rows = |index: usize| self.columns[index].extent.rows;
-        // Lengths of padded axes are the batch's; those of other axes are compared below.
+        // Lengths of padded axes come from the batch; those of other axes are compared below.
         let axes = |index: usize| self.columns[index].axes;
         let layout = BatchLayout::with_axes(expected.columns, self.samples, rows, axes);
         let layout = layout.ok_or_else(beyond)?;
@@ -323,7 +324,7 @@ impl SlotHeader {
     }
 
     /// Checks the columns of a payload: length, checksums, offsets, UTF-8 and bools. `layout` is
-    /// what [`Self::check`] returned for the same columns.
+    /// the result of [`Self::check`] for the same columns.
     pub fn check_payload(
         &self,
         columns: &BatchColumns,
@@ -347,7 +348,7 @@ impl SlotHeader {
 }
 
 impl SlotColumn {
-    /// Compares an entry with the declaration of its column and with where the column lies.
+    /// Compares an entry with the declaration and the position of its column.
     fn check(&self, column: &Column, index: usize, layout: &BatchLayout) -> Result<(), SlotError> {
         let expected = Self::new(column, index, layout, self.crc32c);
         let refuse = |field, got: String, expected: String| {
@@ -379,7 +380,7 @@ fn bytes_of<'a>(extent: &Extent, payload: &'a [u8]) -> Option<&'a [u8]> {
     payload.get(start..start.checked_add(usize::try_from(extent.bytes).ok()?)?)
 }
 
-/// What the host granted, against which a slot is held before it is used.
+/// What the host granted; a slot is compared with it before it is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlotExpectation<'c> {
     /// Epoch.
@@ -396,12 +397,12 @@ pub struct SlotExpectation<'c> {
     pub recipe: RecipeHash,
     /// Columns, in order.
     pub columns: &'c BatchColumns,
-    /// Bytes of the slot behind its header.
+    /// Bytes of the slot after its header.
     pub payload_bytes_max: u64,
 }
 
-/// Bytes of a slot that holds `payload_bytes`: header and payload, rounded up to 4 KiB so that
-/// every slot starts on a block; `u64::MAX`, more than any spool, where 64 bits cannot hold that.
+/// Bytes of a slot with `payload_bytes`: header and payload, rounded up to 4 KiB so that every slot
+/// starts on a block; `u64::MAX`, more than any spool, if the sum exceeds 64 bits.
 pub fn slot_bytes(payload_bytes: u64) -> u64 {
     let block = HEADER_BYTES as u64;
     payload_bytes

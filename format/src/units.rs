@@ -1,11 +1,11 @@
 //! Quantities with units, in jobs, scenarios and on command lines: `512MiB`, `500MB/s`,
 //! `100us`.
 //!
-//! A bare number is refused: it would leave the unit to guess.
+//! A bare number is refused, since its unit is ambiguous.
 
 use std::time::Duration;
 
-/// Names and factors of bytes, longest names first where one ends in another.
+/// Names and factors of bytes; a name that ends in another precedes it.
 pub const BYTES: [(&str, u64); 10] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -30,7 +30,7 @@ pub const TIMES: [(&str, u64); 7] = [
     ("s", 1_000_000_000),
 ];
 
-/// Bytes from `512MiB`, `1.5 GB`, `4096B`; `None` for anything else, a bare number included.
+/// Bytes from `512MiB`, `1.5 GB`, `4096B`; `None` for anything else, including a bare number.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     parse(text, &BYTES)
 }
@@ -52,7 +52,7 @@ pub fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, factor) = units
         .iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?.trim_end(), *factor)))?;
-    // `f64` would also take "inf", "1e9" and "-0".
+    // `f64` would also accept "inf", "1e9" and "-0".
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
         return None;
     }
@@ -60,11 +60,11 @@ pub fn parse(text: &str, units: &[(&str, u64)]) -> Option<u64> {
         return whole.checked_mul(factor);
     }
     let scaled = (number.parse::<f64>().ok()? * factor as f64).round();
-    // Beyond 2^53 a fraction says nothing any more.
+    // Beyond 2^53, fractions are not represented any more.
     (scaled < (1_u64 << 53) as f64).then_some(scaled as u64)
 }
 
-/// Bytes in the largest binary unit that leaves a short number.
+/// Bytes in the largest binary unit with a short number.
 pub fn show_bytes(bytes: u64) -> String {
     let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     for (unit, shift) in units {
@@ -77,9 +77,9 @@ pub fn show_bytes(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// As [`show_bytes`], and never less than there are: for "set it to so much or more".
+/// As [`show_bytes`], rounded up, for messages such as "set it to at least …".
 pub fn show_bytes_at_least(bytes: u64) -> String {
-    // A tenth of the unit that it is shown in; it is exact where that is whole.
+    // A tenth of the unit in which it is shown; exact if that is a whole number.
     let shift = [40, 30, 20, 10].into_iter().find(|shift| bytes >= 1 << shift);
     let Some(unit) = shift.map(|shift| 1_u64 << shift).filter(|unit| !bytes.is_multiple_of(*unit))
     else {

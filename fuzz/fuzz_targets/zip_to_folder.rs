@@ -1,4 +1,4 @@
-//! A ZIP archive becomes a folder, and nothing outside of it.
+//! A ZIP archive is unpacked to a folder, and nothing is written outside of it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| meetpoint_fuzz::containers::zip_to_folder(data));

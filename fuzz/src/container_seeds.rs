@@ -1,4 +1,4 @@
-//! Inputs to begin with, made from the containers of the tests: files that other programs wrote.
+//! Initial inputs from the containers of the tests: files that other programs wrote.
 
 use crate::containers::key_index_seed;
 
@@ -34,7 +34,7 @@ pub fn arrow(bytes: &[u8]) -> Vec<Vec<u8>> {
     keep(bytes.starts_with(b"ARROW1") || bytes.starts_with(&[0xff; 4]), bytes)
 }
 
-/// FFCV files, known by where the tests keep them.
+/// FFCV files, identified by their folder in the tests.
 pub fn ffcv(bytes: &[u8]) -> Vec<Vec<u8>> {
     let all = golden!["sources/tables/ffcv/photos.beton", "sources/ffcv/smart.beton"];
     keep(all.contains(&bytes), bytes)
@@ -89,7 +89,7 @@ pub fn tfrecord(bytes: &[u8]) -> Vec<Vec<u8>> {
     })
 }
 
-/// The records of a TFRecord file, each behind its length in two bytes, as far as that holds it.
+/// The records of a TFRecord file, each preceded by its length in two bytes, if that is sufficient.
 fn records(mut file: &[u8]) -> Vec<u8> {
     let mut records = Vec::new();
     while let Some((length, rest)) = file.split_first_chunk::<8>() {
@@ -175,17 +175,17 @@ fn keep(is_one: bool, bytes: &[u8]) -> Vec<Vec<u8>> {
     if is_one && bytes.len() <= SEED_BYTES_MAX { vec![bytes.to_vec()] } else { Vec::new() }
 }
 
-/// The seeds, for one of all files alone.
+/// The seeds if the file is `one`, otherwise none: for seeds that do not depend on the file.
 fn once(bytes: &[u8], one: &[u8], seeds: impl Fn() -> Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     if bytes == one { seeds() } else { Vec::new() }
 }
 
-/// A byte in front.
+/// Prepends a byte.
 fn led(first: u8, rest: Vec<u8>) -> Vec<u8> {
     [vec![first], rest].concat()
 }
 
-/// Files in one input, the lengths of all but the last in front of them.
+/// Several files in one input, preceded by the lengths of all but the last.
 fn several(files: &[&[u8]]) -> Vec<u8> {
     let mut input = Vec::new();
     for (number, file) in files.iter().enumerate() {

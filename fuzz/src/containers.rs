@@ -1,8 +1,8 @@
-//! Files that datasets come in: any bytes give samples or errors, and read nothing but themselves.
+//! Container formats of datasets: any bytes give samples or errors, and only the input is read.
 //!
-//! An input of several files has their lengths in front, four bytes little-endian each, but for the
-//! last, which takes what is left. All of it lies in a folder of its own in memory. After each
-//! input nothing may lie there that was not put there.
+//! An input of several files starts with their lengths, four bytes little-endian each, except for
+//! the last, which is the remainder. All files are in a separate folder in memory. After each
+//! input, the folder must contain nothing else.
 
 use crate::tally;
 use meetpoint_datasets::source::{Content, Entry, OpenSource, SourceOptions, kind_named};
@@ -15,15 +15,15 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Entries of a source that are examined: a few bytes of gzip may hold millions.
+/// Maximum number of entries that are read: a few bytes of gzip may contain millions.
 const ENTRIES_MAX: usize = 20_000;
-/// Bytes of a sample that are read.
+/// Maximum bytes of a sample that are read.
 const READ_BYTES_MAX: u64 = 1 << 20;
-/// What the folder with the input is called, so that ways out of it can be seen.
+/// Name of the folder with the input, so that escapes from it are detected.
 const INSIDE: &str = "inside";
-/// SHA-256 of the manifest that an index of keys belongs to.
+/// SHA-256 of the manifest of the index of keys.
 const MANIFEST: [u8; 32] = [7; 32];
-/// Keys of the index that inputs begin with.
+/// Keys of the index from which inputs are derived.
 const KEYS: [&str; 5] = ["a", "b/c.jpg", "b/d.jpg", "é", "long-long-long-long-long-key"];
 
 /// Where inputs are written: one folder per process, in memory where possible. `scripts/fuzz.sh`
@@ -48,7 +48,7 @@ pub fn zip(data: &[u8]) {
     drain("zip", &["a.zip"], "a.zip", data);
 }
 
-/// CIFAR-100 with the names of its labels, or, from its first byte, an archive of CIFAR-10.
+/// CIFAR-100 with the names of its labels, or, depending on its first byte, an archive of CIFAR-10.
 pub fn cifar(data: &[u8]) {
     match data.split_first() {
         Some((0, archive)) => drain("cifar", &["cifar.tar.gz"], "cifar.tar.gz", archive),
@@ -65,7 +65,7 @@ pub fn idx(data: &[u8]) {
     drain("idx", &["train-labels-idx1-ubyte", "train-images-idx3-ubyte"], "", data);
 }
 
-/// A table of files; its first byte says whether CSV, TSV or JSON Lines.
+/// A table of files; its first byte selects CSV, TSV or JSON Lines.
 pub fn table(data: &[u8]) {
     let Some((kind, text)) = data.split_first() else { return };
     let name = ["metadata.csv", "metadata.tsv", "metadata.jsonl"][usize::from(kind % 3)];
@@ -85,8 +85,8 @@ pub fn arrow(data: &[u8]) {
     drain("arrow", &["a.arrow"], "a.arrow", data);
 }
 
-/// A TFRecord file; where its first byte is odd, records whose checksums are right: each is a
-/// length of two bytes and that many bytes.
+/// A TFRecord file; if its first byte is odd, records with right checksums, each given by a length
+/// of two bytes and that many bytes.
 pub fn tfrecord(data: &[u8]) {
     let Some((is_framed, mut rest)) = data.split_first() else { return };
     if is_framed & 1 == 0 {
@@ -112,7 +112,7 @@ fn masked(bytes: &[u8]) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// An MDS dataset of one shard; its first byte says how that is called.
+/// An MDS dataset of one shard; its first byte selects the name of the shard.
 pub fn mds(data: &[u8]) {
     let Some((kind, files)) = data.split_first() else { return };
     let endings = ["", ".br", ".gz", ".snappy", ".zstd"];
@@ -120,7 +120,8 @@ pub fn mds(data: &[u8]) {
     drain("mds", &["index.json", &shard], "", files);
 }
 
-/// A datadings file with its offsets and keys, or, from its first byte, with its legacy index.
+/// A datadings file with its offsets and keys, or, depending on its first byte, with its legacy
+/// index.
 pub fn datadings(data: &[u8]) {
     let Some((kind, files)) = data.split_first() else { return };
     let names: &[&str] = match kind & 1 {
@@ -180,17 +181,17 @@ pub fn key_index(data: &[u8]) {
     let _ = index.check(&read, &mut |_, _| {});
 }
 
-/// A tar file becomes a folder of files, which lie in that folder.
+/// A tar file is unpacked to a folder of files, all inside that folder.
 pub fn tar_to_folder(data: &[u8]) {
     to_folder("tar", "a.tar", data);
 }
 
-/// A ZIP archive becomes a folder of files, which lie in that folder.
+/// A ZIP archive is unpacked to a folder of files, all inside that folder.
 pub fn zip_to_folder(data: &[u8]) {
     to_folder("zip", "a.zip", data);
 }
 
-/// Converts a source and looks where the files are.
+/// Converts a source and checks where the files are.
 fn to_folder(kind: &str, name: &str, data: &[u8]) {
     let Some(folder) = put(&[name], data) else { return };
     let kind = kind_named(kind).expect("the table lists it");
@@ -229,7 +230,7 @@ fn links(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes the files of an input; the folder that they are in, `None` if it does not hold all.
+/// Writes the files of an input; returns their folder, or `None` if the input is incomplete.
 fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
     let mut rest = data;
     let mut files = Vec::with_capacity(names.len());
@@ -250,7 +251,7 @@ fn put(names: &[&str], data: &[u8]) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// Panics where something lies beside the input that was not put there, and removes the input.
+/// Panics if anything else is beside the input, and removes the input.
 fn check_nothing_else(names: &[&str]) {
     let folder = FOLDER.join(INSIDE);
     for entry in fs::read_dir(&folder).expect("it was made").flatten() {
@@ -268,7 +269,7 @@ fn drain(kind: &str, names: &[&str], opened: &str, data: &[u8]) {
     let Some(folder) = put(names, data) else { return };
     let kind = kind_named(kind).expect("the table lists it");
     let path = StorePath::local(if opened.is_empty() { folder } else { folder.join(opened) });
-    // What it looks like must be no panic either.
+    // Detecting the format must not panic either.
     let _ = (kind.recognise)(&path);
     match read_all(kind.open, &path) {
         Ok(()) => tally::add("read to the end"),
@@ -306,7 +307,7 @@ fn read_all(open: OpenSource, path: &StorePath) -> Result<(), Error> {
     Ok(())
 }
 
-/// Reads what a sample points to, as far as it is there.
+/// Reads the content of a sample, as far as it exists.
 fn read_content(content: &Content) {
     match content {
         Content::Bytes(_) => {}
@@ -323,7 +324,7 @@ fn read_content(content: &Content) {
     }
 }
 
-/// An index of keys to begin with.
+/// A valid index of keys.
 pub(crate) fn key_index_seed() -> Vec<u8> {
     let mut builder = KeyIndexBuilder::default();
     KEYS.iter().for_each(|key| builder.push(key));

@@ -1,11 +1,11 @@
-//! What must hold for any bytes whatsoever: one function a target, which panics where it does not.
+//! Properties that must hold for any bytes: one function for each target, which panics otherwise.
 //!
 //! [`TARGETS`] lists them. `fuzz_targets/` has a file for each, for cargo-fuzz; the program
-//! `mutate` runs them by a plain loop on any compiler. In reading order: [`pixels`] (decoding),
-//! [`lossless`] (a file rewritten or in another form), [`stored`] (bytes that a dataset holds),
-//! [`containers`] (files that datasets come in), [`series`] (recordings, measurements, texts),
-//! [`seeds`], [`container_seeds`], [`series_seeds`] and [`mutation`] (where inputs come
-//! from), [`memory`] and [`tally`] (what is watched).
+//! `mutate` runs them in a plain loop with any compiler. In reading order: [`pixels`] (decoding),
+//! [`lossless`] (a file rewritten or in another form), [`stored`] (bytes in a dataset),
+//! [`containers`] (container formats), [`series`] (recordings, measurements, texts), [`seeds`],
+//! [`container_seeds`], [`series_seeds`] and [`mutation`] (the sources of inputs), [`memory`] and
+//! [`tally`] (what is monitored).
 
 pub mod container_seeds;
 pub mod containers;
@@ -25,22 +25,22 @@ use meetpoint_jpeg::DecodeOptions;
 use meetpoint_kernels::decode::{Decoder, Encoded};
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Picture, Region, probe};
 
-/// Larger pictures are left out: they cost time and show nothing more.
+/// Larger pictures are skipped: they take time and show nothing more.
 const PIXELS_MAX: u64 = 1 << 22;
 
-/// A property that holds for any bytes.
+/// A property that must hold for any bytes.
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Panics where it does not hold.
+    /// Panics if it does not hold.
     pub run: fn(&[u8]),
-    /// Inputs to begin with, from a file.
+    /// Derives initial inputs from a file.
     pub seeds: fn(&[u8]) -> Vec<Vec<u8>>,
-    /// Bytes at the end of an input that choose something.
+    /// Number of bytes at the end of an input that select something.
     pub choice_bytes: usize,
 }
 
-/// All of them.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     target("jpeg_decode", pixels::jpeg_decode, seeds::file, 0),
     target("jpeg_region", pixels::jpeg_region, seeds::file, pixels::REGION_BYTES),
@@ -83,18 +83,18 @@ const fn target(
     Target { name, run, seeds, choice_bytes }
 }
 
-/// Whether these bytes are a JPEG small enough to try.
+/// Whether the bytes may be a JPEG that is small enough to try.
 fn is_small_jpeg(data: &[u8]) -> bool {
     ImageFormat::of(data) == Some(ImageFormat::Jpeg) && is_small(data)
 }
 
 fn is_small(data: &[u8]) -> bool {
-    // What has no readable header goes on as well, to be refused.
+    // Files without a readable header are tried as well, in order to be refused.
     probe(data).map_or(true, |info| u64::from(info.width) * u64::from(info.height) <= PIXELS_MAX)
 }
 
-/// The whole picture or a part of it, as every instruction set of this machine gives it. It has the
-/// size that was asked for.
+/// The whole picture or a region of it, with every instruction set of this machine. Checks that it
+/// has the requested size.
 fn decoded(encoded: Encoded<'_>, region: Option<Region>) -> Result<Picture, Error> {
     let picture = decoded_with(encoded, region, &DecodeOptions::default())?;
     if region.is_none() {
@@ -140,7 +140,7 @@ fn assert_same(name: &str, one: &Result<Picture, Error>, other: &Result<Picture,
     assert!(one == other, "{name}: {:?}, {:?}", one.as_ref().err(), other.as_ref().err());
 }
 
-/// A region inside of a picture, chosen by eight bytes.
+/// A region inside a picture, selected by eight bytes.
 fn region_of(choice: [u8; 8], (width, height): (u32, u32)) -> Region {
     let word = |at: usize| u32::from(u16::from_le_bytes([choice[at], choice[at + 1]]));
     let span = |from: u32, length: u32, whole: u32| {
@@ -152,7 +152,7 @@ fn region_of(choice: [u8; 8], (width, height): (u32, u32)) -> Region {
     Region { x, y, width, height }
 }
 
-/// Panics unless `part` is that part of the whole.
+/// Panics unless `part` equals that region of the whole.
 fn assert_part(part: &Picture, region: Region, whole: &Picture) {
     let row_bytes = region.width as usize * 3;
     for (row, y) in part.pixels.chunks_exact(row_bytes).zip(region.y as usize..) {
@@ -161,7 +161,7 @@ fn assert_part(part: &Picture, region: Region, whole: &Picture) {
     }
 }
 
-/// Eight bytes that depend on all of the data, to choose by where nothing else does.
+/// Eight bytes that depend on all of the data, for selecting if nothing else does.
 fn choice_of(data: &[u8]) -> [u8; 8] {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in data {

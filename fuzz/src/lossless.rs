@@ -14,8 +14,8 @@ const TABLES: [HuffmanTables; 2] = [HuffmanTables::Keep, HuffmanTables::Optimise
 const RESTARTS: [Restarts; 4] =
     [Restarts::Keep, Restarts::Remove, Restarts::EveryMcus(2), Restarts::EveryMcuRows(1)];
 
-/// A JPEG that can be rewritten has the coefficients and pixels that it had; written once more, it
-/// does not change.
+/// A JPEG that can be rewritten keeps its coefficients and pixels; rewriting it again does not
+/// change it.
 pub fn rewrite(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
@@ -49,7 +49,7 @@ pub fn rewrite(data: &[u8]) {
     }
 }
 
-/// The coefficient form of a JPEG leads back to the file and has the same pixels.
+/// The coefficient form of a JPEG restores the file and has the same pixels.
 pub fn form(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
@@ -77,8 +77,9 @@ pub fn form(data: &[u8]) {
     }
 }
 
-/// Panics unless both are the same picture, or errors: those may name other offsets. Bytes in a
-/// scan that code nothing are refused by the decoder of sequential files, and may be lost here.
+/// Panics unless both are the same picture, or both are errors, which may name different offsets.
+/// The decoder of sequential files refuses bytes in a scan that encode nothing, which may be lost
+/// here.
 fn assert_same(file: &Outcome, other: &Outcome, how: &dyn std::fmt::Debug) {
     match (file, other) {
         (Err(_), Err(_)) => (),

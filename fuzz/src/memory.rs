@@ -1,4 +1,4 @@
-//! Watches how much memory an input takes.
+//! Measures the memory that an input uses.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, counting.
+/// The system's allocator with counters.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -17,7 +17,7 @@ pub fn begin() -> usize {
     live
 }
 
-/// Most bytes in use at once since [`begin`].
+/// Peak number of bytes in use since [`begin`].
 pub fn peak() -> usize {
     PEAK.load(Relaxed)
 }
@@ -27,7 +27,7 @@ fn took(bytes: usize) {
     PEAK.fetch_max(live, Relaxed);
 }
 
-// SAFETY: all is done by the system's allocator.
+// SAFETY: the system's allocator does all the work.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         took(layout.size());

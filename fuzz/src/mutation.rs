@@ -2,11 +2,11 @@
 
 use meetpoint_storage::random::SplitMix64;
 
-/// Most changes of an input.
+/// Maximum number of changes of an input.
 const CHANGES_MAX: usize = 6;
 
-/// A file of the corpus after a few changes, sometimes after none, of at most `bytes_max` bytes,
-/// and random bytes behind it.
+/// A file of the corpus after a few changes, or sometimes unchanged, with at most `bytes_max`
+/// bytes, followed by random bytes.
 pub fn mutated(
     corpus: &[Vec<u8>],
     choice_bytes: usize,
@@ -14,13 +14,13 @@ pub fn mutated(
     random: &mut Random,
 ) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
-    // Where the bytes behind choose something, that is to be seen on sound files too.
+    // If the trailing bytes select something, intact files are tried as well.
     let sound = choice_bytes > 0 && random.below(2) == 0;
     let changes = if sound { 0 } else { random.below(CHANGES_MAX) };
     for _ in 0..changes {
         change(&mut bytes, corpus, random);
     }
-    // Large inputs are slow, so they are few.
+    // Large inputs are slow, so there are few of them.
     if !sound && random.below(32) == 0 {
         enlarge(&mut bytes, bytes_max, random);
     }
@@ -60,7 +60,7 @@ fn change(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
             bytes.splice(to..to, copy);
         }
         9 => {
-            // The head of this file and the tail of another one.
+            // The beginning of this file and the end of another one.
             let other = &corpus[random.below(corpus.len())];
             let from = random.below(other.len().max(1)).min(other.len());
             bytes.truncate(at);
@@ -82,7 +82,7 @@ fn change(bytes: &mut Vec<u8>, corpus: &[Vec<u8>], random: &mut Random) {
         }
         16 => change_restart(bytes, random),
         _ => {
-            // A number that grows or shrinks by a little.
+            // Increases or decreases a number slightly.
             let step = [1, 2, 0xff, 0xfe][random.below(4)];
             bytes[early] = bytes[early].wrapping_add(step);
         }
@@ -104,7 +104,7 @@ pub fn enlarge(bytes: &mut Vec<u8>, bytes_max: usize, random: &mut Random) {
     bytes.splice(range.end..range.end, repeated);
 }
 
-/// The segments of a JPEG in front of its first data, each with the 0xff that begins it.
+/// The segments of a JPEG before its first data, each with its leading 0xff.
 fn segments(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     let (mut found, mut at) = (Vec::new(), 2);
     while let Some([0xff, code, high, low]) = bytes.get(at..at + 4) {
@@ -118,7 +118,8 @@ fn segments(bytes: &[u8]) -> Vec<std::ops::Range<usize>> {
     found
 }
 
-/// Changes a byte near the front of a segment: sizes, factors, names of tables, counts of codes.
+/// Changes a byte near the beginning of a segment: sizes, factors, names of tables, counts of
+/// codes.
 fn change_field(bytes: &mut [u8], random: &mut Random) {
     let segments = segments(bytes);
     if segments.is_empty() {
@@ -135,7 +136,7 @@ fn change_field(bytes: &mut [u8], random: &mut Random) {
     };
 }
 
-/// Puts a segment of another file in front of one of this file.
+/// Inserts a segment of another file before one of this file.
 fn add_segment(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     let (here, there) = (segments(bytes), segments(other));
     if !here.is_empty() && !there.is_empty() {
@@ -145,7 +146,7 @@ fn add_segment(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Gives a restart marker another number, takes it away, or doubles it.
+/// Changes the number of a restart marker, removes it, or duplicates it.
 fn change_restart(bytes: &mut Vec<u8>, random: &mut Random) {
     let is_marker = |two: &[u8]| two[0] == 0xff && (0xd0..=0xd7).contains(&two[1]);
     let found: Vec<_> =
@@ -176,7 +177,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// Less than `count`, or 0.
+    /// A number below `count`, or 0.
     pub fn below(&mut self, count: usize) -> usize {
         (self.next() % count.max(1) as u64) as usize
     }

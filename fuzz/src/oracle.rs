@@ -1,14 +1,14 @@
-//! libjpeg-turbo's answer to the same file.
+//! libjpeg-turbo's result for the same file.
 
 use crate::tally;
 use meetpoint_jpeg_benches::libjpeg::{Mode, Turbo, TurboError};
 use meetpoint_kernels::{Error, Picture};
 
-/// Sum over a block of the sizes of all coefficients, at most. An inverse transform of these stays
-/// within 500 of the middle; beyond, libjpeg's C code and its vector code differ from each other.
+/// Maximum sum of the magnitudes of all coefficients of a block. The inverse transform then stays
+/// within 500 of the middle; beyond that, libjpeg's C code and its vector code differ.
 const BLOCK_SUM_MAX: u32 = 2000;
 
-/// Holds pixels against libjpeg's where both take a file; who takes what is only counted.
+/// Compares pixels with libjpeg's if both accept a file; acceptance itself is only counted.
 pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
     let mut turbo = Turbo::new();
     let mut theirs = Picture::default();
@@ -33,7 +33,7 @@ pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
         })
     });
     if !is_complete(data) {
-        // libjpeg makes up for scans that are missing by smoothing from block to block.
+        // libjpeg compensates for missing scans by smoothing between blocks.
         tally::add(if *ours == theirs {
             "decoded, libjpeg's pixels though scans are missing"
         } else {
@@ -49,7 +49,7 @@ pub(crate) fn compare(data: &[u8], ours: Result<&Picture, &Error>) {
     }
 }
 
-/// Holds pixels that were filled in against libjpeg's.
+/// Compares filled-in pixels with libjpeg's.
 pub(crate) fn compare_damaged(data: &[u8], ours: Result<&Picture, &Error>) {
     let mut turbo = Turbo::new();
     let mut theirs = Picture::default();
@@ -67,14 +67,14 @@ pub(crate) fn compare_damaged(data: &[u8], ours: Result<&Picture, &Error>) {
     }
 }
 
-/// A message without the places and numbers that would make a line for each file.
+/// A message without positions and numbers, which would otherwise give a line for each file.
 fn without_numbers(error: &dyn std::fmt::Display) -> String {
     error.to_string().replace(|letter: char| letter.is_ascii_digit(), "")
 }
 
-/// Whether the scans of a progressive file bring all bits of all coefficients.
+/// Whether the scans of a progressive file contain all bits of all coefficients.
 fn is_complete(data: &[u8]) -> bool {
-    // By identifier of the component: whether the last bit of a coefficient has come.
+    // By identifier of the component: whether the last bit of a coefficient was seen.
     let mut complete = std::collections::BTreeMap::<u8, [bool; 64]>::new();
     let mut at = 2;
     while let Some([0xff, code, rest @ ..]) = data.get(at..) {
@@ -109,7 +109,7 @@ fn is_complete(data: &[u8]) -> bool {
             _ => (),
         }
         at += 2 + length;
-        // Data, or bytes that belong to nothing.
+        // Data, or bytes that belong to no segment.
         while data.get(at).is_some_and(|byte| *byte != 0xff) {
             at += 1;
         }

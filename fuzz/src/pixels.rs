@@ -1,4 +1,4 @@
-//! Decoding: a picture or an error, the same by every way to it.
+//! Decoding: a picture or an error, the same in every way of decoding.
 
 use crate::{
     assert_part, choice_of, decoded, decoded_with, is_small, is_small_jpeg, region_of, tally,
@@ -10,7 +10,7 @@ use meetpoint_kernels::{Cpu, Error, Picture};
 /// Bytes at the end of [`jpeg_region`]'s input.
 pub const REGION_BYTES: usize = 8;
 
-/// A file of any format is decoded to the size of its header or refused.
+/// A file of any format is decoded to the size in its header, or refused.
 pub fn any_decode(data: &[u8]) {
     if !is_small(data) {
         return tally::add("too large");
@@ -21,8 +21,8 @@ pub fn any_decode(data: &[u8]) {
     }
 }
 
-/// A JPEG is decoded or refused, the same by all instruction sets and by a decoder that was used
-/// before; and where libjpeg takes it without a warning, the pixels are the same.
+/// A JPEG is decoded or refused, with the same result for all instruction sets and for a decoder
+/// that was used before; if libjpeg accepts it without a warning, the pixels are equal.
 pub fn jpeg_decode(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
@@ -30,7 +30,7 @@ pub fn jpeg_decode(data: &[u8]) {
     let first = decoded(data.into(), None);
     let mut used = Decoder::new(Cpu::detect());
     let mut out = Picture::default();
-    // What a cut file leaves behind must not show.
+    // State left behind by a truncated file must have no effect.
     let _ = used.decode_into((&data[..data.len() / 2]).into(), None, &mut out);
     let again = used.decode_into(data.into(), None, &mut out).map(|()| out);
     assert!(first == again, "a used decoder gives something else");
@@ -45,8 +45,8 @@ fn strict(data: &[u8]) -> Result<Picture, Error> {
     Ok(out)
 }
 
-/// A damaged JPEG that is filled in has libjpeg's pixels, and each of its regions is a part of it.
-/// A sound one is what it always is.
+/// A damaged JPEG that is filled in has libjpeg's pixels, and each of its regions equals that part
+/// of it. An intact one is unaffected.
 pub fn jpeg_lenient(data: &[u8]) {
     if !is_small_jpeg(data) {
         return tally::add("no JPEG, or too large");
@@ -68,8 +68,8 @@ pub fn jpeg_lenient(data: &[u8]) {
     crate::oracle::compare_damaged(data, whole.as_ref());
 }
 
-/// A region of a JPEG is that part of the whole, with entry points and without. The last eight
-/// bytes choose the region.
+/// A region of a JPEG equals that part of the whole, with and without entry points. The last eight
+/// bytes select the region.
 pub fn jpeg_region(data: &[u8]) {
     let Some((data, choice)) = data.split_last_chunk::<REGION_BYTES>() else { return };
     if !is_small_jpeg(data) {
@@ -78,7 +78,7 @@ pub fn jpeg_region(data: &[u8]) {
     let Ok(whole) = decoded(data.into(), None) else { return tally::add("refused") };
     tally::add("decoded");
     let region = region_of(*choice, (whole.width, whole.height));
-    // A region may decode where the whole does not, never the other way round.
+    // A region may decode if the whole does not, but never the other way round.
     let part = decoded(data.into(), Some(region)).expect("the whole picture decodes");
     assert_part(&part, region, &whole);
     for spacing in [Spacing::McuRow, Spacing::Mcus(1), Spacing::Mcus(3), Spacing::Mcus(16)] {

@@ -1,18 +1,18 @@
-//! Inputs to begin with, made from the files of the tests.
+//! Initial inputs from the files of the tests.
 
 use image::{DynamicImage, GrayImage, ImageFormat, Rgb, RgbImage};
 use meetpoint_jpeg::{Form, dismantle, to_form};
 use std::io::Cursor;
 
-/// The file as it is.
+/// The unchanged file.
 pub fn file(bytes: &[u8]) -> Vec<Vec<u8>> {
     vec![bytes.to_vec()]
 }
 
-/// The file, its forms, and small pictures of the other formats.
+/// The file, its forms, and small pictures in the other formats.
 pub fn any(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = [file(bytes), forms(bytes)].concat();
-    // So that a JPEG is not almost all that is tried.
+    // So that not nearly all inputs are JPEGs.
     all.extend(others(bytes.len() as u8));
     all
 }
@@ -22,7 +22,7 @@ pub fn forms(bytes: &[u8]) -> Vec<Vec<u8>> {
     [Form::Fast, Form::Compact].into_iter().flat_map(|form| to_form(bytes, form)).collect()
 }
 
-/// The skeleton with its length in front, and the compact form behind.
+/// The skeleton, preceded by its length, followed by the compact form.
 pub fn skeletons(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (Ok((skeleton, _)), Ok(form)) = (dismantle(bytes), to_form(bytes, Form::Compact)) else {
         return Vec::new();
@@ -32,7 +32,7 @@ pub fn skeletons(bytes: &[u8]) -> Vec<Vec<u8>> {
     vec![[length.to_le_bytes().as_slice(), &skeleton, &form].concat()]
 }
 
-/// A picture of one of the other formats and one of the kinds of pixels.
+/// A picture in one of the other formats with one of the pixel types.
 fn others(number: u8) -> Option<Vec<u8>> {
     const FORMATS: [ImageFormat; 5] = [
         ImageFormat::Png,

@@ -6,7 +6,7 @@ use meetpoint_kernels::{Cpu, Error, SampleId, SamplePreparer, Tensor, check_file
 use std::convert::Infallible;
 use std::sync::LazyLock;
 
-/// Largest tensor that is tried, in bytes: more costs time and shows nothing more.
+/// Maximum bytes of a tensor: more takes time and shows nothing more.
 const BYTES_MAX: u64 = 1 << 26;
 
 const ID: SampleId = SampleId { seed: 3, epoch: 1, sample: 5 };
@@ -15,7 +15,8 @@ fn recipe(text: &str) -> Recipe {
     Recipe::from_toml(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a recipe gives, the same on every instruction set and by a preparer that was used before.
+/// The result of a recipe, the same with every instruction set and with a preparer that was used
+/// before.
 fn prepared(recipe: &Recipe, data: &[u8]) -> Option<Result<Tensor, Error>> {
     let portable = SamplePreparer::new(recipe, Cpu::Portable);
     if portable.memory_bytes(data, ID).is_ok_and(|bytes| bytes > BYTES_MAX) {
@@ -25,7 +26,7 @@ fn prepared(recipe: &Recipe, data: &[u8]) -> Option<Result<Tensor, Error>> {
     let mut first: Option<Result<Tensor, Error>> = None;
     for cpu in Cpu::available() {
         let mut preparer = SamplePreparer::new(recipe, cpu);
-        // What a cut file leaves behind must not show.
+        // State left behind by a truncated file must have no effect.
         let _ = preparer.prepare_tensor((&data[..data.len() / 2]).into(), ID);
         let result = preparer.prepare_tensor(data.into(), ID);
         match &first {
@@ -48,7 +49,7 @@ pub fn audio(data: &[u8]) {
     }
 }
 
-/// A NumPy file becomes a signal of as many channels, or is refused.
+/// A NumPy file becomes a signal with the given number of channels, or is refused.
 pub fn signal(data: &[u8]) {
     static RECIPE: LazyLock<Recipe> =
         LazyLock::new(|| recipe("[[operation]]\nname = \"decode_signal\"\nnum_channels = 2\n"));
@@ -57,7 +58,7 @@ pub fn signal(data: &[u8]) {
     }
 }
 
-/// A binary PGM or PPM file is decoded to the size of its header, or refused.
+/// A binary PGM or PPM file is decoded to the size in its header, or refused.
 pub fn pnm(data: &[u8]) {
     if !data.starts_with(b"P5") && !data.starts_with(b"P6") {
         return tally::add("no PNM");
@@ -65,7 +66,7 @@ pub fn pnm(data: &[u8]) {
     crate::pixels::any_decode(data);
 }
 
-/// Bytes become a text in every encoding; where bytes that are not characters are replaced, always.
+/// Bytes become a text in every encoding; always, if invalid bytes are replaced.
 pub fn text(data: &[u8]) {
     for encoding in ["utf-8", "utf-16-le", "utf-16-be", "latin-1"] {
         let of = |errors: &str| {
@@ -82,7 +83,7 @@ pub fn text(data: &[u8]) {
     }
 }
 
-/// The text of a page has no empty lines, and no space at the ends of a line or beside another.
+/// The text of a page has no empty lines, no spaces at the ends of a line, and no double spaces.
 pub fn html(data: &[u8]) {
     static RECIPE: LazyLock<Recipe> = LazyLock::new(|| {
         recipe(
@@ -98,7 +99,7 @@ pub fn html(data: &[u8]) {
     }
 }
 
-/// A file that a recipe names is a tokenizer, or a table, or is refused.
+/// A file that a recipe names is a tokenizer or a table, or is refused.
 pub fn recipe_file(data: &[u8]) {
     static RECIPE: LazyLock<Recipe> = LazyLock::new(|| {
         recipe(

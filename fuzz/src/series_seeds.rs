@@ -1,6 +1,6 @@
-//! Inputs to begin with for files that are not pictures, from the golden files of the kernels.
+//! Initial inputs for files that are not pictures, from the golden files of the kernels.
 
-/// A recording, by its first bytes.
+/// A recording, recognised by its first bytes.
 pub fn audio(bytes: &[u8]) -> Vec<Vec<u8>> {
     let is_mp3 = bytes.starts_with(b"ID3") || bytes.starts_with(&[0xff, 0xfb]);
     let is_audio = is_mp3 || bytes.starts_with(b"RIFF") || bytes.starts_with(b"fLaC");
@@ -19,7 +19,7 @@ pub fn signal(bytes: &[u8]) -> Vec<Vec<u8>> {
     vec![bytes.to_vec(), other]
 }
 
-/// Small pictures of both kinds, whatever the file is.
+/// Small pictures of both types, independent of the file.
 pub fn pnm(bytes: &[u8]) -> Vec<Vec<u8>> {
     let (width, height) = (1 + bytes.len() % 19, 1 + bytes.len() % 7);
     let pixels = |channels: usize| (0..width * height * channels).map(|at| (at * 37) as u8);

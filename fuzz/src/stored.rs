@@ -1,4 +1,4 @@
-//! Bytes that a dataset holds beside or instead of files, hostile.
+//! Malicious bytes that a dataset stores beside or instead of files.
 
 use crate::{assert_part, choice_of, decoded, is_small, is_small_jpeg, region_of, tally};
 use meetpoint_format::checksum::crc32c;
@@ -15,11 +15,12 @@ use std::sync::LazyLock;
 /// Bytes at the end of [`entry_points`]'s input.
 pub const ENTRY_CHOICE_BYTES: usize = 24;
 
-/// Entry points of a file, changed. Its own give the right pixels; with a wrong checksum they are
-/// refused; what lies with a right checksum gives some pixels, the same by all instruction sets.
+/// The modified entry points of a file. The original ones give the right pixels; with a wrong
+/// checksum they are refused; wrong ones with a right checksum give some pixels, the same with all
+/// instruction sets.
 ///
-/// The last bytes choose: spacing (2), kind of change (1), what the CRC of the file is (1), region
-/// (8), four changes (a place of 2 and a value of 1 each).
+/// The last bytes select: spacing (2), type of change (1), the CRC of the file (1), region (8),
+/// four changes (a position of 2 and a value of 1 each).
 pub fn entry_points(data: &[u8]) {
     let Some((file, choice)) = data.split_last_chunk::<ENTRY_CHOICE_BYTES>() else { return };
     if !is_small_jpeg(file) {
@@ -62,7 +63,7 @@ pub fn entry_points(data: &[u8]) {
         assert_part(&part, region, &whole);
     } else if !has_right_sum {
         tally::add("wrong checksum");
-        // None at all are no entry points, not wrong ones.
+        // An empty list means no entry points and is not an error.
         assert!(
             changed.is_empty() || matches!(result, Err(Error::Jpeg(JpegError::EntryPoints { .. })))
         );
@@ -75,7 +76,7 @@ pub fn entry_points(data: &[u8]) {
     }
 }
 
-/// Changes bytes, those at the front as often as all others.
+/// Changes bytes, half of the time near the beginning.
 fn change_bytes(bytes: &mut Vec<u8>, changes: impl Iterator<Item = (usize, u8)>) {
     for (place, value) in changes {
         let reach = if place & 1 == 0 { bytes.len().min(24) } else { bytes.len() };
@@ -91,7 +92,7 @@ fn change_bytes(bytes: &mut Vec<u8>, changes: impl Iterator<Item = (usize, u8)>)
     }
 }
 
-/// Changes fields and codes them again.
+/// Changes fields and encodes them again.
 fn change_entries(made: &[u8], changes: impl Iterator<Item = (usize, u8)>) -> Vec<u8> {
     let mut entries = Vec::new();
     let mut head = decode(made, &mut entries).expect("they were just made");
@@ -116,15 +117,15 @@ fn change_entries(made: &[u8], changes: impl Iterator<Item = (usize, u8)>) -> Ve
             _ => head.components = [1, 3, 4][usize::from(value % 3)],
         }
     }
-    // Only what is in order can be coded.
+    // Only ascending positions can be encoded.
     head.data_offset =
         entries.iter().map(|entry| entry.offset).fold(head.data_offset, std::cmp::Ord::min);
     entries.sort_by_key(|entry| (entry.offset, entry.bits));
     encode(head, &entries)
 }
 
-/// Bytes that may be a coefficient form: a picture or an error, the same by all instruction sets; a
-/// region of it; a file or an error.
+/// Bytes that may be a coefficient form: a picture or an error, the same with all instruction sets;
+/// a region of it; a file or an error.
 pub fn form_bytes(data: &[u8]) {
     if ImageFormat::of(data) != Some(ImageFormat::Coefficients) || !is_small(data) {
         return tally::add("no form, or too large");
@@ -155,7 +156,7 @@ pub fn form_bytes(data: &[u8]) {
     }
 }
 
-/// What bytes leave behind in a decoder must not show in the next picture.
+/// State left behind in a decoder must not affect the next picture.
 fn check_left_behind(data: &[u8]) {
     static SOUND: LazyLock<(Vec<u8>, Picture)> = LazyLock::new(|| {
         let file = include_bytes!("../../jpeg/tests/golden/jpeg/420-33x47.jpg");
@@ -176,7 +177,7 @@ fn check_left_behind(data: &[u8]) {
 
 /// Bytes that may be a skeleton: a file or an error.
 ///
-/// Two bytes of length, a given number of bytes of skeleton, and a coefficient form for the
+/// Two bytes of length, that number of bytes of a skeleton, and a coefficient form for the
 /// coefficients.
 pub fn skeleton_bytes(data: &[u8]) {
     let Some((length, rest)) = data.split_first_chunk::<2>() else { return };
@@ -203,7 +204,7 @@ pub fn skeleton_bytes(data: &[u8]) {
     }
 }
 
-/// A file that was put together is one that decodes or is refused, whatever it says.
+/// A reconstructed file is decoded or refused, whatever it contains.
 fn check_assembled(file: &[u8]) {
     if is_small_jpeg(file) {
         tally::add(match decoded(file.into(), None) {

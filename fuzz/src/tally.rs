@@ -1,11 +1,11 @@
-//! Counts the results of inputs, so that a run shows what it reached.
+//! Counts the results of inputs, so that a run shows what it covered.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 static COUNTS: Mutex<BTreeMap<String, u64>> = Mutex::new(BTreeMap::new());
 
-/// One more of these.
+/// Increments a count.
 pub fn add(what: &str) {
     let mut counts = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
     match counts.get_mut(what) {

@@ -81,6 +81,33 @@ struct JpegSegment {
     i16 dc[3], end_dc[3];
 };
 
+// A coefficient form. All of its rows of MCUs have the same blocks.
+struct JpegForm {
+    u32 picture, first_component, component_count;
+    u32 mcus_wide;
+    // Lanes of the compact form; 0 for the fast form.
+    u32 lanes;
+    // For each row: blocks of all components and of the first component, bytes of classes up to
+    // the end of the first component, groups of DC differences, and the code of their widths.
+    u32 blocks, first_blocks, first_class_bytes, dc_groups, dc_widths;
+    // For blocks of the first component and of the others: the code of classes, then the codes of
+    // widths by class and band.
+    u8 codes[2][12];
+};
+
+// Sum of the widths 1 to 16: each byte of a group of each width has its own code.
+#define JPEG_MAP_BYTES 136
+
+// A row of MCUs of a coefficient form.
+struct JpegFormRow {
+    u32 form, mcu_row;
+    // Offset in the uploaded area, and length.
+    u32 offset, bytes;
+    // Room for the decoded bytes of the fast form: its size, and its offset as two words.
+    u32 scratch_bytes, scratch[2];
+    u32 reserved;
+};
+
 // Segments of one picture that a block of threads decodes.
 struct JpegGroup {
     u32 picture, first_segment, count;

@@ -5,7 +5,10 @@ use std::any::Any;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-/// Runs kernels, copies and fills one after another, in the order of the calls.
+/// Maximum time between two checks for a request to stop while waiting for a device.
+pub const ASK_EVERY: Duration = Duration::from_millis(20);
+
+/// Runs kernels, one after another in the order of the calls, copies and fills included.
 ///
 /// Calls return before the work is done; [`Compute::wait`] waits for it.
 pub trait Compute: Send {
@@ -43,8 +46,15 @@ pub trait Compute: Send {
     /// Whether all work is done, without waiting for it if the implementation can tell.
     fn is_done(&mut self) -> Result<bool, Error>;
 
-    /// Waits until all work is done; [`Error::Hung`] after `limit`.
-    fn wait(&mut self, limit: Duration) -> Result<(), Error>;
+    /// Waits until all work is done. Returns [`Error::Hung`] after `limit`. Calls `is_stopped` at
+    /// least every [`ASK_EVERY`]; if it returns true, returns [`Error::Stopped`] while the work
+    /// continues.
+    fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
+
+    /// Like [`Self::wait_unless`], without a request to stop.
+    fn wait(&mut self, limit: Duration) -> Result<(), Error> {
+        self.wait_unless(limit, &|| false)
+    }
 }
 
 /// A kernel with its launch configuration and arguments.

@@ -14,6 +14,7 @@ impl Diagnose for Error {
             Self::OutOfMemory { .. } => "gpu_out_of_memory",
             Self::NoPinnedMemory { .. } => "gpu_no_pinned_memory",
             Self::Hung { .. } => "gpu_hung",
+            Self::Stopped => "interrupted",
             Self::Forked => "gpu_forked",
             Self::WrongResults { .. } => "gpu_wrong_results",
             Self::Driver { .. } => "gpu_failed",
@@ -56,7 +57,7 @@ impl Diagnose for Error {
             Self::Driver { .. } => "restart the process, and look for errors of the GPU in the \
                                     kernel's log (dmesg: Xid)"
                 .into(),
-            Self::Shim { .. } => return None,
+            Self::Stopped | Self::Shim { .. } => return None,
         })
     }
 }

@@ -62,6 +62,9 @@ pub enum Error {
         /// Waiting time in seconds.
         seconds: f64,
     },
+    /// A request to stop ended a wait for the GPU; the work continues.
+    #[error("the wait for the GPU was ended by a request to stop")]
+    Stopped,
     /// The process is a fork of the one that opened the GPU, in which CUDA does not work.
     #[error("the GPU was opened before this process was forked; CUDA does not work in the child")]
     Forked,
@@ -92,4 +95,24 @@ pub enum Error {
         /// What went wrong.
         reason: String,
     },
+}
+
+impl Error {
+    /// Whether the only failure was a lack of memory. A later attempt may succeed.
+    pub fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::OutOfMemory { .. } | Self::NoPinnedMemory { .. } => true,
+            Self::NoDriver
+            | Self::OldDriver { .. }
+            | Self::NoDevice { .. }
+            | Self::NoCompiler { .. }
+            | Self::Compile { .. }
+            | Self::Hung { .. }
+            | Self::Stopped
+            | Self::Forked
+            | Self::WrongResults { .. }
+            | Self::Driver { .. }
+            | Self::Shim { .. } => false,
+        }
+    }
 }

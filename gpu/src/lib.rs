@@ -4,11 +4,14 @@
 //! [`Compute`]: an NVIDIA GPU (feature `cuda`), or the CPU, for which the tests compile the same
 //! kernels (feature `shim`). This crate does not open datasets or parse recipes.
 //!
-//! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches), [`Module`]
-//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (selects one of
-//! them for tests), [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding),
-//! [`pictures`] (recipes executed on pictures), [`delivery`] (batches brought to a GPU).
+//! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches),
+//! [`buffer`] (memory that grows within a limit), [`Module`]
+//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
+//! tests use),
+//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
+//! executed on pictures), [`delivery`] (batches brought to a GPU).
 
+pub mod buffer;
 mod compute;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -25,7 +28,7 @@ mod shim;
 #[cfg(feature = "shim")]
 mod subject;
 
-pub use compute::{Argument, Compute, DeviceMemory, HostMemory, Launch, PageLock};
+pub use compute::{ASK_EVERY, Argument, Compute, DeviceMemory, HostMemory, Launch, PageLock};
 pub use error::Error;
 pub use index::{GpuIndex, NotAGpu};
 pub use module::{KernelName, MODULES, Module};

@@ -41,6 +41,10 @@ pub const MODULES: &[Module] = &[
         ),
     },
     Module {
+        name: "jpeg_form",
+        source: concat!(include_str!("../cuda/jpeg.cuh"), include_str!("../cuda/jpeg_form.cu")),
+    },
+    Module {
         name: "jpeg_samples",
         source: concat!(include_str!("../cuda/jpeg.cuh"), include_str!("../cuda/jpeg_samples.cu")),
     },

@@ -175,7 +175,11 @@ impl Compute for Shim {
         self.ask(&[WAIT], &mut [0; 8]).map(|()| true)
     }
 
-    fn wait(&mut self, _limit: Duration) -> Result<(), Error> {
+    fn wait_unless(
+        &mut self,
+        _limit: Duration,
+        _is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
         self.ask(&[WAIT], &mut [0; 8])
     }
 }

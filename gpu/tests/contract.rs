@@ -94,8 +94,8 @@ fn kernels_see_their_arguments_and_write_inside_of_their_memory() {
 #[test]
 fn a_gpu_passes_its_self_test_and_is_described() {
     let Some(gpu) = gpu() else { return };
-    gpu.self_test().unwrap();
-    gpu.load_kernels().unwrap();
+    gpu.self_test(&|| false).unwrap();
+    gpu.load_kernels(&|| false).unwrap();
     let info = gpu.info();
     println!("{info:?}, {:?}", gpu.compiler());
     assert!(info.multiprocessors > 0 && info.total_bytes > 1 << 30 && info.capability.0 >= 7);
@@ -114,7 +114,7 @@ fn a_gpu_without_the_memory_reports_what_is_free() {
         }
         other => panic!("{other:?}"),
     }
-    gpu.self_test().unwrap();
+    gpu.self_test(&|| false).unwrap();
 }
 
 #[test]
@@ -169,6 +169,6 @@ fn after_an_illegal_address_every_call_to_the_gpu_is_that_error() {
     };
     is_that(compute.wait(LIMIT));
     is_that(compute.fill(&memory, 0, 100, 1));
-    is_that(gpu.self_test());
+    is_that(gpu.self_test(&|| false));
     drop((memory, compute, gpu));
 }

@@ -6,6 +6,7 @@
 use libloading::Library;
 use meetpoint_gpu::cuda::{Allocated, Driver, Gpu, Options, Version};
 use meetpoint_gpu::{Compute, Error, GpuIndex, KernelName, Launch, MODULES};
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -288,7 +289,7 @@ fn a_shared_gpu_is_opened_once_and_again_after_a_failure() {
         let first = Gpu::shared(GpuIndex(0), &options()).unwrap();
         let again = Gpu::shared(GpuIndex(0), &options()).unwrap();
         assert!(Arc::ptr_eq(&first, &again));
-        first.load_kernels().unwrap();
+        first.load_kernels(&|| false).unwrap();
         assert_eq!(
             (first.modules_compiled(), again.modules_compiled()),
             (MODULES.len() as u64, MODULES.len() as u64)
@@ -338,6 +339,11 @@ fn a_hanging_gpu_is_an_error_after_the_limit_and_blocks_no_destructor() {
         assert!(compute.is_done().unwrap());
         launch(&mut compute, 0).unwrap();
         assert!(!compute.is_done().unwrap());
+        let asked = Cell::new(0);
+        let stops = || asked.replace(asked.get() + 1) > 0;
+        let late = Duration::from_secs(3600);
+        assert!(matches!(compute.wait_unless(late, &stops), Err(Error::Stopped)));
+        assert_eq!(asked.get(), 2);
         assert!(matches!(compute.wait(SOON), Err(Error::Hung { .. })));
         assert!(matches!(compute.download(&memory, 0, &mut [0; 4]), Err(Error::Hung { .. })));
         assert!(gpu.check().is_ok(), "work that is late may still end");
@@ -457,7 +463,7 @@ fn every_module_is_compiled_by_nvidias_compiler_where_there_is_one() {
     with_driver(name, &[], || {
         let options = Options { cache: None, ..Options::from_environment() };
         let gpu = Gpu::open(0, &options).unwrap();
-        gpu.load_kernels().unwrap();
+        gpu.load_kernels(&|| false).unwrap();
         assert_eq!(gpu.modules_compiled(), MODULES.len() as u64);
     });
 }
@@ -507,7 +513,7 @@ fn a_compiler_for_a_newer_cuda_than_the_drivers_is_not_taken() {
 fn a_kernel_that_computes_nothing_fails_the_self_test() {
     with_driver("a_kernel_that_computes_nothing_fails_the_self_test", &[], || {
         let gpu = Gpu::open(0, &options()).unwrap();
-        assert!(matches!(gpu.self_test(), Err(Error::WrongResults { .. })));
+        assert!(matches!(gpu.self_test(&|| false), Err(Error::WrongResults { .. })));
     });
 }
 

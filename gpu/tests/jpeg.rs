@@ -7,10 +7,11 @@ mod support;
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits, PictureStatus};
 use meetpoint_jpeg::entry_points::{decode, encode as encode_entries};
 use meetpoint_jpeg::{
-    DecodeOptions, DecodePlan, OutputColour, Planner, Region, Restarts, Rewrite, Spacing, rewrite,
+    DecodeOptions, DecodePlan, Form, OutputColour, Planner, Region, Restarts, Rewrite, Spacing,
+    rewrite, to_form,
 };
 use proptest::prelude::*;
-use support::{Case, SAMPLINGS, Setup, encode, golden};
+use support::{Case, SAMPLINGS, Setup, encode, golden, repetitive};
 
 fn restarts(file: &[u8], restarts: Restarts) -> Vec<u8> {
     rewrite(file, &Rewrite { restarts, ..Rewrite::default() }).unwrap()
@@ -193,6 +194,77 @@ proptest! {
     }
 }
 
+/// Forms of a file, in both layouts.
+fn forms(file: &[u8]) -> Vec<Vec<u8>> {
+    [Form::Fast, Form::Compact].into_iter().filter_map(|form| to_form(file, form).ok()).collect()
+}
+
+#[test]
+fn coefficient_forms_have_the_pixels_of_the_cpu() {
+    let mut setup = Setup::start();
+    let mut cases = Vec::new();
+    for (sampling, seed) in SAMPLINGS.iter().zip(0..) {
+        let file = encode(*sampling, seed, 61, 45, [40, 80, 98][seed as usize % 3]);
+        cases.extend(forms(&file).into_iter().map(Case::whole));
+    }
+    // More blocks in a line than a warp has threads, and more than one group of DC differences.
+    let wide = encode(SAMPLINGS[3], 5, 2300, 20, 70);
+    cases.extend(forms(&wide).into_iter().map(Case::whole));
+    cases.extend(forms(&repetitive(70, 50)).into_iter().map(Case::whole));
+    let outcome = setup.check_once(&cases);
+    assert_eq!(outcome.sound, cases.len(), "{outcome:?}");
+    for colour in [OutputColour::Rgb, OutputColour::Grey] {
+        let options = DecodeOptions { colour, ..DecodeOptions::default() };
+        let files = golden().into_iter().flat_map(|(_, file)| forms(&file));
+        let cases: Vec<Case> = files.map(|file| Case { options, ..Case::whole(file) }).collect();
+        let outcome = setup.check_once(&cases);
+        assert!(outcome.sound > 70, "{outcome:?}");
+        assert_eq!(outcome.flagged_needlessly, 0);
+    }
+}
+
+#[test]
+fn regions_of_coefficient_forms_have_the_pixels_of_the_whole_picture() {
+    let mut setup = Setup::start();
+    let mut cases = Vec::new();
+    for (sampling, seed) in SAMPLINGS.iter().zip(0..) {
+        for file in forms(&encode(*sampling, seed, 61, 45, 80)) {
+            for (x, width) in [(0, 17), (15, 2), (33, 28), (60, 1)] {
+                for (y, height) in [(0, 1), (7, 2), (31, 14)] {
+                    let region = Some(Region { x, y, width, height });
+                    cases.push(Case { region, ..Case::whole(file.clone()) });
+                }
+            }
+        }
+    }
+    let outcome = setup.check_once(&cases);
+    assert_eq!(outcome.sound, cases.len(), "{outcome:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// `check_once` panics where the kernels accept what the CPU refuses, or where pixels differ.
+    #[test]
+    fn damaged_coefficient_forms_are_reported_or_have_the_pixels_of_the_cpu(
+        (sampling, seed, quality) in (0..SAMPLINGS.len(), 0..8_u32, 20..99_u8),
+        damages in proptest::collection::vec((any::<proptest::sample::Index>(), 1..=255_u8), 1..4),
+    ) {
+        let file = encode(SAMPLINGS[sampling], seed, 47, 33, quality);
+        let mut cases = Vec::new();
+        for mut stored in forms(&file) {
+            for (at, flipped) in &damages {
+                let at = at.index(stored.len());
+                stored[at] ^= flipped;
+                cases.push(Case::whole(stored.clone()));
+            }
+        }
+        let outcome = Setup::start().check_once(&cases);
+        let all = outcome.sound + outcome.refused + outcome.unplanned + outcome.flagged_needlessly;
+        prop_assert_eq!(all, cases.len());
+    }
+}
+
 #[test]
 fn limits_of_a_batch_are_errors_with_the_limit() {
     let mut setup = Setup::start();
@@ -214,6 +286,11 @@ fn limits_of_a_batch_are_errors_with_the_limit() {
     assert!(matches!(error, JpegError::Staging { limit: 500 }));
     let error = refused(JpegLimits { device_bytes_max: 500, ..defaults });
     assert!(matches!(error, JpegError::DeviceBytes { limit: 500 }) && error.is_full());
+    let error = refused(JpegLimits { picture_bytes_max: 100, ..defaults });
+    assert!(matches!(error, JpegError::LongPicture { limit: 100, .. }), "{error}");
+    let error = refused(JpegLimits { picture_mcus_max: 3, ..defaults });
+    assert!(matches!(error, JpegError::ManyMcus { limit: 3, .. }), "{error}");
+    assert!(!error.is_full());
     Case::whole(case.file.clone()).plan(&mut planner, &mut plan).unwrap();
     let mut batch = JpegBatch::new(JpegLimits { stream_bytes_max: 100, ..defaults });
     let error = batch.add(&mut *setup.compute, &plan, &case.file).unwrap_err();

@@ -30,9 +30,9 @@ pub struct Emulated {
 impl Emulated {
     /// An accelerator whose steps take `step`; `stop` interrupts a step.
     ///
-    /// The timer slack of the calling thread, by which the kernel may be late, is set to 1 ns.
+    /// Sets the timer slack of the calling thread, which delays its wake-ups, to 1 ns.
     pub fn new(step: Duration, stop: StopHandle) -> Self {
-        // A thread that keeps its slack is late by 50 µs a step; nothing else changes.
+        // With the default slack, steps end 50 µs late; nothing else changes.
         let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
         Self { step, stop }
     }

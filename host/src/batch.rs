@@ -25,11 +25,11 @@ pub struct Batch {
     pub(crate) contents: Contents,
     pub(crate) memory: Memory,
     pub(crate) table: Table,
-    /// Counts the batches in the consumer's hands.
+    /// Counts the batches that the consumer holds.
     pub(crate) _kept: Arc<()>,
 }
 
-/// The columns of a batch, and where they lie in its payload.
+/// The columns of a batch, and their positions in its payload.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) columns: Arc<BatchColumns>,
@@ -53,8 +53,8 @@ impl Table {
             .expect("the payload has the layout's length")
     }
 
-    /// CRC-32C of each sample: its values in all columns, in order, each of variable length behind
-    /// its length and its shape, if it has one of its own. Padding is part of a value.
+    /// CRC-32C of each sample: its values in all columns, in order, each value of variable length
+    /// preceded by its length and, if shapes differ, its shape. Padding is part of a value.
     pub(crate) fn sample_checksums(&self, payload: &[u8]) -> Vec<u32> {
         let columns: Vec<ColumnBytes<'_>> =
             (0..self.columns.len()).map(|index| self.column(index, payload)).collect();
@@ -73,14 +73,14 @@ impl Table {
         (0..self.layout.samples() as usize).map(checksum).collect()
     }
 
-    /// Where a column lies in the payload.
+    /// The range of a column in the payload.
     pub(crate) fn range(&self, index: usize) -> Range<usize> {
         let extent = self.layout.extent(index);
         let start = usize::try_from(extent.offset).expect("it lies in memory");
         start..start + usize::try_from(extent.bytes).expect("it lies in memory")
     }
 
-    /// Where the images lie, those of all views; empty if there are none.
+    /// The range of the images of all views; empty if there are none.
     fn images(&self) -> Range<usize> {
         let ranges = || self.columns.pictures().map(|index| self.range(index));
         let start = ranges().map(|range| range.start).min().unwrap_or(0);
@@ -88,22 +88,22 @@ impl Table {
     }
 }
 
-/// Which samples a batch holds.
+/// The samples of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// Indices in the dataset, in batch order.
     pub(crate) samples: Vec<u64>,
-    /// Their labels, where there is a column with them.
+    /// Their labels, if there is a column with labels.
     pub(crate) labels: Vec<Option<i32>>,
-    /// CRC-32C of each sample's values, where asked for.
+    /// CRC-32C of each sample's values, if requested.
     pub(crate) crc32c: Option<Vec<u32>>,
     /// Its damaged samples, by position.
     pub(crate) replacements: Vec<Replacement>,
 }
 
 impl Contents {
-    /// The samples whose places the tensors stand in and have their draws of: those that are held,
-    /// but for damaged ones whose place another took.
+    /// The samples that determine random parameters, in the order of the tensors: the replaced
+    /// sample instead of its replacement, without skipped samples.
     pub(crate) fn places(&self) -> Vec<u64> {
         let mut places = self.samples.clone();
         let mut left_out = 0;
@@ -118,7 +118,7 @@ impl Contents {
         places
     }
 
-    /// Damaged samples that were left out.
+    /// Damaged samples that were skipped.
     pub(crate) fn left_out(&self) -> impl Iterator<Item = u64> {
         let left_out =
             self.replacements.iter().filter(|replacement| replacement.replaced_by.is_none());
@@ -126,7 +126,7 @@ impl Contents {
     }
 }
 
-/// Where the payload lies.
+/// The memory that contains the payload.
 #[derive(Debug)]
 pub(crate) enum Memory {
     /// At the beginning of a slot of the ring.
@@ -135,10 +135,10 @@ pub(crate) enum Memory {
     Fetched {
         /// The slot of the ring.
         buffer: AlignedBuffer,
-        /// Where the slot begins in it.
+        /// Where the slot begins in the buffer.
         start: usize,
     },
-    /// In a slot of a spool in memory, behind its header.
+    /// In a slot of a spool in memory, after its header.
     Slot(SlotLease),
     /// In separate memory, because its pictures are larger than a slot of the ring.
     Own(AlignedBuffer),
@@ -169,7 +169,7 @@ impl Memory {
         }
     }
 
-    /// Page-locks the slot that it is in.
+    /// Page-locks the slot that contains it.
     pub(crate) fn lock_pages(
         &self,
         compute: &mut (impl Compute + ?Sized),
@@ -209,7 +209,7 @@ impl Batch {
         self.epoch
     }
 
-    /// Who prepared it.
+    /// The end that prepared it.
     pub fn source(&self) -> Source {
         self.source
     }
@@ -252,8 +252,8 @@ impl Batch {
     /// width]; if the recipe has views, those of the first view, with an axis for its pictures
     /// after the sample axis unless their number is 1. Height and width are those of this batch if
     /// pictures are padded, and 0 if each picture has a different size. Skipped samples are not
-    /// counted; with `on_error` skip, none may be left. Defined even if batches have no column with
-    /// images.
+    /// counted; with `on_error` set to skip, the sample axis may be 0. Defined even if batches have
+    /// no column with images.
     pub fn shape(&self) -> &[u32] {
         &self.shape
     }
@@ -288,8 +288,8 @@ impl Batch {
         &self.contents.replacements
     }
 
-    /// The label of each sample as an index into the dataset's label names; `None` if the
-    /// dataset has none. Empty where batches have no column with labels.
+    /// The label of each sample as an index into the dataset's label names; `None` for a sample
+    /// without a label. Empty if batches have no column with labels.
     pub fn labels(&self) -> &[Option<i32>] {
         &self.contents.labels
     }

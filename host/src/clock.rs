@@ -29,7 +29,7 @@ pub(crate) fn sleep_until(deadline_ns: u64) {
         tv_sec: i64::try_from(deadline_ns / 1_000_000_000).unwrap_or(i64::MAX),
         tv_nsec: i64::try_from(deadline_ns % 1_000_000_000).expect("less than a second"),
     };
-    // Interrupted or refused, the caller looks at the clock and sleeps again.
+    // If the sleep is interrupted or fails, the caller checks the clock and sleeps again.
     let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &deadline);
 }
 

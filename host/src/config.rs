@@ -25,8 +25,8 @@ pub struct LoaderConfig {
     pub dataset: DatasetPaths,
     /// The operations on every sample.
     pub recipe: Arc<Recipe>,
-    /// The columns of a batch: names of the dataset's, in the order in which a batch has them.
-    /// Default: `image` and `label`.
+    /// The columns of a batch: names of columns of the dataset, in the order in which a batch
+    /// contains them. Default: `image` and `label`.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -38,13 +38,13 @@ pub struct LoaderConfig {
     pub seed: u64,
     /// The strategy, which decides which end prepares each batch. Default: `host-only`.
     pub strategy: AnyStrategy,
-    /// Background threads that prepare; 0: the consumer's thread does, inside
+    /// Number of background threads that prepare; 0: the consumer's thread does, inside
     /// [`crate::Epoch::next_batch`]. Default: 0.
     pub workers: u32,
-    /// Batches prepared ahead per worker, as PyTorch's `prefetch_factor`. Default: 2.
+    /// Batches prepared ahead per worker, like PyTorch's `prefetch_factor`. Default: 2.
     pub prefetch: u32,
-    /// Whether the numbers of workers and of batches ahead adapt while epochs run. They then begin
-    /// with `workers`, at least 1, and `prefetch`. Default: off.
+    /// Whether the numbers of workers and of batches ahead adapt while epochs run. They then start
+    /// at `workers`, at least 1, and `prefetch`. Default: off.
     pub tune: Tune,
     /// Maximum memory of the ring of batches. A second budget of the same size limits the memory
     /// that all workers use to decode pictures that take more than 16 MiB each. A spool in memory
@@ -53,12 +53,12 @@ pub struct LoaderConfig {
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory, used by the host's preparers. Default: none.
     pub cache: Option<CacheSettings>,
-    /// The cache itself, opened with the first loader: ranks that are threads of one process get
-    /// clones of one configuration, and so share it.
+    /// The cache itself, opened with the first loader. Ranks that are threads of one process get
+    /// clones of one configuration, and so share the cache.
     pub cache_slot: CacheSlot,
     /// Makes the preparer of each thread. Default: [`CpuPreparers`].
     pub preparers: Arc<dyn PreparerFactory>,
-    /// A GPU that prepares a share of each batch of the host, with preparers of its own instead of
+    /// A GPU that prepares a share of each batch of the host, with its own preparers instead of
     /// [`LoaderConfig::preparers`]. Default: none.
     pub gpu_decode: Option<GpuDecode>,
     /// Folders of Python packages, one of which may have the run-time compiler for that GPU.
@@ -77,14 +77,14 @@ pub struct LoaderConfig {
     pub spools: BTreeMap<u16, SpoolConfig>,
     /// A device with work that sends no message for this long is fenced off. Default: 2 s.
     pub stall_timeout: Duration,
-    /// How long to wait for memory while the consumer retains every batch, before an error is
-    /// returned. Default: 5 s.
+    /// How long to wait for memory while the consumer retains every batch before returning an
+    /// error. Default: 5 s.
     pub place_timeout: Duration,
     /// Whether every device holds the whole dataset and may prepare any batch. Otherwise, each of
     /// several devices holds different parts. Default: false.
     pub shared_dataset: bool,
     /// The device that holds each part of the dataset, by the part's number; empty: part p is on
-    /// device p mod D. Without effect with one device, and with a shared dataset. Default: empty.
+    /// device p mod D. No effect with one device or with a shared dataset. Default: empty.
     pub part_holders: Vec<u32>,
     /// Times known before the first epoch; each later epoch begins with the times learned in the
     /// previous one. Default: nothing.
@@ -95,7 +95,7 @@ pub struct LoaderConfig {
     pub costs: Option<Costs>,
     /// Batches of each source that `mte` measures if the times are not known. Default: 3.
     pub profile_batches: u32,
-    /// Devices that have finished their part of an epoch begin the next, if its number is below
+    /// Devices that have finished their part of an epoch begin the next one, if its number is below
     /// this. Default: 0, never.
     pub run_ahead: u32,
     /// Whether device batches are retained in their slots for the next epoch, as far as the spool's
@@ -103,37 +103,37 @@ pub struct LoaderConfig {
     /// combined with running ahead. Default: false.
     pub reuse: bool,
     /// Whether devices get the batches that save the most host time per device time, as estimated
-    /// from earlier epochs; otherwise they get the end of the order. The order is then neither the
-    /// host's own nor reproduced by a record. Default: false.
+    /// from earlier epochs, instead of the end of the order. The order then differs from the host's
+    /// own and is not reproduced by a record. Default: false.
     pub choose_by_saving: bool,
     /// The rank, from 0. Default: 0.
     pub rank: u32,
-    /// G: ranks that share the dataset and step together. Default: 1.
+    /// G: number of ranks that share the dataset and step together. Default: 1.
     pub ranks: u32,
-    /// Loaders that have equal shares of [`LoaderConfig::memory_budget_bytes`] and of the quota of
-    /// every spool: ranks of one process. Default: 1.
+    /// Number of loaders that share [`LoaderConfig::memory_budget_bytes`] and the quota of every
+    /// spool equally: ranks of one process. Default: 1.
     pub shares: u32,
     /// Exchanges the ranks' proposals; required with more than one rank. Default: none.
     pub collective: Option<Arc<dyn Collective>>,
-    /// How long a rank waits for another in a step without a message from it, before an error that
-    /// names the missing ranks. A rank that prepares a batch or waits for its devices sends such
-    /// messages. Default: 60 s.
+    /// How long a rank waits in a step without a message from another rank, before it returns an
+    /// error that names the missing ranks. A rank that prepares a batch or waits for its devices
+    /// sends heartbeats. Default: 60 s.
     pub rank_timeout: Duration,
-    /// Cores for the threads of the host; the consumer's thread too while an epoch runs without
-    /// workers. Default: all that the process may use.
+    /// Cores for the threads of the host; also for the consumer's thread while an epoch runs
+    /// without workers. Default: all that the process may use.
     pub host_cores: Option<Vec<usize>>,
     /// How to handle samples that cannot be read or decoded. Default: the epoch ends with an error.
     pub on_error: OnError,
     /// Maximum number of samples of an epoch that may be skipped or replaced; one more is an error.
     /// Default: any number.
     pub errors_max: Option<u64>,
-    /// File to which a line of JSON is appended for every damaged sample that it does not contain
-    /// yet. Default: none.
+    /// File to which a line of JSON is appended for every damaged sample that it does not list yet.
+    /// Default: none.
     pub quarantine: Option<PathBuf>,
     /// Whether the checksum of every sample of every consumed batch is recorded, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
-    /// Called at once when the consumer waits for a device. Default: none.
+    /// Called at once when the consumer has waited long for a device. Default: none.
     pub notify: Option<Notify>,
     /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
     pub stop: StopHandle,
@@ -200,7 +200,7 @@ impl LoaderConfig {
         number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
     }
 
-    /// Background threads that prepare at first: a tuner needs one that it can add to.
+    /// Number of background threads at first: a tuner needs at least one.
     pub(crate) fn workers_at_start(&self) -> u32 {
         match self.tune {
             Tune::Off => self.workers,
@@ -208,8 +208,8 @@ impl LoaderConfig {
         }
     }
 
-    /// Cores that a tuner may use: those that are given to the host, or that affinity and the
-    /// cgroup's quota leave to the process, in equal shares for ranks of one process.
+    /// Cores that a tuner may use: those given to the host, or those that affinity and the cgroup's
+    /// quota leave to the process, shared equally by ranks of one process.
     pub(crate) fn cores_to_use(&self) -> u32 {
         let allowed = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = self.host_cores.as_ref().map_or(allowed, |cores| cores.len().min(allowed));
@@ -223,14 +223,14 @@ impl LoaderConfig {
     }
 }
 
-/// Most background threads that prepare.
+/// Maximum number of background threads that prepare.
 pub(crate) const WORKERS_MAX: u32 = 1024;
 
 /// Whether the numbers of workers and of batches ahead adapt while epochs run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Tune {
-    /// Within the cores of the process and the memory budget, by what is measured.
+    /// They adapt to measurements, within the cores of the process and the memory budget.
     Auto,
     /// They are not changed.
     #[default]
@@ -250,7 +250,7 @@ impl Tune {
     }
 }
 
-/// Where a device comes from.
+/// How to reach a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceSource {
     /// A child process that is started and ended with the loader.
@@ -281,7 +281,7 @@ pub struct SpawnDevice {
 /// The spool for device batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolConfig {
-    /// In what.
+    /// The kind of memory.
     pub kind: SpoolKind,
     /// Maximum bytes of slots.
     pub quota_bytes: u64,

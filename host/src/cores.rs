@@ -1,4 +1,4 @@
-//! Pins threads to their cores.
+//! Binds threads to their cores.
 
 use crate::Error;
 use rustix::thread::{CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity};
@@ -16,7 +16,7 @@ pub(crate) fn bind(cores: &[usize]) -> Result<(), Error> {
     sched_setaffinity(None, &set).map_err(|error| failed(error.into()))
 }
 
-/// A binding of one thread that ends when this is dropped, in whatever thread that is.
+/// A binding of one thread that ends when this value is dropped, in any thread.
 #[derive(Debug)]
 pub(crate) struct Bound {
     thread: Pid,
@@ -24,7 +24,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// Binds the calling thread for as long as the result lives.
+    /// Binds the calling thread until the result is dropped.
     pub(crate) fn new(cores: &[usize]) -> Result<Self, Error> {
         let before = sched_getaffinity(None)
             .map_err(|error| Error::Cores { cores: cores.to_vec(), source: error.into() })?;
@@ -35,7 +35,7 @@ impl Bound {
 
 impl Drop for Bound {
     fn drop(&mut self) {
-        // The thread may have ended since; there is nothing to restore then.
+        // The thread may have ended since; there is then nothing to restore.
         let _ = sched_setaffinity(Some(self.thread), &self.before);
     }
 }

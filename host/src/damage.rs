@@ -46,7 +46,7 @@ impl DamageRecord {
 /// The damaged samples of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DamageStats {
-    /// Left out: their batches were shorter.
+    /// Samples that were skipped, so that their batches were shorter.
     pub left_out: u64,
     /// Samples that were replaced by others.
     pub replaced: u64,
@@ -56,12 +56,12 @@ pub struct DamageStats {
 }
 
 impl DamageStats {
-    /// All of them.
+    /// Number of skipped and replaced samples.
     pub fn samples(&self) -> u64 {
         self.left_out + self.replaced
     }
 
-    /// The event for them; `None` if there was nothing.
+    /// The event for them; `None` if there are none.
     pub(crate) fn event(&self) -> Option<EventKind> {
         let first = self.records.first()?;
         let Damage { key, file, what, .. } = &first.damage;
@@ -75,12 +75,12 @@ impl DamageStats {
     }
 }
 
-/// The damaged samples of an epoch under way.
+/// The damaged samples of a running epoch.
 #[derive(Debug, Default)]
 pub(crate) struct DamageBook(DamageStats);
 
 impl DamageBook {
-    /// Enters those of a batch that is consumed.
+    /// Records those of a consumed batch.
     pub(crate) fn enter(&mut self, batch: u32, replacements: &[Replacement]) {
         for replacement in replacements {
             match replacement.replaced_by {
@@ -102,8 +102,8 @@ impl DamageBook {
     }
 }
 
-/// A file with one line of JSON for every damaged sample. It only grows, each line with one write,
-/// so that whatever ends the process leaves every line before it.
+/// A file with one line of JSON for every damaged sample. Each line is appended with one write, so
+/// that all previous lines survive a crash.
 #[derive(Debug)]
 pub(crate) struct Quarantine {
     path: PathBuf,
@@ -111,7 +111,7 @@ pub(crate) struct Quarantine {
     dataset: String,
     /// SHA-256 of the dataset's manifest.
     manifest: String,
-    /// Samples of this dataset that are in it.
+    /// Samples of this dataset that the file contains.
     known: HashSet<u64>,
 }
 
@@ -125,8 +125,8 @@ struct Line {
 }
 
 impl Quarantine {
-    /// Opens or makes the file, and reads which samples of the dataset are in it. A last line that
-    /// is not whole is ended, and passed over as are lines of other programs.
+    /// Opens or creates the file, and reads which samples of the dataset it contains. An incomplete
+    /// last line is terminated and ignored, as are lines of other programs.
     pub(crate) fn open(path: &Path, dataset: &Dataset) -> Result<Self, Error> {
         let failed = |source| Error::Quarantine { path: path.to_path_buf(), source };
         let mut options = OpenOptions::new();
@@ -140,7 +140,7 @@ impl Quarantine {
             dataset.manifest_sha256().iter().map(|byte| format!("{byte:02x}")).collect();
         let mut known = HashSet::new();
         let mut ends_whole = true;
-        // Others may add to it meanwhile.
+        // Other processes may append to it at the same time.
         let mut lines = BufReader::new((&file).take(QUARANTINE_BYTES_MAX));
         let mut text = Vec::new();
         while lines.read_until(b'\n', &mut text).map_err(failed)? > 0 {
@@ -158,7 +158,7 @@ impl Quarantine {
         Ok(Self { path, file, dataset, manifest, known })
     }
 
-    /// Adds the damaged samples of a batch that are not in it.
+    /// Adds the damaged samples of a batch that the file does not contain.
     pub(crate) fn add(&mut self, batch: u32, replacements: &[Replacement]) -> Result<(), Error> {
         for replacement in replacements {
             if !self.known.insert(replacement.damage.sample) {

@@ -24,6 +24,7 @@ impl Diagnose for Error {
             Self::NoDevice { .. } => "no_device",
             Self::BudgetTooSmall { .. } => "memory_budget_too_small",
             Self::BudgetTooLarge { .. } => "memory_budget_too_large",
+            Self::GpuMemoryTooLarge { .. } => "gpu_memory_too_large",
             Self::RingMemory { .. } => "ring_memory",
             Self::AllBatchesKept { .. } => "all_batches_kept",
             Self::QuotaTooSmall { .. } => "spool_quota_too_small",
@@ -85,6 +86,8 @@ impl Diagnose for Error {
             Self::BudgetTooLarge { limit, .. } => {
                 Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))
             }
+            Self::GpuMemoryTooLarge { .. } => Remedy::set(Setting::GpuMemory, Change::Lower)
+                .or_set(Setting::MemoryBudget, Change::Lower),
             Self::RingMemory { .. } => Remedy::set(Setting::MemoryBudget, Change::Lower)
                 .or("raise the limit of address space (ulimit -v)"),
             Self::AllBatchesKept { .. } => Remedy::advice("drop batches after use")
@@ -170,7 +173,7 @@ impl Diagnose for Error {
             }
             Self::Quarantine { .. } => "name a file that can be written".into(),
             Self::EpochFailed => "start another epoch".into(),
-            // The message has the reason of another party, or nothing is wrong.
+            // The message contains the reason of another party, or nothing is wrong.
             Self::Plan(_)
             | Self::Holders { .. }
             | Self::Batching(_)

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How much memory there is, and what limits it.
+/// How much memory is available, and what limits it.
 pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     let bytes = show_bytes(limit.bytes);
     match &limit.file {
@@ -23,12 +23,12 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     }
 }
 
-/// A device before it has a number.
+/// A device that has no number yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceName {
     /// A process that this program starts.
     Program(PathBuf),
-    /// One that somebody else started, by where it listens.
+    /// A device that is already running, by its address.
     At(Endpoint),
     /// The device that several ranks of this process share.
     Shared,
@@ -120,13 +120,13 @@ pub enum Error {
     /// The cache of prepared samples.
     #[error(transparent)]
     Cache(#[from] meetpoint_prepare::cache::CacheError),
-    /// Blocks.
+    /// An error of the storage.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// The job file.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// A configuration with which no epoch can be run.
+    /// A configuration with which no epoch can run.
     #[error("failed to plan the epoch: {0}")]
     Plan(#[from] meetpoint_scheduler::Error),
     /// A setting out of its range.
@@ -170,7 +170,7 @@ pub enum Error {
     /// A GPU that cannot be used.
     #[error("failed to open GPU {gpu}: {source}")]
     Gpu {
-        /// Which one.
+        /// The index of the GPU.
         gpu: GpuIndex,
         /// Cause.
         source: meetpoint_prepare::gpu::OpenError,
@@ -203,6 +203,19 @@ pub enum Error {
         /// The available memory.
         limit: MemoryLimit,
     },
+    /// The page-locked memory for decoding on a GPU exceeds what this process may use.
+    #[error(
+        "decoding on the GPU needs {} of page-locked memory; with {} for batches, that exceeds {}",
+        show_bytes(*pinned_bytes), show_bytes(*others), memory_of(limit)
+    )]
+    GpuMemoryTooLarge {
+        /// Page-locked memory: an eighth of the given limit.
+        pinned_bytes: u64,
+        /// The memory budget for batches.
+        others: u64,
+        /// The available memory.
+        limit: MemoryLimit,
+    },
     /// The memory of the ring could not be reserved.
     #[error("failed to reserve {} for batches: {source}", show_bytes(*bytes))]
     RingMemory {
@@ -211,7 +224,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// The consumer keeps every batch alive.
+    /// The consumer retains every batch.
     #[error(
         "no memory for the next batch after waiting {waited:?}: the consumer keeps {kept} batches \
          alive and the memory budget holds {places}"
@@ -326,7 +339,7 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// The listening process does not answer as a device does.
+    /// The process that listens does not respond like a device.
     #[error(
         "the process that listens at {endpoint} is not a device, hangs or accepts no more hosts: \
          {problem}"
@@ -353,11 +366,11 @@ pub enum Error {
          program version {expected}"
     )]
     DeviceVersion {
-        /// Where.
+        /// Its address.
         endpoint: Endpoint,
-        /// The device's.
+        /// The device's version.
         got: u32,
-        /// This program's.
+        /// This program's version.
         expected: u32,
         /// The device's program.
         program_version: String,
@@ -369,7 +382,7 @@ pub enum Error {
         endpoint: Endpoint,
         /// The request.
         step: &'static str,
-        /// The message.
+        /// Its reason.
         reason: String,
         /// The remedy that the device returned.
         remedy: Option<Remedy>,
@@ -408,7 +421,7 @@ pub enum Error {
     /// An epoch that cannot be divided into batches.
     #[error("failed to divide the epoch into batches: {0}")]
     Batching(#[from] BatchingError),
-    /// A device whose parts have less than one batch for every rank.
+    /// A device whose parts have fewer than one batch for every rank.
     #[error("device {device} of {devices} holds less than a batch for each of {ranks} ranks")]
     NoBatchForDevice {
         /// The device.
@@ -446,7 +459,7 @@ pub enum Error {
     OfRank {
         /// The rank, from 0.
         rank: u32,
-        /// What.
+        /// The error.
         source: Box<Error>,
     },
     /// The thread of a rank panicked.
@@ -462,7 +475,7 @@ pub enum Error {
     OfDevice {
         /// Its number, from 0.
         number: usize,
-        /// What.
+        /// The error.
         source: Box<Error>,
     },
     /// More samples are damaged than allowed.
@@ -475,7 +488,7 @@ pub enum Error {
         epoch: u32,
         /// Damaged samples so far.
         errors: u64,
-        /// Allowed.
+        /// The limit.
         limit: u64,
         /// Key of the last damaged sample.
         key: String,
@@ -495,13 +508,13 @@ pub enum Error {
     /// [`crate::StopHandle::stop`] was called.
     #[error("interrupted")]
     Interrupted,
-    /// The epoch ended with an error before.
+    /// The epoch already ended with an error.
     #[error("the epoch has already ended with an error")]
     EpochFailed,
 }
 
 impl Error {
-    /// Whether a device was lost, which can happen at any time, unlike a wrong setting.
+    /// Whether a device was lost, which can happen at any time, unlike an invalid setting.
     pub(crate) fn is_loss(&self) -> bool {
         matches!(self, Self::DeviceLost { .. })
     }

@@ -1,4 +1,4 @@
-//! Faults of an epoch and the reactions to them, as values; `Display` is the sentence.
+//! Faults of an epoch and the reactions to them, as values; `Display` gives the sentence.
 
 use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_scheduler::{Effort, Tuned, Verdict};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Most events that an epoch records.
+/// Maximum number of events that an epoch records.
 const EVENTS_MAX: usize = 1000;
 
 /// One thing that happened.
@@ -23,7 +23,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened. Reasons are the words of the error behind it.
+/// What happened. Reasons are the messages of the underlying errors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -34,7 +34,7 @@ pub enum EventKind {
         device: DeviceLabel,
         /// When.
         phase: Phase,
-        /// Why.
+        /// The reason.
         reason: String,
         /// Who prepares its batches.
         remaining: Remaining,
@@ -43,14 +43,14 @@ pub enum EventKind {
     DeviceReopened {
         /// The device.
         device: DeviceLabel,
-        /// How.
+        /// How it was opened again.
         attempt: Attempt,
     },
     /// A lost device could not be reopened.
     DeviceNotReopened {
         /// The device.
         device: DeviceLabel,
-        /// What was tried.
+        /// How it was tried.
         attempt: Attempt,
         /// Why it failed.
         reason: String,
@@ -101,11 +101,11 @@ pub enum EventKind {
     BatchFailed {
         /// The device.
         device: DeviceLabel,
-        /// Which batch of the epoch.
+        /// The index of the batch in the epoch.
         batch: u32,
         /// What went wrong.
         fault: BatchFault,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The host took over further batches of a device, which have no separate events.
@@ -114,11 +114,11 @@ pub enum EventKind {
         device: DeviceLabel,
         /// Their number.
         batches: u32,
-        /// The reason, if it is that of an earlier event; `None` for various others.
+        /// The reason, if it is that of an earlier event; `None` for several other reasons.
         reason: Option<String>,
     },
-    /// Batches of pictures of different sizes were larger than the memory that is reserved for a
-    /// batch; the host prepared them in separate memory.
+    /// Batches with pictures of different sizes exceeded the memory that is reserved for a batch;
+    /// the host prepared them in separate memory.
     BatchesOversized {
         /// Their number.
         batches: u64,
@@ -136,7 +136,7 @@ pub enum EventKind {
     SamplesDamaged {
         /// How many were replaced by another sample.
         replaced: u64,
-        /// How many were left out.
+        /// How many were skipped.
         left_out: u64,
         /// Key of the first.
         key: String,
@@ -157,7 +157,7 @@ pub enum EventKind {
         /// Maximum bytes in the cache.
         cache_bytes: u64,
     },
-    /// A GPU failed; the CPU prepares what was its share, to the same bits.
+    /// A GPU failed; the CPU prepares its share, bit-identically.
     GpuFailed {
         /// Its name.
         gpu: String,
@@ -166,7 +166,7 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
-    /// A tuner tried, kept or undid a change of the numbers of workers or of batches ahead.
+    /// A tuner tried, retained or undid a change of the numbers of workers or of batches ahead.
     Tuned {
         /// What it decided.
         #[serde(flatten)]
@@ -177,7 +177,7 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
-    /// Events beyond the most that an epoch records.
+    /// Events beyond the maximum that an epoch records.
     NotRecorded {
         /// Their number.
         events: u64,
@@ -189,7 +189,7 @@ pub enum EventKind {
 pub struct DeviceLabel {
     /// Its number, from 0.
     pub number: u16,
-    /// How many the loader has.
+    /// How many devices the loader has.
     pub of: u16,
 }
 
@@ -240,7 +240,7 @@ pub enum BatchFault {
 }
 
 impl EventKind {
-    /// Whether a device gets no work any more, or none for now.
+    /// Whether a device gets no more work, permanently or for now.
     pub fn is_device_loss(&self) -> bool {
         match self {
             Self::DeviceLost { .. } | Self::DeviceGivenUp { .. } | Self::DeviceStalled { .. } => {
@@ -465,7 +465,8 @@ fn tuned_in_words(tuned: &Tuned, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Most reasons of failed batches of a device that get an event each; further ones are counted.
+/// Maximum number of reasons of failed batches of a device that get an event each; further ones are
+/// counted.
 const REASONS_MAX: usize = 5;
 
 /// Batches that a device failed on: each reason gets one event, its repeats are counted.
@@ -476,7 +477,7 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Enters one; whether it gets an event.
+    /// Records one; returns whether it gets an event.
     pub(crate) fn enter(&mut self, reason: &str) -> bool {
         if let Some(times) = self.by_reason.get_mut(reason) {
             *times += 1;
@@ -490,7 +491,7 @@ impl Failures {
         true
     }
 
-    /// Those that were counted only.
+    /// Those that were only counted.
     pub(crate) fn repeats(&self, device: DeviceLabel) -> impl Iterator<Item = EventKind> {
         let again = self.by_reason.iter().filter(|(_, times)| **times > 1);
         let again = again.map(|(reason, times)| (times - 1, Some(reason.clone())));
@@ -503,7 +504,7 @@ impl Failures {
     }
 }
 
-/// The events of an epoch in the order of happening.
+/// The events of an epoch in the order in which they happened.
 #[derive(Debug, Default)]
 pub(crate) struct EventLog {
     events: Vec<Event>,
@@ -519,7 +520,7 @@ impl EventLog {
         }
     }
 
-    /// Those that were recorded, from this one on.
+    /// The recorded events from index `first` on.
     pub(crate) fn from(&self, first: usize) -> Vec<Event> {
         self.events.get(first..).unwrap_or_default().to_vec()
     }

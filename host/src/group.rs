@@ -1,4 +1,4 @@
-//! The ranks of a job as threads of one process, each with a loader and an accelerator of its own.
+//! The ranks of a job as threads of one process, each with its own loader and accelerator.
 
 use crate::collective::Threads;
 use crate::config::{DeviceSource, LoaderConfig};
@@ -16,7 +16,7 @@ use std::thread::{Builder, ScopedJoinHandle};
 pub struct RankOutcome {
     /// The rank, from 0.
     pub rank: u32,
-    /// Its epochs. CPU time and memory are those of the process, and so of all ranks.
+    /// Its epochs. CPU time and memory are those of the process, that is, of all ranks.
     pub epochs: Vec<EpochStats>,
     /// The inputs that determine the content of its batches.
     pub job: Job,
@@ -37,19 +37,19 @@ pub struct Progress {
     pub epoch: u32,
     /// Batches consumed in it.
     pub consumed: u32,
-    /// Of how many.
+    /// Number of batches of the epoch.
     pub batches: u32,
 }
 
 /// The interface between a group and its caller. Every method is called in the thread of the rank.
 pub trait Conductor: Sync {
-    /// Devices that a rank has for itself; `None`: all ranks use those of the configuration.
+    /// The separate devices of a rank; `None`: all ranks use those of the configuration.
     fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {
         None
     }
 
-    /// What consumes the batches of a loader's rank. A stop of [`Loader::stop_handle`] must cut
-    /// its steps short.
+    /// The consumer of the batches of a loader's rank. [`Loader::stop_handle`] must interrupt its
+    /// steps.
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator>;
 
     /// An epoch is about to begin.
@@ -59,9 +59,10 @@ pub trait Conductor: Sync {
     fn consumed(&self, progress: Progress);
 }
 
-/// Runs `epochs` epochs of a job with [`LoaderConfig::ranks`] ranks and returns what each did.
+/// Runs `epochs` epochs of a job with [`LoaderConfig::ranks`] ranks and returns the result of each
+/// rank.
 ///
-/// Memory budget and spool quotas are divided evenly. A device that is to be started is started
+/// Memory budget and spool quotas are divided evenly. A device that this process starts is started
 /// once for all ranks. If one rank fails, all are stopped, and the first error is returned.
 pub fn run(
     config: &LoaderConfig,
@@ -77,7 +78,7 @@ pub fn run(
     shared.stop = config.stop.child();
     shared.shares = ranks;
     shared.collective = Some(Threads::new(ranks));
-    // Lasts until every rank is done with it.
+    // Lives until every rank is done with it.
     let _devices = share_devices(&mut shared, conductor)?;
     let results = std::thread::scope(|scope| {
         let start = |rank: u32| -> Result<ScopedJoinHandle<'_, _>, Error> {
@@ -87,7 +88,7 @@ pub fn run(
             }
             let stop = shared.stop.clone();
             let body = move || {
-                // Also on a panic: nobody is to wait for this rank.
+                // Also on a panic, so that other ranks do not wait for this one.
                 let mut alarm = Alarm { stop, is_armed: true };
                 let result = run_rank(config, epochs, conductor);
                 alarm.is_armed = result.is_err();
@@ -119,7 +120,7 @@ pub fn run(
     first.map_or(Ok(outcomes), Err)
 }
 
-/// Starts every device that is to be started, once, and lets all ranks connect to it.
+/// Starts every device that this process has to start, once, and lets all ranks connect to it.
 fn share_devices(
     config: &mut LoaderConfig,
     conductor: &dyn Conductor,
@@ -134,7 +135,7 @@ fn share_devices(
     for source in &mut config.devices {
         if let DeviceSource::Spawn(spawn) = source {
             let start = || SharedDevice::start(spawn, paths(), config.ranks, &config.stop);
-            // Once more, as a loader does at its first epoch.
+            // Retries once, as a loader does at its first epoch.
             let device = match start() {
                 Err(error) if error.is_loss() => start(),
                 device => device,
@@ -193,7 +194,7 @@ fn run_epoch(
     Ok(running.finish())
 }
 
-/// An error with the rank at which it came up, where it does not say so itself.
+/// An error with the rank in which it occurred, unless it already names the rank.
 fn of_rank(rank: u32, error: Error) -> Error {
     match error {
         Error::Interrupted | Error::Collective(_) => error,
@@ -201,8 +202,8 @@ fn of_rank(rank: u32, error: Error) -> Error {
     }
 }
 
-/// How near an error is to what went wrong first: the ranks that are stopped because of it, or
-/// miss the one that failed, say less.
+/// How close an error is to the root cause: errors of ranks that are stopped because of it, or that
+/// miss the failed rank, rank lower.
 fn cause(error: &Error) -> u8 {
     match error {
         Error::Interrupted => 0,
@@ -212,7 +213,7 @@ fn cause(error: &Error) -> u8 {
     }
 }
 
-/// The words of a panic.
+/// The message of a panic.
 fn message_of(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<String>() {
         Ok(text) => *text,

@@ -4,13 +4,13 @@
 //! contains ([`meetpoint_prepare`] does); it waits, moves bytes and reports events to the
 //! scheduler. Every wait is bounded.
 //!
-//! In reading order: [`LoaderConfig`] (what to run), [`GpuDecode`] (a GPU that helps), [`Loader`]
-//! and [`Epoch`] (how it is used), [`Batch`] (what comes out), [`Ring`] (the memory of batches),
+//! In reading order: [`LoaderConfig`] (the configuration), [`GpuDecode`] (a GPU that helps),
+//! [`Loader`] and [`Epoch`] (the API), [`Batch`] (the result), [`Ring`] (the memory of batches),
 //! `driver` (the scheduler behind a lock), `worker` (background preparation), `spool` and
-//! `device_link` (the other end), [`delivery`] (batches brought to a GPU), [`accelerator`] (what
-//! consumes), [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`]
-//! and [`energy`] (what was measured), [`explain`] (what it means), [`trace`] (the same as a
-//! picture), [`verify`] (verification of the guarantees), [`job`] (job files).
+//! `device_link` (the other end), [`delivery`] (copying batches to a GPU), [`accelerator`] (the
+//! consumer), [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`]
+//! and [`energy`] (measurements), [`explain`] (the bottleneck), [`trace`] (a timeline), [`verify`]
+//! (verification of the guarantees), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
@@ -54,7 +54,7 @@ pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
 };
-pub use meetpoint_prepare::gpu::{GpuIndex, NotAGpu, ShareChoice};
+pub use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, NotAGpu, ShareChoice};
 pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, OnError, Replacement};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notice::Notice;

@@ -6,14 +6,14 @@ use crate::ring::ring_slot_bytes;
 use crate::{Error, SpoolKind};
 use meetpoint_format::slot::slot_bytes;
 
-/// Batches that a consumer may have in its hands while the next is prepared: the one of this step
-/// and the one before, which many loops drop only after they got the next.
+/// Batches that a consumer may hold while the next is prepared: that of the current step and the
+/// previous one, which many loops drop only after they got the next.
 const RETAINED_BY_CONSUMER: u32 = 2;
 
 /// Batches read ahead from a spool file.
 const FETCH_AHEAD: u32 = 4;
 
-/// Batches ahead for each core that a tuner may use, as far as the memory budget holds them.
+/// Batches ahead for each core that a tuner may use, within the memory budget.
 const TUNED_AHEAD_PER_CORE: u32 = 16;
 
 /// Batches that a device has queued: the one it works on and the next.
@@ -22,19 +22,19 @@ pub(crate) const DEVICE_AHEAD: u32 = 2;
 /// Limits of an epoch, from the configuration and the bytes of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// Bytes that a place of the ring must hold.
+    /// Bytes of payload that a slot of the ring must hold.
     pub(crate) place_payload: u64,
-    /// Fewest places with which these limits work.
+    /// Minimum number of slots for these limits.
     pub(crate) places: u64,
-    /// Most host batches claimed and not consumed.
+    /// Maximum number of host batches that are claimed and not consumed.
     pub(crate) host_ahead: u32,
-    /// The same after a tuner has raised it as far as it may; equal where nothing is tuned.
+    /// The same after a tuner has raised it to its maximum; equal if there is no tuner.
     pub(crate) host_ahead_max: u32,
-    /// Most device batches being fetched or in host memory.
+    /// Maximum number of device batches being fetched or in host memory.
     pub(crate) fetch_ahead: u32,
     /// The spool of each device; empty without one.
     pub(crate) spools: Vec<SpoolLimits>,
-    /// What had to be made smaller.
+    /// Which settings had to be reduced.
     pub(crate) notices: Vec<Notice>,
 }
 
@@ -43,13 +43,13 @@ pub(crate) struct Limits {
 pub(crate) struct SpoolLimits {
     pub(crate) slots: u32,
     pub(crate) slot_bytes: u64,
-    /// Slots that the scheduler may fill; the rest is for batches in the consumer's hands.
+    /// Slots that the scheduler may fill; the rest is for batches that the consumer holds.
     pub(crate) slots_scheduled: u32,
 }
 
 impl Limits {
-    /// Limits for batches of at most `batch_bytes`. `held` are the batches that each device which
-    /// is used can prepare.
+    /// Limits for batches of at most `batch_bytes`. `held` is the number of batches that each used
+    /// device can prepare.
     pub(crate) fn plan(
         config: &LoaderConfig,
         batch_bytes: u64,
@@ -61,7 +61,7 @@ impl Limits {
             .zip(held)
             .map(|(spool, held)| SpoolLimits::plan(spool, config.shares, batch_bytes, *held));
         let spools = spools.collect::<Result<Vec<_>, _>>()?;
-        // A batch from a spool file lies in a place with the header before it.
+        // A batch from a spool file is stored in a slot of the ring with its header.
         let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = ring_slot_bytes(place_payload);
         let shares = u64::from(config.shares);
@@ -70,7 +70,7 @@ impl Limits {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
         };
-        // At the least: one being prepared, one being fetched, one in the consumer's hands.
+        // Minimum: one being prepared, one being fetched, one held by the consumer.
         let fetches = u64::from(is_file);
         let least = 2 + fetches;
         if places < least {
@@ -84,7 +84,7 @@ impl Limits {
             left -= u64::from(given);
             given
         };
-        // The consumer's second batch first: without it a plain loop would wait for memory.
+        // The consumer's second batch has priority: without it, a plain loop would wait for memory.
         let kept = 1 + more(RETAINED_BY_CONSUMER - 1);
         let mut fetch_places = u32::try_from(fetches).expect("0 or 1");
         let mut host_ahead = 1;
@@ -107,7 +107,7 @@ impl Limits {
             })
             .into_iter()
             .collect();
-        // What stays in its slot takes no place of the ring.
+        // Batches that stay in their spool slot need no slot of the ring.
         let in_slots = spools.iter().map(|spool| spool.slots_scheduled);
         let fetch_ahead = match is_file {
             true => fetch_places,
@@ -141,7 +141,7 @@ impl SpoolLimits {
         Ok(Self { slots, slot_bytes, slots_scheduled: slots - kept })
     }
 
-    /// Fewest slots that do, and slots for batches in the consumer's hands.
+    /// Minimum number of slots, and slots for batches that the consumer holds.
     fn least_and_retained(config: &SpoolConfig) -> (u64, u32) {
         // A batch in memory stays in its slot until its user drops it; one in a file is copied out.
         match config.kind {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A notice. `Display` is the sentence, without the remedy.
+/// A notice. `Display` gives the sentence, without the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -38,7 +38,7 @@ pub enum Notice {
         device: DeviceLabel,
         /// Slots of its spool.
         slots: u32,
-        /// The quota of the spools that would hold some; `None`: an epoch has too few batches.
+        /// The quota with which spools could hold some; `None`: an epoch has too few batches.
         quota_bytes: Option<u64>,
     },
     /// The file system of a spool cannot reserve blocks.
@@ -46,7 +46,7 @@ pub enum Notice {
         /// Folder of the spool.
         directory: PathBuf,
     },
-    /// The file system of a spool has less free than its quota.
+    /// The file system of a spool has less free space than its quota.
     SpoolSpace {
         /// Folder of the spool.
         directory: PathBuf,
@@ -55,7 +55,7 @@ pub enum Notice {
         /// Free bytes.
         free_bytes: u64,
     },
-    /// Batches that are brought to a GPU are prepared completely on the host.
+    /// Batches for a GPU are converted on the host.
     NotConvertedOnGpu {
         /// The GPU.
         device: String,
@@ -79,9 +79,9 @@ pub enum Notice {
     TraceWritten {
         /// Its file.
         file: PathBuf,
-        /// Events in it.
+        /// Number of events in it.
         events: u64,
-        /// Batches at the beginning that are not in it.
+        /// Batches at the beginning that were left out.
         batches_left_out: u64,
     },
     /// The order of recorded epochs was replayed.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub(crate) struct PageLocks(Mutex<Vec<Option<PageLock>>>);
 
-/// What is page-locked for a GPU, up to a limit.
+/// A limit of page-locked memory for a GPU.
 #[derive(Debug)]
 pub struct LockBudget {
     limit_bytes: u64,
@@ -18,20 +18,20 @@ pub struct LockBudget {
     refusal: Option<Unlocked>,
 }
 
-/// Why memory is not page-locked, so that copies go through other memory.
+/// Why memory is not page-locked, so that copies are staged through other memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unlocked {
     /// The limit is reached.
     Limit {
-        /// Of all slots.
+        /// The limit of all slots together.
         limit_bytes: u64,
     },
     /// The driver or the system refuses.
     Refused {
-        /// The error, in words.
+        /// The error message.
         error: String,
     },
-    /// It is not in a slot: batches that are read from files, and those that are too large.
+    /// The memory is not in a slot: the batch was read from a file, or is too large.
     NotInSlot,
 }
 
@@ -49,12 +49,12 @@ impl std::fmt::Display for Unlocked {
 }
 
 impl LockBudget {
-    /// A budget of which nothing is used.
+    /// An unused budget.
     pub fn new(limit_bytes: u64) -> Self {
         Self { limit_bytes, locked_bytes: 0, refusal: None }
     }
 
-    /// Bytes that were locked with it.
+    /// Bytes that were locked under this budget.
     pub fn locked_bytes(&self) -> u64 {
         self.locked_bytes
     }
@@ -69,7 +69,7 @@ impl PageLocks {
         compute: &mut (impl Compute + ?Sized),
         budget: &mut LockBudget,
     ) -> Result<(), Unlocked> {
-        // A panic leaves no lock half made.
+        // A panic leaves the state consistent.
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.get(slot).is_some_and(Option::is_some) {
             return Ok(());
@@ -83,7 +83,7 @@ impl PageLocks {
             true => compute.lock_pages(memory).map_err(|error| refused(&error)),
             false => Err(Unlocked::Limit { limit_bytes }),
         };
-        // What is refused once is not asked for again: the reason stays.
+        // A refused request is not repeated: the reason stays.
         let lock = locked.inspect_err(|reason| budget.refusal = Some(reason.clone()))?;
         budget.locked_bytes += bytes;
         if slots.len() <= slot {

@@ -1,8 +1,8 @@
 //! Recycled memory for batches: a fixed number of slots cut from one mapping.
 //!
 //! Fresh memory for every batch costs a page fault per 4 KiB; a slot is faulted in once, with huge
-//! pages where the kernel has them, and used again. The last one used is the first to be lent
-//! again, so no more memory becomes resident than is ever in use at one time.
+//! pages if the kernel has them, and then reused. The most recently returned slot is lent first, so
+//! the resident memory is at most the maximum ever in use at one time.
 #![expect(unsafe_code, reason = "lends disjoint parts of one mapping")]
 
 use crate::Error;
@@ -15,10 +15,11 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What slots are rounded to, in bytes: a huge page of x86-64 and of aarch64 with 4 KiB pages.
+/// Slots are rounded up to this size in bytes: a huge page of x86-64 and of aarch64 with 4 KiB
+/// pages.
 pub(crate) const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// Most slots, whatever the budget.
+/// Maximum number of slots, for any budget.
 const RING_SLOTS_MAX: u64 = 1 << 16;
 
 /// The slots of one loader. Clones share them.
@@ -27,7 +28,7 @@ pub struct Ring {
     memory: Arc<Memory>,
 }
 
-/// The mapping and who has which part of it.
+/// The mapping, and which of its slots are lent.
 #[derive(Debug)]
 struct Memory {
     /// Declared first: pages are unlocked before they are unmapped.
@@ -98,7 +99,7 @@ impl Ring {
         self.memory.lent().free.len()
     }
 
-    /// A slot, if one is free. Its contents are arbitrary.
+    /// A slot, if one is free. Its content is unspecified.
     pub fn take(&self) -> Option<RingSlot> {
         let mut lent = self.memory.lent();
         let index = lent.free.pop()?;
@@ -111,7 +112,7 @@ impl Ring {
         Some(slot)
     }
 
-    /// A slot, waiting at most `limit` for one to be given back.
+    /// A slot, waiting at most `limit` for one to be returned.
     pub fn wait(&self, limit: Duration) -> Option<RingSlot> {
         let deadline = Instant::now() + limit;
         loop {
@@ -135,7 +136,7 @@ impl Memory {
     }
 }
 
-/// One slot: memory for a batch, given back to the ring when dropped.
+/// One slot: memory for a batch, returned to the ring when dropped.
 #[derive(Debug)]
 pub struct RingSlot {
     memory: Arc<Memory>,
@@ -148,7 +149,7 @@ impl RingSlot {
         mapped.range(self.index * ring_slot_bytes, *ring_slot_bytes).cast()
     }
 
-    /// Lets the kernel fault the memory of a batch in with one call.
+    /// Faults in the memory of a batch with one call.
     fn fault_in(&mut self) {
         let Memory { mapped, ring_slot_bytes, batch_bytes, .. } = &*self.memory;
         let bytes = batch_bytes.next_multiple_of(meetpoint_storage::BLOCK_BYTES);
@@ -164,11 +165,11 @@ impl RingSlot {
         self.memory.page_locks.lock(self.index, self, compute, budget)
     }
 
-    /// The slot as a buffer that a storage engine can fill; dropping that gives the slot back.
+    /// The slot as a buffer that a storage engine can fill; dropping the buffer returns the slot.
     pub fn into_buffer(self) -> AlignedBuffer {
         let (start, bytes) = (self.start(), self.memory.ring_slot_bytes);
-        // SAFETY: the slot owns these bytes, aligned to a huge page and mapped (so initialised),
-        // wherever it moves to, and the boxed slot gives no one else access.
+        // SAFETY: the slot owns these bytes, which are aligned to a huge page, mapped (so
+        // initialised) and do not move with it, and nothing else accesses the boxed slot.
         unsafe { AlignedBuffer::from_owner(start, bytes, Box::new(self)) }
     }
 }
@@ -177,7 +178,7 @@ impl Deref for RingSlot {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: these `ring_slot_bytes` of the mapping are this slot's alone; a mapping is
+        // SAFETY: these `ring_slot_bytes` of the mapping belong only to this slot; a mapping is
         // initialised memory.
         unsafe { std::slice::from_raw_parts(self.start().as_ptr(), self.memory.ring_slot_bytes) }
     }
@@ -185,7 +186,7 @@ impl Deref for RingSlot {
 
 impl DerefMut for RingSlot {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`, and the exclusive borrow keeps everybody else out.
+        // SAFETY: as in `deref`, and the exclusive borrow prevents any other access.
         unsafe {
             std::slice::from_raw_parts_mut(self.start().as_ptr(), self.memory.ring_slot_bytes)
         }
@@ -294,7 +295,7 @@ mod tests {
         first.lock_pages(&mut compute, &mut budget).unwrap();
         let limit = Unlocked::Limit { limit_bytes: 3 * MIB };
         assert_eq!(second.lock_pages(&mut compute, &mut budget), Err(limit));
-        // Locked already, for every budget.
+        // Already locked, which costs no budget.
         first.lock_pages(&mut compute, &mut LockBudget::new(0)).unwrap();
         assert_eq!(budget.locked_bytes(), 2 * MIB);
     }

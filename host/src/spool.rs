@@ -1,12 +1,12 @@
-//! The spool as its owner sees it: anonymous memory or a file without a name, cut into slots.
+//! The spool on the host's side: anonymous memory or a file without a name, divided into slots.
 //!
-//! It has no name, so nothing is left behind by a killed process. A slot that a device published
-//! belongs to the host until it is released; a device writes to free slots only. That is the trust
-//! boundary: host and device run under the same user, and a device that writes to a slot which it
-//! gave away can change a batch after its checksum was checked.
+//! It has no name, so a killed process leaves nothing behind. A slot that a device published
+//! belongs to the host until it is released; a device writes only to free slots. This is the trust
+//! boundary: host and device run under the same user, and a device that writes to a slot that it
+//! published can change a batch after its checksum was checked.
 //!
-//! A slot in memory is mapped writable and shared: the owner of the batch may write to it in place.
-//! A private mapping would show the first batch that was written to again in that slot.
+//! A slot in memory is mapped writable and shared, so that the owner of the batch may write to it
+//! in place. A private mapping would keep showing the first batch that was written to in that slot.
 
 use crate::config::{SpoolConfig, SpoolKind};
 use crate::job::free_bytes;
@@ -24,7 +24,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::ptr::NonNull;
 
-/// Bytes of memory that one call reserves.
+/// Bytes of memory that are reserved per call.
 const RESERVED_AT_ONCE: u64 = 64 << 20;
 
 /// Slots that a host and one device share.
@@ -34,16 +34,16 @@ pub(crate) struct Spool {
     limits: SpoolLimits,
     /// Declared before the mapping: pages are unlocked before they are unmapped.
     page_locks: PageLocks,
-    /// Present where the slots are memory.
+    /// The mapping, if the slots are in memory.
     mapping: Option<SharedMapping>,
-    /// By which the device will know it.
+    /// Identifies the spool to the device.
     token: u64,
-    /// What it had to do without.
+    /// Features that it lacks.
     notices: Vec<Notice>,
 }
 
 impl Spool {
-    /// Makes a spool, all of it reserved.
+    /// Creates a spool and reserves all of it.
     pub(crate) fn create(config: &SpoolConfig, limits: SpoolLimits) -> Result<Self, Error> {
         let bytes = limits.bytes();
         let mut notices = Vec::new();
@@ -68,7 +68,8 @@ impl Spool {
                 (file, None)
             }
         };
-        // Tokens tell spools of one device apart; the socket's permissions keep others out.
+        // Tokens distinguish the spools of one device; the socket's permissions keep other users
+        // out.
         let token = RandomState::new().hash_one((std::process::id(), clock::monotonic_ns()));
         let page_locks = PageLocks::default();
         Ok(Self { file, limits, page_locks, mapping, token, notices })
@@ -100,8 +101,8 @@ impl Spool {
         &self.page_locks
     }
 
-    /// A slot's bytes where they are memory: initialised, and mapped readable and writable while
-    /// this spool lives. Whether they may be used is for the holder of the slot's lease to know.
+    /// A slot's bytes, if they are in memory: initialised, and mapped readable and writable while
+    /// this spool lives. Only the holder of the slot's lease may access them.
     pub(crate) fn slot(&self, slot: u32) -> Option<NonNull<[u8]>> {
         let mapping = self.mapping.as_ref()?;
         assert!(slot < self.limits.slots, "slot {slot} was checked when it was published");
@@ -110,7 +111,7 @@ impl Spool {
     }
 }
 
-/// What to do when a spool cannot be created.
+/// The remedy if a spool cannot be created.
 fn remedy(kind: &SpoolKind, source: &std::io::Error) -> Remedy {
     if let Some(limit) = open_files_limit(source) {
         return limit.into();
@@ -128,7 +129,7 @@ fn remedy(kind: &SpoolKind, source: &std::io::Error) -> Remedy {
     }
 }
 
-/// Refuses a spool that would take more memory than there is: reserving it would end the process.
+/// Refuses a spool that exceeds the available memory: reserving it would kill the process.
 fn check_memory(bytes: u64, limit: MemoryLimit) -> Result<(), Error> {
     if bytes > limit.available_bytes {
         return Err(Error::SpoolTooLarge { bytes, limit });
@@ -136,15 +137,15 @@ fn check_memory(bytes: u64, limit: MemoryLimit) -> Result<(), Error> {
     Ok(())
 }
 
-/// Anonymous memory, all of it reserved, whose length nobody can change. Without the reservation an
-/// access to memory that the kernel does not have is a fatal signal.
+/// Anonymous memory, fully reserved, whose length is sealed. Without the reservation, an access to
+/// memory that the kernel cannot provide is a fatal signal.
 fn memory_file(bytes: u64) -> std::io::Result<File> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = File::from(memfd_create("meetpoint-spool", flags)?);
     file.set_len(bytes)?;
     let mut begin = 0;
     while begin < bytes {
-        // A signal undoes the call that it interrupts, so each call reserves a part.
+        // A signal undoes the interrupted call, so each call reserves only a part.
         let part = (bytes - begin).min(RESERVED_AT_ONCE);
         retry_on_intr(|| fallocate(&file, FallocateFlags::empty(), begin, part))?;
         begin += part;
@@ -153,9 +154,9 @@ fn memory_file(bytes: u64) -> std::io::Result<File> {
     Ok(file)
 }
 
-/// A file without a name, all of its blocks reserved.
+/// A file without a name, with all of its blocks reserved.
 fn unnamed_file(directory: &Path, bytes: u64) -> std::io::Result<(File, Option<Notice>)> {
-    // Without the name that was tried, which says nothing to a user.
+    // Without the name that was tried, which means nothing to a user.
     let file = tempfile::tempfile_in(directory).map_err(|error| match error.raw_os_error() {
         Some(_) => error,
         None => error.kind().into(),
@@ -187,7 +188,7 @@ mod tests {
         let spool = Spool::create(&config, limits(3)).unwrap();
         spool.file().write_all_at(&[9; 8192], spool.offset(1)).unwrap();
         let bytes = |slot| {
-            // SAFETY: nobody writes to the spool while the slice is used.
+            // SAFETY: nothing writes to the spool while the slice is used.
             unsafe { spool.slot(slot).unwrap().as_ref() }
         };
         assert!(bytes(1).iter().all(|&byte| byte == 9));

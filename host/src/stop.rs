@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Longest time that any thread of a loader waits before it looks at the switch again.
+/// Longest time that any thread of a loader waits before it checks the switch again.
 pub(crate) const WAIT_SLICE: Duration = Duration::from_millis(100);
 
 /// Stops a loader from another thread or a signal handler; clones share the switch.
 #[derive(Debug, Clone, Default)]
 pub struct StopHandle {
     stopped: Arc<AtomicBool>,
-    /// Stops this one too.
+    /// A switch that also stops this one.
     above: Option<Arc<StopHandle>>,
 }
 
@@ -21,13 +21,13 @@ impl StopHandle {
         Self::default()
     }
 
-    /// A switch that is stopped with this one, and can be stopped without it.
+    /// A switch that is stopped together with this one, and can be stopped separately.
     pub fn child(&self) -> Self {
         Self { stopped: Arc::default(), above: Some(Arc::new(self.clone())) }
     }
 
-    /// Ends every wait of the loader within 100 ms with [`crate::Error::Interrupted`]. It cannot
-    /// be taken back.
+    /// Ends every wait of the loader within 100 ms with [`crate::Error::Interrupted`]. It cannot be
+    /// undone.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
     }
@@ -38,7 +38,7 @@ impl StopHandle {
             || self.above.as_ref().is_some_and(|above| above.is_stopped())
     }
 
-    /// `Interrupted` once it was stopped.
+    /// Returns `Interrupted` once it was stopped.
     pub(crate) fn check(&self) -> Result<(), crate::Error> {
         if self.is_stopped() { Err(crate::Error::Interrupted) } else { Ok(()) }
     }

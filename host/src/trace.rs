@@ -1,5 +1,5 @@
-//! Epochs as a trace that Perfetto and Chrome (`chrome://tracing`) show: who prepared which batch
-//! when, what waited for what, and what went wrong.
+//! Epochs as a trace for Perfetto and Chrome (`chrome://tracing`): who prepared which batch when,
+//! what waited for what, and what went wrong.
 //!
 //! The format is the Trace Event Format of the Chromium project, as one JSON object. Times are
 //! microseconds since the first epoch began; each rank is a process, each of its threads a row.
@@ -14,11 +14,11 @@ pub const TRACE_BATCHES_MAX: usize = 200_000;
 
 /// Row of the consumer.
 const CONSUMER: u32 = 1;
-/// First row of the host's preparation; batches that overlap have rows of their own.
+/// First row of the host's preparation; batches that overlap in time have separate rows.
 const HOST: u32 = 100;
-/// First row of the first device; those of the next begin so much later.
+/// First row of the first device; each further device starts at the next multiple.
 const DEVICE: u32 = 10_000;
-/// Where the rows of a device's batches on their way to the host begin, after its first.
+/// Offset from a device's first row to the rows of its batches on their way to the host.
 const HAND_OVER: u32 = 5_000;
 
 /// The epochs of one rank.
@@ -46,7 +46,7 @@ pub fn write(to: impl Write, processes: &[Process<'_>], batches_max: usize) -> i
     let batches: usize = epochs().map(|epoch| epoch.records.len()).sum();
     let mut events = Events { to, count: 0 };
     events.to.write_all(b"{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
-    // The same number of each rank, so that ranks can be compared to the end.
+    // The same number for each rank, so that ranks can be compared to the end.
     let kept_each = batches_max / processes.len().max(1);
     let mut left_out = 0;
     for (number, process) in (1..).zip(processes) {
@@ -62,7 +62,7 @@ pub fn write(to: impl Write, processes: &[Process<'_>], batches_max: usize) -> i
     Ok(Written { events: events.count, batches_left_out: left_out })
 }
 
-/// Events on their way out, one at a time.
+/// Writes events one at a time.
 struct Events<W> {
     to: W,
     count: u64,
@@ -82,7 +82,7 @@ impl<W: Write> Events<W> {
         }))
     }
 
-    /// Something that took from one time to another.
+    /// Something with a start and an end.
     fn span(
         &mut self,
         row: (u32, u32),
@@ -102,7 +102,7 @@ fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e3
 }
 
-/// Rows for things that may overlap: each goes to the first row that is free.
+/// Rows for events that may overlap: each uses the first row that is free.
 #[derive(Debug, Default)]
 struct Lanes(Vec<u64>);
 
@@ -117,7 +117,7 @@ impl Lanes {
     }
 }
 
-/// Writes one rank; returns how many of its batches are left out.
+/// Writes one rank; returns how many of its batches were left out.
 fn write_process<W: Write>(
     events: &mut Events<W>,
     (number, process): (u32, &Process<'_>),
@@ -158,7 +158,7 @@ fn write_process<W: Write>(
     Ok(total_left_out)
 }
 
-/// The epoch, and in it the steps, what was waited for, and how many batches were ready.
+/// The epoch and, within it, the steps, the waits and the number of ready batches.
 fn write_consumer<W: Write>(
     events: &mut Events<W>,
     process: u32,
@@ -185,7 +185,7 @@ fn write_consumer<W: Write>(
     let comes = records.iter().map(|record| (record.ready_ns, 1));
     let goes = records.iter().map(|record| (record.consume_ns, -1));
     let mut changes: Vec<(u64, i64)> = comes.chain(goes).collect();
-    // What comes and goes at a time comes first.
+    // At equal times, additions come before removals.
     changes.sort_unstable_by_key(|(at, change)| (*at, -change));
     let mut ready = 0;
     for (at, change) in changes {
@@ -198,7 +198,7 @@ fn write_consumer<W: Write>(
     Ok(())
 }
 
-/// Who prepared what, and what devices handed over.
+/// Preparation by host and devices, and transfers from devices.
 fn write_preparation<W: Write>(
     events: &mut Events<W>,
     process: u32,

@@ -1,4 +1,4 @@
-//! Preparation at the host: one preparer for each thread, in the background or in the consumer's.
+//! Preparation on the host: one preparer for each thread, in the background or in the consumer's.
 
 use crate::batch::{Contents, Memory, Table};
 use crate::clock::{monotonic_ns, thread_cpu_ns};
@@ -19,24 +19,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// One thread's means of preparing batches into the ring.
+/// What one thread needs to prepare batches in the ring.
 pub(crate) struct HostPreparer {
     preparer: Box<dyn Preparer>,
     contents: ContentsReader,
     ring: Ring,
-    /// The run that a batch is being prepared for; its end interrupts decoding.
+    /// The run that a batch is being prepared for; decoding is interrupted when it ends.
     serial: Arc<AtomicU64>,
-    /// What the engine had done when it was last asked.
+    /// The engine's counters at the previous reading.
     counted: Counters,
-    /// Most bytes of a batch that is larger than a place.
+    /// Maximum bytes of a batch that is larger than a slot of the ring.
     own_bytes_max: u64,
 }
 
-/// A place of the ring; or memory of its own, where a batch turns out to be larger.
+/// A slot of the ring, or separate memory if a batch is larger.
 struct HostMemory {
     place: RingSlot,
     own: Option<AlignedBuffer>,
-    /// Most bytes of that.
+    /// Maximum bytes of the separate memory.
     limit: u64,
 }
 
@@ -71,11 +71,11 @@ impl From<HostMemory> for Memory {
     }
 }
 
-/// Reads from the columns of a batch what the runtime itself uses.
+/// Reads the values of a batch that the runtime itself uses.
 #[derive(Debug, Clone)]
 pub(crate) struct ContentsReader {
     pub(crate) job: Job,
-    /// Whether the checksum of every sample is wanted.
+    /// Whether the checksum of every sample is needed.
     pub(crate) verifies: bool,
 }
 
@@ -95,7 +95,7 @@ impl ContentsReader {
         Ok((Contents { samples, labels, crc32c, replacements }, verify_ns))
     }
 
-    /// Labels, where the batch has the column.
+    /// Labels, if the batch has the column.
     fn labels(&self, table: &Table, payload: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
         let Some(index) = table.columns.position_of(ColumnSource::Label) else {
             return Ok(Vec::new());
@@ -118,21 +118,21 @@ impl ContentsReader {
     }
 }
 
-/// Checks rows of labels, which are not indices.
+/// Checks rows of soft labels, which are not indices.
 fn soft_labels(bytes: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
     let elements = bytes.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes);
-    // Two weights whose exact sum is 1 may exceed it by their rounding.
+    // Two weights with the exact sum 1 may exceed it by rounding.
     let mut others = elements.filter(|it| !(0.0..=1.0 + 2.0 * f32::EPSILON).contains(it));
     others.next().map_or(Ok(Vec::new()), |got| Err(LabelError::NoShare { got }))
 }
 
-/// A label that cannot be.
+/// An invalid label.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LabelError {
-    /// One that the dataset does not have.
+    /// A label that the dataset does not have.
     #[error("label {got}, expected -1 or one of the dataset's {labels}")]
     Unknown { got: i64, labels: usize },
-    /// An element of a row of labels.
+    /// An invalid element of a soft label.
     #[error("{got} in a row of labels, expected a number from 0 to 1")]
     NoShare { got: f32 },
 }
@@ -144,8 +144,8 @@ impl std::fmt::Debug for HostPreparer {
 }
 
 impl HostPreparer {
-    /// Opens the parts of the dataset with an engine of its own; also what the engine had to do
-    /// without.
+    /// Opens the parts of the dataset with a separate engine; also returns which features the
+    /// engine lacks.
     pub(crate) fn open(
         (config, job, ring, driver): (&LoaderConfig, &Job, &Ring, &Arc<Driver>),
         memory: &Arc<DecodeMemory>,
@@ -213,7 +213,7 @@ impl HostPreparer {
     }
 }
 
-/// What a counter grew by since it was last asked.
+/// The increase of a counter since the previous reading.
 pub(crate) fn grown(now: Counters, counted: &mut Counters) -> Counters {
     let before = std::mem::replace(counted, now);
     Counters {
@@ -224,7 +224,7 @@ pub(crate) fn grown(now: Counters, counted: &mut Counters) -> Counters {
     }
 }
 
-/// Starts a background worker, bound to `cores` where given.
+/// Starts a background worker, bound to `cores` if given.
 pub(crate) fn start(
     number: u32,
     mut preparer: HostPreparer,
@@ -234,7 +234,7 @@ pub(crate) fn start(
     let driver = Arc::clone(driver);
     let body = move || {
         if let Some(cores) = cores {
-            // They were tried when the loader was opened; a core may have gone since.
+            // Binding was tested when the loader was opened; a core may have gone offline since.
             let _ = cores::bind(&cores);
         }
         while let Some(task) = driver.next_for_host(number) {
@@ -246,7 +246,7 @@ pub(crate) fn start(
     std::thread::Builder::new().name(format!("prepare-{number}")).spawn(body).map_err(Error::Thread)
 }
 
-/// Ends the run with an error when the thread that holds it panics, so that nobody waits for it.
+/// Ends the run with an error when its thread panics, so that no other thread waits for it.
 pub(crate) struct Alarm<'d> {
     pub(crate) driver: &'d Driver,
     pub(crate) serial: u64,

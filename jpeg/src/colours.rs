@@ -19,7 +19,7 @@ pub(crate) enum Colours {
 }
 
 impl Colours {
-    /// What the header of a file says.
+    /// The statements of a file's header about colours.
     pub(crate) fn of(header: &Header) -> Self {
         Self::guess(&header.frame, header.jfif, header.adobe)
     }

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 pub enum Cpu {
     /// Portable Rust for every machine; the reference for every kernel.
     Portable,
-    /// x86-64 with AVX2 and what every processor with it has: BMI1, BMI2, LZCNT and POPCNT.
+    /// x86-64 with AVX2 and the features of every processor that has it: BMI1, BMI2, LZCNT and
+    /// POPCNT.
     Avx2,
     /// The same with the AVX-512 of Ice Lake and Zen 4: F, BW, DQ, VL, VBMI and VBMI2.
     Avx512,

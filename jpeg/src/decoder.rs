@@ -287,11 +287,7 @@ impl Decoder {
         sink: &mut dyn FnMut(Stripe<'_>),
     ) -> Result<(), Error> {
         let mut reader = FormReader::open_with(stored, self.cpu, std::mem::take(&mut self.form))?;
-        let picture = picture_of(reader.frame(), options.colour);
-        if !picture.colours.fits(picture.frame.count) {
-            let reason = "its colour model does not match its number of components";
-            return Err(FormError::Unfit { reason }.into());
-        }
+        let picture = form_picture(reader.frame(), options.colour)?;
         check_region(&picture.frame, region, options)?;
         let need = Need::of(&picture.frame, region, options, picture.colours)?;
         let source = Source::Form(&mut reader);
@@ -303,7 +299,7 @@ impl Decoder {
 }
 
 /// The frame, the tables of its components and their meaning, as a coefficient form has them.
-fn picture_of(form: &form::Frame, output: OutputColour) -> Conversion {
+pub(super) fn form_picture(form: &form::Frame, output: OutputColour) -> Result<Conversion, Error> {
     let mut quant = [None; COMPONENTS_MAX];
     let mut components = ArrayVec::<Component, COMPONENTS_MAX>::new();
     for (component, quant) in form.components.iter().zip(&mut quant) {
@@ -319,7 +315,11 @@ fn picture_of(form: &form::Frame, output: OutputColour) -> Conversion {
         form::Colour::Ycck => Colours::Inks(Ink::Ycck),
     };
     let frame = Frame::new(Coding::Baseline, (form.width, form.height), &components);
-    Conversion { frame, quant, colours, output }
+    if !colours.fits(frame.count) {
+        let reason = "its colour model does not match its number of components";
+        return Err(FormError::Unfit { reason }.into());
+    }
+    Ok(Conversion { frame, quant, colours, output })
 }
 
 /// Refuses a region that is not inside the picture at the options' scale.

@@ -24,7 +24,7 @@ pub enum Error {
     TooMany {
         /// Scans or segments.
         what: &'static str,
-        /// Most that are read.
+        /// The maximum that is read.
         limit: usize,
     },
     /// More pixels than [`PIXELS_MAX`](crate::PIXELS_MAX): a decompression bomb or a wrong header.
@@ -34,7 +34,7 @@ pub enum Error {
         width: u32,
         /// Rows.
         height: u32,
-        /// Most pixels allowed.
+        /// Maximum number of pixels.
         limit: u64,
     },
     /// A region that is empty or not inside the picture.

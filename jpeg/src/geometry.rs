@@ -8,7 +8,7 @@ use super::upsample::{SampleSpan, Upsampling};
 use crate::{Error, Region};
 use std::ops::Range;
 
-/// What a region needs of one component.
+/// The samples of one component that a region depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ComponentNeed {
     pub(super) upsampling: Upsampling,
@@ -26,7 +26,7 @@ pub(super) struct ComponentNeed {
     pub(super) mcu: (u32, u32),
 }
 
-/// What a region needs.
+/// The samples that a region depends on.
 #[derive(Debug, Clone)]
 pub(super) struct Need {
     components: [Option<ComponentNeed>; COMPONENTS_MAX],
@@ -61,12 +61,12 @@ impl Need {
         Ok(Self { components, mcu_columns, mcu_rows })
     }
 
-    /// What it needs of each component.
+    /// The samples needed of each component.
     pub(super) fn components(&self) -> impl Iterator<Item = &ComponentNeed> {
         self.components.iter().flatten()
     }
 
-    /// What it needs of one component, if the frame has it.
+    /// The samples needed of one component, if the frame has it.
     pub(super) fn component(&self, index: usize) -> Option<&ComponentNeed> {
         self.components[index].as_ref()
     }

@@ -159,7 +159,7 @@ impl Bare {
     }
 }
 
-/// Most bits of the first value in a lookup, and of the second.
+/// Maximum bits of the first value in a lookup, and of the second.
 const VALUE_BITS_MAX: [u32; 2] = [6, 5];
 
 impl Default for AcTable {
@@ -170,9 +170,9 @@ impl Default for AcTable {
 }
 
 impl AcTable {
-    /// Computes what second symbols add to an entry.
+    /// Computes the contribution of second symbols to an entry.
     fn fill_seconds(&mut self, spec: &HuffmanSpec) {
-        /// Most bits that a first symbol leaves.
+        /// Maximum bits that a first symbol leaves.
         const BITS: u32 = PEEK_BITS - 1;
         let (less, most) = self.seconds.split_at_mut(1 << BITS);
         most.fill(0);

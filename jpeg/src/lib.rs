@@ -142,8 +142,8 @@ pub use coefficient_reader::read_coefficients;
 pub use coefficients::{Block, CoefficientPlane, Coefficients, QuantTable};
 pub use cpu::{Cpu, Evidence, Unavailable};
 pub use decode_plan::{
-    DecodePlan, PlanColours, PlanError, PlannedComponent, Planner, Segment, SegmentEnd, Unit,
-    UpsamplingKind,
+    DecodePlan, PlanColours, PlanError, PlannedComponent, PlannedForm, Planner, Segment,
+    SegmentEnd, Unit, UpsamplingKind,
 };
 pub use decoder::{Decoder, decode};
 pub use entry_points::{Spacing, entry_points, entry_points_until};

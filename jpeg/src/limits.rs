@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// Most pixels of a picture: 2^28.
+/// Maximum number of pixels of a picture: 2^28.
 pub const PIXELS_MAX: u64 = 1 << 28;
 
 /// Refuses a size, in pixels, of more than [`PIXELS_MAX`].

@@ -60,9 +60,9 @@ pub(crate) const NATURAL: [u8; 64] = [
 pub(crate) struct ScanComponent {
     /// Index among the components of the frame.
     pub(crate) component: usize,
-    /// Index in [`Header::huffman`] of the DC table, where the scan has one.
+    /// Index in [`Header::huffman`] of the DC table, if the scan has one.
     pub(crate) dc: Option<usize>,
-    /// Index in [`Header::huffman`] of the AC table, where the scan has one.
+    /// Index in [`Header::huffman`] of the AC table, if the scan has one.
     pub(crate) ac: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Segment {
 #[derive(Debug, Default)]
 pub(crate) struct Header {
     pub(crate) frame: Frame,
-    /// Quantisation table of each component, as it stood when its first scan began.
+    /// Quantisation table of each component at the beginning of its first scan.
     pub(crate) quant: [Option<QuantTable>; COMPONENTS_MAX],
     /// The Huffman tables that scans use, in the order of their first use.
     pub(crate) huffman: Vec<HuffmanSpec>,
@@ -154,7 +154,7 @@ enum Reach {
 }
 
 impl Header {
-    /// Whether the file can be decoded as its bytes come, without retaining all coefficients.
+    /// Whether the file can be decoded sequentially, without storing all coefficients.
     pub(crate) fn has_one_sequential_scan(&self) -> bool {
         self.frame.coding != Coding::Progressive
             && self.scans.len() == 1

@@ -14,7 +14,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Whether it holds pixels and lies inside a picture of `width` x `height`.
+    /// Whether it contains pixels and is inside a picture of `width` x `height`.
     pub fn is_inside(self, width: u32, height: u32) -> bool {
         let fits = |from: u32, length: u32, whole: u32| {
             length > 0 && from.checked_add(length).is_some_and(|end| end <= whole)
@@ -23,14 +23,14 @@ impl Region {
     }
 }
 
-/// An encoded picture, and where decoding may begin inside it.
+/// An encoded picture, and the positions inside it at which decoding may begin.
 #[derive(Debug, Clone, Copy)]
 pub struct Encoded<'a> {
     /// The file, or its coefficient form.
     pub bytes: &'a [u8],
-    /// The file's [entry points](crate::entry_points()); empty for none.
+    /// The file's [entry points](crate::entry_points()); empty if there are none.
     pub entry_points: &'a [u8],
-    /// CRC-32C of the file, where the caller has computed it.
+    /// CRC-32C of the file, if the caller has computed it.
     pub crc32c: Option<u32>,
 }
 

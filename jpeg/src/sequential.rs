@@ -14,7 +14,7 @@ use crate::{Cpu, Error, Interrupt};
 use arrayvec::ArrayVec;
 use std::ops::Range;
 
-/// Most blocks of an MCU (T.81 B.2.3).
+/// Maximum number of blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
 /// Lookups between two refills.
@@ -28,7 +28,7 @@ const FIRST_LOOKS: u32 = 3;
 /// samples need no more if their code is found by a lookup.
 const DIFFERENCE_BITS: u32 = REFILLED - FIRST_LOOKS * PEEK_BITS;
 
-/// Most bits of a code and its value.
+/// Maximum bits of a code and its value.
 const SYMBOL_BITS_MAX: u32 = 16 + 15;
 
 /// Natural order by zigzag position. Positions past the last one map to the last one: what is
@@ -170,7 +170,7 @@ impl<'a> Sequential<'a> {
         Ok(())
     }
 
-    /// Jumps to the last position at or before an MCU where decoding can begin, if it lies ahead.
+    /// Jumps to the last position at or before an MCU at which decoding can begin, if it is ahead.
     fn seek(&mut self, mcu: u32) {
         if let Some(entry) = self.entry_points.and_then(|points| points.before(mcu))
             && entry.mcu > self.cursor.mcu
@@ -265,7 +265,7 @@ impl<'a> Sequential<'a> {
     }
 }
 
-/// Where decoded blocks go.
+/// The destination of decoded blocks.
 trait Target {
     /// The receiver of the coefficients of a block.
     type Values: Values;

@@ -8,7 +8,7 @@ use crate::{Cpu, Error};
 /// How a JPEG is coded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JpegSummary {
-    /// Whether its coefficients come in several passes (SOF2).
+    /// Whether its coefficients are coded in several passes (SOF2).
     pub is_progressive: bool,
     /// Horizontal and vertical sampling factor of each component (T.81, A.1.1).
     pub sampling: Vec<(u8, u8)>,

@@ -1,4 +1,4 @@
-//! Why a JPEG of an unsupported kind is refused, and what to do about it.
+//! Why an unsupported type of JPEG is refused, and the remedy.
 
 /// Arithmetic coding. Changing the entropy coding of a file changes no pixel.
 pub(super) const ARITHMETIC: &str = "arithmetic coding is not supported; rewrite the file without \
@@ -14,7 +14,7 @@ const LOSSLESS: &str = "lossless coding is not supported; convert the file to a 
 const HIERARCHICAL: &str = "hierarchical coding is not supported; convert the file to a PNG with \
      the program that wrote it";
 
-/// Why a frame whose marker is none of SOF0, SOF1 and SOF2 is refused (T.81, table B.1).
+/// Why a frame with a marker other than SOF0, SOF1 and SOF2 is refused (T.81, table B.1).
 pub(super) fn coding(marker: u8) -> &'static str {
     match marker & 15 {
         3 => LOSSLESS,

@@ -23,7 +23,7 @@ const MARGIN: usize = 32;
 pub(super) struct Window {
     samples: Vec<u8>,
     stride: usize,
-    /// Column of the component where the window begins.
+    /// Column of the component at which the window begins.
     first_column: usize,
     /// Rows in the window, as rows of the component.
     rows: Range<usize>,
@@ -95,7 +95,7 @@ impl Window {
         }
     }
 
-    /// Column where the rows begin.
+    /// Column at which the rows begin.
     pub(super) fn first_column(&self) -> usize {
         self.first_column
     }

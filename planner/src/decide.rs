@@ -1,4 +1,5 @@
-//! Chooses the strategy that finishes some epochs first, within limits of storage and memory.
+//! Chooses the strategy that finishes a number of epochs first, within limits of storage and
+//! memory.
 //!
 //! Its results are facts; the command line turns them into sentences.
 
@@ -14,9 +15,9 @@ use std::cmp::Ordering;
 pub struct Goal {
     /// Epochs to finish.
     pub epochs: u32,
-    /// Most bytes that may be stored besides the dataset; `None`: any.
+    /// Maximum bytes that may be stored besides the dataset; `None`: no limit.
     pub storage_limit: Option<u64>,
-    /// Most bytes of memory for caches; `None`: any.
+    /// Maximum bytes of memory for caches; `None`: no limit.
     pub memory_limit: Option<u64>,
     /// Confidence at which the best is called certain, between 0 and 1.
     pub confidence: f64,
@@ -42,9 +43,9 @@ pub enum DecideError {
          {memory_bytes:.0} bytes of memory"
     )]
     NothingFits {
-        /// Least bytes of storage that a strategy needs.
+        /// Minimum bytes of storage that a strategy needs.
         storage_bytes: f64,
-        /// Bytes of memory that it needs.
+        /// Bytes of memory that the same strategy needs.
         memory_bytes: f64,
     },
 }
@@ -74,7 +75,7 @@ impl Diagnose for DecideError {
     }
 }
 
-/// Why a strategy is not considered.
+/// Why a strategy is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum RefusedBecause {
@@ -85,9 +86,9 @@ pub enum RefusedBecause {
         /// The limit.
         limit: u64,
     },
-    /// Its cache takes more memory than the limit.
+    /// Its cache needs more memory than the limit.
     Memory {
-        /// Bytes that its cache takes.
+        /// Bytes that its cache needs.
         needed: f64,
         /// The limit.
         limit: u64,
@@ -96,12 +97,12 @@ pub enum RefusedBecause {
     Lossy,
 }
 
-/// A strategy that is not considered.
+/// A strategy that is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Refused {
     /// Index of the strategy.
     pub index: usize,
-    /// Why.
+    /// The reason.
     #[serde(flatten)]
     pub because: RefusedBecause,
 }
@@ -113,9 +114,10 @@ pub struct Ranked {
     pub index: usize,
     /// Seconds for the offline part and all epochs.
     pub seconds: f64,
-    /// Error of this time at the requested confidence; `None`: unknown after a single run.
+    /// Error of this time at the requested confidence; `None` after a single run, when it is
+    /// unknown.
     pub seconds_off: Option<f64>,
-    /// Epochs after which it has taken less time than without an offline part; `None`: never.
+    /// Epochs after which the total time is less than without an offline part; `None`: never.
     pub amortized_after: Option<u32>,
 }
 
@@ -167,7 +169,7 @@ pub struct Decision {
     pub goal: Goal,
     /// Strategies that are considered, best first.
     pub ranked: Vec<Ranked>,
-    /// Strategies that are not considered.
+    /// Strategies that are excluded.
     pub refused: Vec<Refused>,
     /// Seconds by which the best is faster than the next; `None` if there is only one.
     pub margin_seconds: Option<f64>,
@@ -183,7 +185,7 @@ impl Decision {
         self.ranked[0]
     }
 
-    /// Indices of the strategies that are not certainly worse than the best, itself included.
+    /// Indices of the strategies that are not certainly worse than the best, including the best.
     pub fn contenders(&self) -> Vec<usize> {
         let best = self.best();
         let is_open = |other: &&Ranked| !is_certainly_better(&best, other);
@@ -196,7 +198,7 @@ pub fn extra_storage(measured: &Measured) -> f64 {
     if measured.point().is_nothing_offline() { 0.0 } else { measured.stored_bytes }
 }
 
-/// Bytes of memory that a strategy's cache takes.
+/// Bytes of memory that a strategy's cache needs.
 pub fn cache_memory(measured: &Measured) -> f64 {
     match measured.cache {
         Cache::Cold => 0.0,
@@ -267,8 +269,8 @@ fn nothing_fits(results: &[Measured], goal: &Goal) -> DecideError {
     DecideError::NothingFits { storage_bytes, memory_bytes }
 }
 
-/// The first number of epochs after which a strategy has taken less time than nothing offline with
-/// as many threads and the same cache.
+/// The first number of epochs after which a strategy has taken less time than without an offline
+/// part, with the same number of threads and the same cache.
 fn amortized_after(measured: &Measured, results: &[Measured]) -> Option<u32> {
     let same = |other: &&Measured| {
         other.point().is_nothing_offline()
@@ -298,7 +300,7 @@ fn first_epochs_better(a: &Measured, b: &Measured, from: u32) -> Option<u32> {
     if epochs > f64::from(u32::MAX - 1) {
         return None;
     }
-    // Rounding may be off by one either way.
+    // The rounding error is at most one in either direction.
     let guess = epochs as u32;
     (guess.saturating_sub(1).max(from)..=guess + 1).find(|epochs| is_better(*epochs))
 }
@@ -348,7 +350,7 @@ fn last_epochs_better(a: &Measured, b: &Measured, below: u32) -> Option<u32> {
     if !is_better(1) {
         return None;
     }
-    // Better at 1 and not at `last`: the difference is linear, so bisect.
+    // `a` is better at 1 and not at `last`, and the difference is linear, so bisect.
     let (mut better, mut worse) = (1, last);
     while worse - better > 1 {
         let middle = better + (worse - better) / 2;
@@ -357,7 +359,7 @@ fn last_epochs_better(a: &Measured, b: &Measured, below: u32) -> Option<u32> {
     Some(better)
 }
 
-/// The least higher limit of each sort that makes another strategy the best.
+/// The smallest higher limit of each type that makes another strategy the best.
 fn raised_limits(
     results: &[Measured],
     goal: &Goal,

@@ -17,7 +17,7 @@ pub struct Strategy {
     pub cache: Cache,
 }
 
-/// The values that strategies are combined from, besides points and caches.
+/// The values that are combined to strategies, besides points and caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Codecs of stored samples.
@@ -31,9 +31,9 @@ pub struct Settings {
 pub struct RefusedPoint {
     /// Operations before the cut.
     pub operations: usize,
-    /// The last of them.
+    /// The last of these operations.
     pub operation: &'static str,
-    /// Why.
+    /// The reason.
     #[serde(flatten)]
     pub because: CutRefusal,
 }
@@ -43,7 +43,7 @@ pub struct RefusedPoint {
 pub struct Points {
     /// In the order of the recipe, "nothing offline" first.
     pub legal: Vec<Point>,
-    /// In the order of the recipe.
+    /// Cuts that are not legal, in the order of the recipe.
     pub refused: Vec<RefusedPoint>,
 }
 
@@ -77,7 +77,7 @@ pub fn materialization_points(recipe: &Recipe, has_jpegs: bool) -> Points {
     Points { legal, refused }
 }
 
-/// Whether the first `count` operations give a picture that a JPEG can hold: of 8 bits, without
+/// Whether the first `count` operations produce a picture that a JPEG can store: of 8 bits, without
 /// alpha, in RGB or grey.
 pub(crate) fn gives_picture(operations: &[Operation], count: usize) -> bool {
     let is_wide = |it: &Operation| matches!(it, Operation::Decode(it) if it.mode.is_wide());
@@ -87,8 +87,8 @@ pub(crate) fn gives_picture(operations: &[Operation], count: usize) -> bool {
     is_image && !operations[..count].iter().any(is_refused)
 }
 
-/// The strategies of these points: each with every codec, number of threads and cache. Files are
-/// unchanged, so they have no codec.
+/// The strategies for these points: each with every codec, number of threads and cache. Unchanged
+/// files have no codec.
 pub fn enumerate(points: &[Point], settings: &Settings) -> Vec<Strategy> {
     let mut strategies = Vec::new();
     for point in points {

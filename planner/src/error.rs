@@ -1,4 +1,4 @@
-//! Why a dataset is not profiled.
+//! Why a dataset cannot be profiled or prepared.
 
 use crate::decide::DecideError;
 use crate::materialize::CutError;
@@ -6,10 +6,10 @@ use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_kernels::Error as PictureError;
 use std::path::PathBuf;
 
-/// Why a dataset is not profiled.
+/// Why a dataset cannot be profiled or prepared.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("interrupted")]
     Stopped,
     /// The dataset cannot be opened, or a sample cannot be read.
@@ -20,9 +20,9 @@ pub enum Error {
     Sample {
         /// The measured strategy.
         strategy: String,
-        /// Its key.
+        /// Key of the sample.
         key: String,
-        /// Why.
+        /// The cause.
         source: PictureError,
     },
     /// A lossless strategy prepares a sample to bits that differ from those of the recipe on the
@@ -37,7 +37,7 @@ pub enum Error {
         /// Key of the sample.
         key: String,
     },
-    /// A sample that was stored for a measurement differs when it is read.
+    /// A sample that was stored for a measurement differs when it is read back.
     #[error("{}: sample {key} read back differs from what was written", path.display())]
     Stored {
         /// The temporary file.
@@ -59,10 +59,10 @@ pub enum Error {
         /// Rows.
         height: u32,
     },
-    /// The recipe makes several pictures of a sample.
+    /// The recipe produces several pictures per sample.
     #[error("{maker} gives several pictures of a sample, so nothing can be prepared offline")]
     SeveralPictures {
-        /// The first view, or the operation that does.
+        /// The first view, or the operation that produces them.
         maker: String,
     },
     /// The number of samples is too small or too large.
@@ -73,7 +73,7 @@ pub enum Error {
     Samples {
         /// The requested value.
         asked: u64,
-        /// Least.
+        /// The minimum.
         least: u64,
         /// Samples of the dataset.
         most: u64,
@@ -83,19 +83,19 @@ pub enum Error {
     SmallDataset {
         /// Its samples.
         samples: u64,
-        /// Least.
+        /// The minimum.
         least: u64,
     },
     /// A number is out of range.
     #[error("the number of {name} is {value}")]
     Number {
-        /// Which, in the plural.
+        /// Its name, in the plural.
         name: &'static str,
         /// The setting.
         setting: Setting,
         /// Its value.
         value: u64,
-        /// Least.
+        /// The minimum.
         least: u64,
         /// The limit.
         most: u64,
@@ -153,7 +153,7 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The prepared dataset exceeds the free space at the destination.
@@ -168,7 +168,7 @@ pub enum Error {
         samples: u64,
         /// The stored form.
         point: String,
-        /// Bytes by the mean of a few samples.
+        /// Estimated bytes, from the mean of a few samples.
         needed: u64,
         /// Bytes that are free.
         free: u64,
@@ -204,7 +204,7 @@ pub enum Error {
     /// The cut is invalid.
     #[error(transparent)]
     Cut(#[from] CutError),
-    /// The goal makes no decision possible.
+    /// No decision is possible for the goal.
     #[error(transparent)]
     Decide(#[from] DecideError),
 }

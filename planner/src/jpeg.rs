@@ -1,11 +1,11 @@
-//! Pictures encoded as JPEG again, which loses detail.
+//! Re-encodes pictures as JPEG, which loses detail.
 
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::recipe::TensorSpec;
 use meetpoint_kernels::Tensor;
 
-/// A picture as JPEG of a quality from 1 to 100, without chroma subsampling; `None` if it has
-/// more than 65535 pixels on a side.
+/// A picture as a JPEG with a quality from 1 to 100, without chroma subsampling; `None` if a side
+/// exceeds 65535 pixels.
 pub(crate) fn encode_jpeg(picture: &Tensor, quality: u8) -> Option<Vec<u8>> {
     let TensorSpec { width, height, channels, .. } = picture.spec;
     let columns = u16::try_from(width).ok()?;

@@ -35,9 +35,9 @@
 //!
 //! In reading order: [`vocabulary`] (codecs, caches, forms), [`mod@enumerate`] (points and
 //! strategies), [`mod@results`] (a measured strategy, and its CSV), [`mod@statistics`] (errors of
-//! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (time to finish
-//! within limits), [`mod@profile`] (the measurement), [`mod@materialize`]
-//! (a dataset of the results of the first operations), [`mod@plan`] (who runs what), [`Error`].
+//! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (the fastest strategy
+//! within limits), [`mod@profile`] (the measurement), [`mod@materialize`] (a dataset of the results
+//! of the first operations), [`mod@plan`] (which end executes what), [`Error`].
 
 pub mod decide;
 pub mod enumerate;

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheDrop {
-    /// Samples were read with O_DIRECT, past the page cache.
+    /// Samples were read with O_DIRECT, which bypasses the page cache.
     Direct,
     /// `posix_fadvise(DONTNEED)`; probed pages were no longer cached afterwards.
     Dropped,
     /// `posix_fadvise(DONTNEED)`; pages were still in memory afterwards, as on tmpfs. Cold figures
-    /// are figures of the page cache.
+    /// are then those of the page cache.
     Ineffective,
     /// `posix_fadvise(DONTNEED)`; the file system does not report whether pages are in memory.
     Unverified,
@@ -34,7 +34,7 @@ impl CacheDrop {
 }
 
 /// A strategy with its measurements. Figures of the whole dataset are extrapolated from `samples`
-/// of it.
+/// samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
@@ -42,17 +42,17 @@ pub struct Measured {
     pub form: Form,
     /// Operations that are executed offline.
     pub operations: usize,
-    /// Name of the last of them; empty if there is none.
+    /// Name of the last of these operations; empty if there is none.
     pub operation: String,
     /// Compression of each stored sample.
     pub codec: Codec,
     /// Threads that prepare samples.
     pub threads: usize,
-    /// Where epochs after the first find stored samples.
+    /// Where epochs after the first read stored samples from.
     pub cache: Cache,
     /// Samples of the dataset.
     pub dataset_samples: u64,
-    /// Bytes of the dataset's content as it is stored.
+    /// Bytes of the dataset's content as stored.
     pub dataset_bytes: u64,
     /// Samples that were measured.
     pub samples: u64,
@@ -60,7 +60,7 @@ pub struct Measured {
     pub runs: u32,
     /// Offline seconds for the whole dataset.
     pub offline_seconds: f64,
-    /// Standard error of `offline_seconds` by the choice of samples.
+    /// Standard error of `offline_seconds` due to the choice of samples.
     pub offline_error: f64,
     /// Seconds of `offline_seconds` in which samples were read, prepared and compressed.
     pub process_seconds: f64,
@@ -80,21 +80,20 @@ pub struct Measured {
     pub per_second: f64,
     /// Standard deviation of these runs.
     pub per_second_deviation: f64,
-    /// Relative standard error of both by the choice of samples.
+    /// Relative standard error of both due to the choice of samples.
     pub sampling_error: f64,
-    /// Processor seconds for a sample.
+    /// Processor seconds per sample.
     pub cpu_seconds: f64,
-    /// Context switches for a sample.
+    /// Context switches per sample.
     pub context_switches: f64,
-    /// Most resident memory of the process in bytes during a run.
+    /// Peak resident memory of the process in bytes during a run.
     pub peak_memory_bytes: u64,
-    /// Bytes per second that the drive delivered in the runs; `None` if the system does not report
-    /// them.
+    /// Bytes per second from the drive during the runs; `None` if the system does not report them.
     pub disk_bytes_per_second: Option<f64>,
     /// How the page cache was bypassed in cold runs.
     pub cache_drop: CacheDrop,
-    /// Measured joules for a sample, of all meters that do not overlap; `None` if the machine
-    /// has no meter that works.
+    /// Measured joules per sample, over all meters that do not overlap; `None` if the machine has
+    /// no working meter.
     #[serde(default)]
     pub joules: Option<f64>,
 }
@@ -122,14 +121,14 @@ impl Measured {
         self.dataset_samples as f64 / self.per_second
     }
 
-    /// Offline seconds and those of `epochs` epochs.
+    /// Offline seconds plus those of `epochs` epochs.
     pub fn seconds(&self, epochs: u32) -> f64 {
         let later = f64::from(epochs.saturating_sub(1));
         self.offline_seconds + self.first_epoch_seconds() + later * self.epoch_seconds()
     }
 
-    /// The error of [`Self::seconds`] at a confidence in 0..1; infinite after a single run, from
-    /// which the spread is unknown.
+    /// The error of [`Self::seconds`] at a confidence in 0..1; infinite after a single run, since
+    /// the variance is then unknown.
     pub fn seconds_off(&self, epochs: u32, confidence: f64) -> f64 {
         let later = f64::from(epochs.saturating_sub(1));
         let sampled = normal_quantile(0.5 + confidence / 2.0);
@@ -159,7 +158,7 @@ impl Measured {
         of_runs.hypot(normal_quantile(p) * self.sampling_error)
     }
 
-    /// What is wrong with a row that was read: the column and its permitted range.
+    /// What is wrong with a row: the column, its value and the permitted range.
     fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
         let positive = [
             ("cold_per_second", self.cold_per_second),
@@ -208,7 +207,7 @@ pub enum CsvError {
     /// A value is outside of its range.
     #[error("row {row}: `{column}` is {value}, which is not {range}")]
     Range {
-        /// Counted from 1, without the heading.
+        /// Row, counted from 1, without the heading.
         row: usize,
         /// Column.
         column: &'static str,
@@ -217,14 +216,14 @@ pub enum CsvError {
         /// The permitted range in words.
         range: &'static str,
     },
-    /// Rows are of different datasets.
+    /// Rows belong to different datasets.
     #[error("row {row} is of a dataset of {got} samples, and row 1 of one of {expected}")]
     Dataset {
-        /// Counted from 1, without the heading.
+        /// Row, counted from 1, without the heading.
         row: usize,
         /// Samples of its dataset.
         got: u64,
-        /// Samples of the first row's.
+        /// Samples of the first row's dataset.
         expected: u64,
     },
 }
@@ -261,7 +260,7 @@ impl From<csv::Error> for CsvError {
     }
 }
 
-/// Results as CSV with a heading. Numbers have the fewest digits that read back to them.
+/// Results as CSV with a heading. Numbers have the fewest digits that parse to the same value.
 pub fn write_csv(results: &[Measured]) -> Result<String, CsvError> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for row in results {

@@ -1,7 +1,7 @@
 //! PRESTO's weighted score (Isenko et al., SIGMOD 2022).
 //!
 //! Preprocessing seconds, storage and throughput are each scaled to 0..=1 over all strategies, the
-//! first two so that the least is 1, and added with the user's weights.
+//! first two so that the smallest value becomes 1, and added with the user's weights.
 
 use crate::results::Measured;
 use crate::vocabulary::Cache;
@@ -14,7 +14,7 @@ use std::cmp::Ordering;
 pub struct Costs {
     /// Offline seconds.
     pub preprocessing: f64,
-    /// Bytes, by a [`StorageMeaning`].
+    /// Bytes, as defined by a [`StorageMeaning`].
     pub storage: f64,
     /// Samples per second.
     pub throughput: f64,
@@ -39,9 +39,9 @@ impl Costs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StorageMeaning {
-    /// Bytes that are stored besides the files: none for the files themselves, as in PRESTO's code.
+    /// Bytes that are stored besides the files: 0 for the files themselves, as in PRESTO's code.
     Extra,
-    /// Bytes that the strategy reads: those of the files for the files themselves, as in PRESTO's
+    /// Bytes that the strategy reads: for the files themselves, their own bytes, as in PRESTO's
     /// tables.
     Total,
 }
@@ -54,7 +54,7 @@ pub struct Weights {
     throughput: f64,
 }
 
-/// Invalid weights.
+/// Why weights are invalid.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum WeightsError {
     /// One is negative, infinite or not a number.
@@ -114,7 +114,7 @@ pub struct Scored {
     pub rank: usize,
 }
 
-/// Scales a column to 0..=1. A constant column distinguishes nothing and becomes 0.
+/// Scales a column to 0..=1. A constant column does not distinguish strategies and becomes 0.
 fn normalized(column: impl Iterator<Item = f64> + Clone, is_least_best: bool) -> Vec<f64> {
     let (low, high) = column
         .clone()

@@ -1,4 +1,4 @@
-//! Means, spreads and their errors, and totals that are extrapolated from a sample.
+//! Means, variances and their errors, and totals that are extrapolated from a sample.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +55,8 @@ impl Moments {
         if self.count < 2 { 0.0 } else { (self.squares / (self.count - 1) as f64).sqrt() }
     }
 
-    /// Standard error of the mean as a share of it, where the numbers are a random sample without
-    /// replacement out of `population`; 0 if they are all of it.
+    /// Standard error of the mean, relative to the mean, if the numbers are a random sample without
+    /// replacement from `population`; 0 if they are the whole population.
     pub fn relative_error(&self, population: u64) -> f64 {
         if self.count == 0 || self.mean == 0.0 || self.count >= population {
             return 0.0;
@@ -76,8 +76,8 @@ pub struct Total {
     pub error: f64,
 }
 
-/// The total of a quantity over a dataset of `population` samples, of which `pairs` are a random
-/// sample: the quantity beside an auxiliary one (bytes of the file) whose total is known.
+/// The total of a quantity over a dataset of `population` samples. `pairs` are a random sample: the
+/// quantity, and an auxiliary one (bytes of the file) whose total is known.
 ///
 /// Extrapolated by count (mean times samples) and by the auxiliary quantity (ratio estimator); the
 /// one with the smaller standard error is returned (Cochran, Sampling Techniques, chapter 6).
@@ -145,7 +145,7 @@ pub fn normal_quantile(p: f64) -> f64 {
 }
 
 /// The quantile of Student's t distribution with `freedom` degrees of freedom, for 0 < p < 1: exact
-/// for 1 and 2, else by the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5).
+/// for 1 and 2, otherwise by the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5).
 pub fn student_quantile(p: f64, freedom: u32) -> f64 {
     match freedom {
         0 => f64::INFINITY,
@@ -197,10 +197,10 @@ mod tests {
         let pairs = [(20.0, 10.0), (60.0, 30.0), (4.0, 2.0)];
         let total = extrapolate(&pairs, 100, 1000.0);
         assert!(is_near(total.value, 2000.0, 1e-12) && total.error < 1e-9, "{total:?}");
-        // One that does not depend on the bytes is extrapolated by count.
+        // A quantity that does not depend on the bytes is extrapolated by count.
         let total = extrapolate(&[(5.0, 1.0), (5.0, 100.0)], 50, 1000.0);
         assert_eq!(total, Total { value: 250.0, error: 0.0 });
-        // All of the dataset: no error.
+        // The sample is the whole dataset, so there is no error.
         assert_eq!(extrapolate(&[(1.0, 9.0), (2.0, 1.0)], 2, 10.0).error, 0.0);
     }
 

@@ -34,7 +34,7 @@ impl Cache {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
-    /// Each sample in a separate file, unchanged: nothing is done in advance.
+    /// Each sample in a separate file, unchanged: nothing is prepared offline.
     Files,
     /// All samples in one file, unchanged.
     Packed,
@@ -44,7 +44,7 @@ pub enum Form {
     CoefficientsCompact,
     /// One file; the results of the first operations of the recipe.
     Prepared,
-    /// One file; the picture that the first operations give, encoded as JPEG again. Loses detail.
+    /// One file; the picture that the first operations produce, re-encoded as JPEG. Loses detail.
     Jpeg,
 }
 
@@ -71,7 +71,7 @@ impl Form {
         }
     }
 
-    /// Whether samples prepared from it have the same bits as those prepared from the files.
+    /// Whether samples prepared from it are bit-identical to those prepared from the files.
     pub fn is_exact(self) -> bool {
         match self {
             Self::Files
@@ -91,7 +91,7 @@ pub struct Point {
     pub form: Form,
     /// Operations that are executed offline, counted from the first.
     pub operations: usize,
-    /// Name of the last of them; empty if there is none.
+    /// Name of the last of these operations; empty if there is none.
     pub operation: String,
 }
 

@@ -33,8 +33,8 @@ pub fn compressed_bytes_max(codec: Codec, raw: u64) -> u64 {
     }
 }
 
-/// Length of a sample before compression, as it is stored; `None` if that is more than a sample
-/// may have, or not there.
+/// Length of a sample before compression, as stored; `None` if it is missing or exceeds the limit
+/// of a sample.
 pub(crate) fn raw_bytes(codec: Codec, stored: &[u8]) -> Option<usize> {
     let length = match codec {
         Codec::None => return Some(stored.len()),
@@ -44,8 +44,8 @@ pub(crate) fn raw_bytes(codec: Codec, stored: &[u8]) -> Option<usize> {
     (u64::from(length) <= IMAGE_BYTES_MAX).then_some(length as usize)
 }
 
-/// The sample, decompressed into `memory` if it is compressed; `None` for bytes that are not a
-/// result of [`compress`].
+/// The sample, decompressed into `memory` if it is compressed; `None` for bytes that [`compress`]
+/// cannot have produced.
 pub fn decompress<'a>(codec: Codec, stored: &'a [u8], memory: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let bytes = raw_bytes(codec, stored)?;
     let of_codec = match codec {

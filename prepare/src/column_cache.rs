@@ -7,8 +7,7 @@ use arrow_array::{Array, ArrayRef};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Most bytes of columns in the cache, for all preparers of a dataset together, unless it is given
-/// another limit.
+/// Default for the maximum bytes of columns in the cache, for all preparers of a dataset together.
 const BYTES_MAX: usize = 128 << 20;
 
 /// Index of a record batch, and of a further column.
@@ -28,7 +27,7 @@ pub struct ColumnsReadAgain {
     pub cache_bytes: u64,
 }
 
-/// Columns by record batch. What was not used for longest is dropped first.
+/// Columns by record batch. The least recently used is dropped first.
 #[derive(Debug, Default)]
 pub(crate) struct ColumnCache(Mutex<Cached>);
 
@@ -37,7 +36,7 @@ struct Cached {
     arrays: HashMap<ColumnKey, Entry>,
     bytes: usize,
     bytes_max: usize,
-    /// What was read or in the cache since the reads are counted.
+    /// Columns that were read or found in the cache since the last reset of the counts.
     seen: HashSet<ColumnKey>,
     seen_bytes: usize,
     reads_again: u64,
@@ -75,20 +74,20 @@ impl ColumnCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Caches at most a given number of bytes from now on.
+    /// Limits the cache to a given number of bytes from now on.
     pub(crate) fn set_bytes_max(&self, bytes_max: usize) {
         let mut cached = self.lock();
         cached.bytes_max = bytes_max;
         cached.make_room(0);
     }
 
-    /// Counts reads from 0.
+    /// Resets the counts of reads.
     pub(crate) fn reset_counts(&self) {
         self.lock().reset_counts();
     }
 
-    /// What was read again since reads are counted, if that is more than what was asked for, and
-    /// the first time only. Counts reads from 0.
+    /// The columns that were read again since the last reset, if they exceed the requested columns,
+    /// and only once. Resets the counts.
     pub(crate) fn take_read_again(&self) -> Option<ColumnsReadAgain> {
         let mut cached = self.lock();
         let again = ColumnsReadAgain {
@@ -103,7 +102,7 @@ impl ColumnCache {
         is_first.then_some(again)
     }
 
-    /// A column of a record batch, read by `read` where it is not in the cache.
+    /// A column of a record batch, read by `read` if it is not in the cache.
     pub(crate) fn of<E>(
         &self,
         place: ColumnKey,
@@ -118,7 +117,7 @@ impl ColumnCache {
                 return Ok(Arc::clone(&entry.array));
             }
         }
-        // Two threads may read the same; what they read is equal.
+        // Two threads may read the same column; their results are equal.
         let array = read()?;
         self.lock().add(place, &array);
         Ok(array)
@@ -145,7 +144,7 @@ impl Cached {
         self.arrays.insert(place, Entry { array: Arc::clone(array), bytes, used: self.now });
     }
 
-    /// Drops what was not used for longest, until a given number of bytes fit.
+    /// Drops the least recently used columns until a given number of bytes fits.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > self.bytes_max {
             let oldest = self.arrays.iter().min_by_key(|(_, entry)| entry.used);
@@ -199,13 +198,13 @@ mod tests {
         let array = UInt8Array::from(vec![7; 4000]);
         let bytes = Array::get_array_memory_size(&array);
         cache.set_bytes_max(2 * bytes);
-        // One after another, each is read once.
+        // In sequential order, each is read once.
         assert_eq!(read(&[0, 0, 0, 1, 1, 2, 2, 3, 3]), 4);
         assert_eq!(cache.take_read_again(), None);
         cache.reset_counts();
         let shuffled = [0, 1, 2, 0, 1, 2, 0, 1, 2, 0];
         assert_eq!(read(&shuffled), 10);
-        // Column 2 was in the cache when counting began, and so was 3.
+        // Columns 2 and 3 were in the cache when counting began.
         let expected = ColumnsReadAgain {
             reads: 8,
             bytes: 8 * bytes as u64,

@@ -12,7 +12,7 @@ use meetpoint_format::sampler::{ColumnType, Expression, SampleColumns};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Column of the names of labels.
+/// Column with the names of labels.
 const LABEL_NAME: &str = "label_name";
 
 impl SampleColumns for Dataset {
@@ -87,7 +87,7 @@ impl SampleColumns for Dataset {
     }
 }
 
-/// What samplers can do with values of a type.
+/// How samplers can use values of a type.
 fn type_of(data_type: &DataType) -> ColumnType {
     match data_type {
         whole if whole.is_integer() => ColumnType::Whole,
@@ -99,7 +99,7 @@ fn type_of(data_type: &DataType) -> ColumnType {
 }
 
 impl Dataset {
-    /// A column of a record batch, one that [`SampleColumns::columns`] names.
+    /// A column of a record batch; it must be one of [`SampleColumns::columns`].
     fn column(&self, batch: usize, column: &str) -> Result<ArrayRef, Error> {
         let fields = Self::columns(self).extra.fields();
         if let Some(at) = fields.iter().position(|field| field.name() == column) {
@@ -128,7 +128,7 @@ impl Dataset {
         samples.map(|sample| Ok(self.locate(sample)?.label)).collect()
     }
 
-    /// Values in another type; one that does not fit is an error.
+    /// Converts values to another type; one that does not fit is an error.
     fn cast(&self, column: &str, array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Error> {
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         cast_with_options(array, to, &strict).map_err(|error| Error::SamplerColumn {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Begins what the checksum of several datasets is computed of.
+/// Prefix of the input of the checksum of several datasets.
 const CHECKSUM_DOMAIN: &[u8] = b"meetpoint datasets";
 
 /// Several folders as one dataset.
@@ -16,12 +16,12 @@ const CHECKSUM_DOMAIN: &[u8] = b"meetpoint datasets";
 pub(crate) struct Concatenation {
     manifest: Manifest,
     sha256: [u8; 32],
-    /// By folder: the label in all of them for each label of its own; `None` if they are equal.
+    /// By folder: the common label for each of its labels; `None` if they are equal.
     labels: Vec<Option<Vec<i32>>>,
 }
 
 impl Concatenation {
-    /// Of folders with the same columns.
+    /// Combines folders with the same columns.
     pub(crate) fn new(members: &[Member]) -> Result<Self, Error> {
         let [first, others @ ..] = members else { return Err(Error::NoDataset) };
         if members.len() > DATASETS_MAX {
@@ -55,17 +55,17 @@ impl Concatenation {
         Ok(Self { manifest, sha256: sha256.finalize().into(), labels })
     }
 
-    /// Counts, labels and parts of all folders; parts are named with their folder.
+    /// Counts, labels and parts of all folders; names of parts include their folder.
     pub(crate) fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Of the manifests of all folders, in their order.
+    /// SHA-256 over the manifests of all folders, in order.
     pub(crate) fn sha256(&self) -> [u8; 32] {
         self.sha256
     }
 
-    /// The label for one of a folder, which was checked against the folder's manifest.
+    /// The common label for a label of a folder, which was checked against the folder's manifest.
     pub(crate) fn label(&self, member: usize, label: i32) -> i32 {
         let of_member = self.labels[member].as_ref();
         of_member.map_or(label, |labels| labels[usize::try_from(label).expect("it was checked")])

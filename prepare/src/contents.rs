@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Files that one thread keeps open: enough for what a batch reads at once.
+/// Files that one thread keeps open: enough for the reads of a batch.
 const OPEN_MAX: usize = 64;
 
 /// The files of a dataset whose content stays in place.
@@ -21,7 +21,7 @@ const OPEN_MAX: usize = 64;
 pub(crate) struct Contents {
     root: PathBuf,
     folder: OwnedFd,
-    /// The one that was read plainly last: archives are read through in order.
+    /// The last file that was read synchronously: archives are read sequentially.
     last: Mutex<Option<(ContentFile, Arc<File>)>>,
 }
 
@@ -42,7 +42,7 @@ impl Contents {
         &self.root
     }
 
-    /// Opens a file, if it is what it was.
+    /// Opens a file, if it is unchanged.
     pub(crate) fn open_file(&self, file: &ContentFile) -> Result<File, Error> {
         let path = || self.root.join(&file.path);
         let failed = |source| Error::Content { path: path(), source };
@@ -52,7 +52,8 @@ impl Contents {
         let metadata = opened.metadata().map_err(failed)?;
         match difference(&metadata, file) {
             None => {
-                // It is a file, so opening has not waited; reading may, or io_uring would give up.
+                // It is a regular file, so opening did not block; reads may block, or io_uring
+                // would fail them.
                 rustix::fs::fcntl_setfl(&opened, OFlags::empty())
                     .map_err(|errno| failed(errno.into()))?;
                 Ok(opened)
@@ -61,7 +62,7 @@ impl Contents {
         }
     }
 
-    /// Reads a range plainly.
+    /// Reads a range synchronously.
     pub(crate) fn read_exact_at(
         &self,
         file: &ContentFile,
@@ -86,7 +87,7 @@ impl Contents {
     }
 }
 
-/// What of a file is not as it was when it was indexed.
+/// How a file differs from its state when it was indexed.
 fn difference(metadata: &Metadata, file: &ContentFile) -> Option<String> {
     if !metadata.is_file() {
         return Some("it is no longer a regular file".to_owned());
@@ -108,12 +109,12 @@ pub fn modified_ns((seconds, nanos): (i64, i64)) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
-/// Opens a file below a folder, following no link. A pipe that took its place is not waited for.
+/// Opens a file below a folder without following links, and without blocking on a pipe.
 fn open_below(folder: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
     match openat2(&folder, path, flags, Mode::empty(), resolve) {
-        // Kernels and sandboxes without the call: name by name.
+        // For kernels and sandboxes without the call: component by component.
         Err(Errno::NOSYS | Errno::PERM) => {}
         opened => return opened,
     }
@@ -121,7 +122,7 @@ fn open_below(folder: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
     let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let mut at = openat(&folder, ".", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     while let Some(name) = names.next() {
-        // Paths were checked when the index was read: there is no `..` among the names.
+        // Paths were checked when the index was read: no component is `..`.
         let is_last = names.peek().is_none();
         let opened = openat(&at, name, if is_last { flags } else { step }, Mode::empty())?;
         if is_last {
@@ -132,8 +133,8 @@ fn open_below(folder: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
     Err(Errno::INVAL)
 }
 
-/// The files that one thread's engine has open. What was not used for longest is closed first;
-/// reads in flight keep a closed file until they end.
+/// The files that one thread's engine has open. The least recently used is closed first; reads in
+/// flight keep a closed file alive until they end.
 #[derive(Debug, Default)]
 pub(crate) struct OpenContents {
     open: HashMap<ContentFile, (FileId, u64)>,
@@ -142,7 +143,7 @@ pub(crate) struct OpenContents {
 }
 
 impl OpenContents {
-    /// The file as the engine knows it.
+    /// The engine's identifier of the file.
     pub(crate) fn file(
         &mut self,
         file: &ContentFile,

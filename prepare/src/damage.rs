@@ -36,7 +36,7 @@ impl Action {
         }
     }
 
-    /// The one with a name.
+    /// The action with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == name)
     }
@@ -48,7 +48,7 @@ impl Action {
 pub struct Judge(Arc<dyn Fn(&Damage) -> Action + Send + Sync>);
 
 impl Judge {
-    /// One that asks a function.
+    /// A judge that calls a function.
     pub fn new(decide: impl Fn(&Damage) -> Action + Send + Sync + 'static) -> Self {
         Self(Arc::new(decide))
     }
@@ -76,7 +76,7 @@ impl Default for OnError {
 }
 
 impl OnError {
-    /// What is to be done about a sample.
+    /// The action for a sample.
     pub(crate) fn decide(&self, damage: &Damage) -> Action {
         match self {
             Self::Always(action) => *action,
@@ -95,9 +95,9 @@ impl OnError {
 pub struct Damage {
     /// The epoch in which it occurred.
     pub epoch: u32,
-    /// Its number in the dataset.
+    /// Its index in the dataset.
     pub sample: u64,
-    /// Its key; where it is unknown, the reason in parentheses.
+    /// Its key; if it is unknown, the reason in parentheses.
     pub key: String,
     /// File that contains its content.
     pub file: String,

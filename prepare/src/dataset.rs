@@ -1,7 +1,7 @@
 //! An open dataset: one folder, or several that are served as one. Shareable among threads.
 //!
-//! Samples, record batches and parts are counted over all folders, in their order; with one folder
-//! they are its own.
+//! Samples, record batches and parts are numbered over all folders, in order; with one folder, the
+//! numbers are its own.
 
 use crate::column_cache::{ColumnCache, ColumnsReadAgain};
 use crate::concatenation::Concatenation;
@@ -10,6 +10,7 @@ use crate::member::{Member, OpenFile};
 use crate::recent::RecentKeys;
 use crate::shape::collated_shape;
 use crate::sizes::PictureSizes;
+use crate::small_samples::{Content, SmallSamples, granted_of, may_be_small};
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
@@ -20,6 +21,7 @@ use meetpoint_format::dataset::{Columns, DatasetError, KeyedRows, Manifest, Samp
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
+use meetpoint_storage::MemoryLimit;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -41,19 +43,20 @@ use std::sync::{Arc, OnceLock};
 /// ```
 #[derive(Debug)]
 pub struct Dataset {
-    /// The folder; a list of them where there are several.
+    /// The folder, or a combined name of several.
     path: PathBuf,
     members: Vec<Member>,
-    /// By member; where there are several.
+    /// By folder, if there are several.
     starts: Vec<Start>,
-    /// What is known of several folders together; `None` for one.
+    /// Common properties of several folders; `None` for one.
     concatenation: Option<Concatenation>,
     recent_keys: RecentKeys,
     column_cache: ColumnCache,
+    small_samples: SmallSamples,
     pub(crate) picture_sizes: OnceLock<Arc<PictureSizes>>,
 }
 
-/// What the members before one have.
+/// Numbers of samples, record batches and parts in the preceding folders.
 #[derive(Debug, Clone, Copy, Default)]
 struct Start {
     sample: u64,
@@ -67,7 +70,7 @@ impl Dataset {
         Ok(Self::alone(Member::open(path)?))
     }
 
-    /// Opens a folder whose manifest and parts are opened by a function; `path` is its name. An
+    /// Opens a folder with a function that opens the manifest and the parts; `path` is its name. An
     /// index of keys is not used, and changes of the manifest are not detected.
     pub fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
         Ok(Self::alone(Member::open_with(path, open)?))
@@ -88,10 +91,19 @@ impl Dataset {
     }
 
     fn alone(member: Member) -> Self {
-        let (starts, recent_keys, column_cache) = Default::default();
+        let (starts, recent_keys, column_cache, small_samples) = Default::default();
         let (path, picture_sizes) = (member.path().to_path_buf(), OnceLock::new());
         let (members, concatenation) = (vec![member], None);
-        Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes }
+        Self {
+            path,
+            members,
+            starts,
+            concatenation,
+            recent_keys,
+            column_cache,
+            small_samples,
+            picture_sizes,
+        }
     }
 
     fn of_several(members: Vec<Member>) -> Result<Self, Error> {
@@ -107,9 +119,18 @@ impl Dataset {
         let starts = starts.collect();
         let names: Vec<_> =
             members.iter().map(|member| member.path().display().to_string()).collect();
-        let (recent_keys, column_cache) = Default::default();
+        let (recent_keys, column_cache, small_samples) = Default::default();
         let (path, picture_sizes) = (names.join(", ").into(), OnceLock::new());
-        Ok(Self { path, members, starts, concatenation, recent_keys, column_cache, picture_sizes })
+        Ok(Self {
+            path,
+            members,
+            starts,
+            concatenation,
+            recent_keys,
+            column_cache,
+            small_samples,
+            picture_sizes,
+        })
     }
 
     /// The folder; a combined name if there are several, for messages.
@@ -171,7 +192,7 @@ impl Dataset {
         Holders::of_parts(&parts, devices, of_part)
     }
 
-    /// The folder of a sample, as a number, and the sample's number in it.
+    /// The index of the folder of a sample, and the sample's index in it.
     fn of_sample(&self, sample: u64) -> Result<(usize, u64), Error> {
         if self.starts.is_empty() {
             return Ok((0, sample));
@@ -185,7 +206,7 @@ impl Dataset {
         Ok((member, sample - self.starts[member].sample))
     }
 
-    /// The folder of a record batch, as a number, and the record batch's number in it.
+    /// The index of the folder of a record batch, and the record batch's index in it.
     fn of_record_batch(&self, record_batch: usize) -> (usize, usize) {
         if self.starts.is_empty() {
             return (0, record_batch);
@@ -194,7 +215,7 @@ impl Dataset {
         (after - 1, record_batch - self.starts[after - 1].record_batch)
     }
 
-    /// The folder of a part, as a number, and the part's number in it.
+    /// The index of the folder of a part, and the part's index in it.
     fn of_part(&self, part: usize) -> (usize, usize) {
         if self.starts.is_empty() {
             return (0, part);
@@ -237,6 +258,47 @@ impl Dataset {
     /// Caches further columns in at most `bytes_max` bytes of memory from now on.
     pub fn keep_columns(&self, bytes_max: usize) {
         self.column_cache.set_bytes_max(bytes_max);
+    }
+
+    /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
+    /// bytes of memory from now on. Has no effect on a dataset whose content stays in place.
+    pub fn keep_small_samples(&self, bytes_max: u64) {
+        if self.has_small_samples() {
+            self.small_samples.grant(bytes_max, self.record_batches());
+        }
+    }
+
+    /// As [`Self::keep_small_samples`], with what the memory of this process allows, at most
+    /// [`SMALL_SAMPLES_BYTES_MAX`](crate::SMALL_SAMPLES_BYTES_MAX).
+    pub fn keep_small_samples_by_memory(&self) {
+        // The limit is read from several files.
+        if self.has_small_samples() && !self.small_samples.is_granted() {
+            self.keep_small_samples(granted_of(MemoryLimit::of_this_process().bytes));
+        }
+    }
+
+    /// Bytes of memory of the retained small samples.
+    pub fn small_samples_bytes(&self) -> u64 {
+        self.small_samples.held()
+    }
+
+    /// Whether some samples may be small, by the lengths of the parts.
+    fn has_small_samples(&self) -> bool {
+        let parts = &self.manifest().parts;
+        self.content_root().is_none() && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
+    }
+
+    pub(crate) fn small_samples(&self) -> &SmallSamples {
+        &self.small_samples
+    }
+
+    /// The content of a record batch of small samples, one of which was located.
+    pub(crate) fn small_content(&self, record_batch: usize) -> Option<Content> {
+        let (member, own) = self.of_record_batch(record_batch);
+        let (part, range) = self.members[member].content_of(own)?;
+        let samples = self.members[member].samples_of(own);
+        let (part, rows) = (part + self.offset_of(member).part, samples.end - samples.start);
+        Some(Content { part, range, rows }).filter(Content::is_small)
     }
 
     /// Statistics of further columns that were read again since the previous call, because the
@@ -282,13 +344,14 @@ impl Dataset {
         self.members.iter().filter_map(Member::contents).map(Contents::root)
     }
 
-    /// The files outside of the parts for a sample of a part, and the number of their folder.
+    /// The files outside of the parts that contain the samples of a part, and the index of their
+    /// folder.
     pub(crate) fn contents(&self, part: usize) -> Option<(usize, &Contents)> {
         let (member, _) = self.of_part(part);
         Some((member, self.members[member].contents()?))
     }
 
-    /// How many folders there are.
+    /// Number of folders.
     pub fn folders(&self) -> usize {
         self.members.len()
     }
@@ -298,7 +361,7 @@ impl Dataset {
         self.members[0].columns()
     }
 
-    /// The record batch that a sample is in, and its row there.
+    /// The record batch that contains a sample, and the sample's row in it.
     pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), Error> {
         let (member, own) = self.of_sample(sample)?;
         let (record_batch, row) = self.members[member].batch_of(own)?;
@@ -312,8 +375,8 @@ impl Dataset {
         range.start + before..range.end + before
     }
 
-    /// The further columns of a record batch, all or those of a projection in its order. Only
-    /// their bytes are read, each compared with its checksum.
+    /// The further columns of a record batch: all, or those of a projection in its order. Only
+    /// their bytes are read; each column is compared with its checksum.
     pub fn extra(
         &self,
         record_batch: usize,
@@ -323,7 +386,7 @@ impl Dataset {
         self.members[member].extra(own, projection)
     }
 
-    /// A further column of a record batch, from memory where it was read lately.
+    /// A further column of a record batch, from memory if it was read recently.
     pub(crate) fn further(&self, record_batch: usize, column: usize) -> Result<ArrayRef, Error> {
         self.column_cache.of((record_batch, column), || {
             let read = self.extra(record_batch, Some(&[column]))?;
@@ -361,9 +424,9 @@ impl Dataset {
             .map_err(|source| Error::Columns { path: self.path.clone(), source })
     }
 
-    /// Bytes of the longest value of each of these columns in this dataset, those of padding
-    /// included, where the pictures of each column of [`Recipe::images`] have at most these heights
-    /// and widths; `limits` is empty where all have the same.
+    /// Bytes of the longest value of each of these columns in this dataset, including padding, if
+    /// the pictures of each column of [`Recipe::images`] have at most the heights and widths in
+    /// `limits`, which is empty if all pictures have the same size.
     ///
     /// Reads only columns of variable length.
     pub fn value_bytes_max(
@@ -384,7 +447,7 @@ impl Dataset {
                 ColumnSource::Image => (true, 0),
                 ColumnSource::View(index) => (true, index),
                 ColumnSource::PaddingMask(index) => (false, index),
-                // Targets are those of the only picture.
+                // Targets belong to the only picture.
                 ColumnSource::Label
                 | ColumnSource::Key
                 | ColumnSource::Sample
@@ -394,7 +457,7 @@ impl Dataset {
             };
             let (height, width) = limits.get(index).copied().unwrap_or((1, 1));
             let pixels = u64::from(height).saturating_mul(u64::from(width));
-            // Masks of objects, of which a sample has any number.
+            // Masks of objects: a sample can have any number.
             let is_list = match &column.kind {
                 ColumnKind::PaddedRagged { .. } => true,
                 ColumnKind::Shaped { axes, .. } => !is_image && axes.len() == 3,
@@ -451,8 +514,8 @@ impl Dataset {
     }
 
     /// The sample with a key: with `keys.idx`, by one small read and one of its record batch's
-    /// keys; otherwise by a scan of all keys ([`Self::key_lookup`] says which). Of several folders,
-    /// the first that has the key.
+    /// keys; otherwise by a scan of all keys ([`Self::key_lookup`] says which). With several
+    /// folders, the first folder that has the key is used.
     ///
     /// A damaged index of keys is an error; it never makes a key appear absent.
     pub fn find(&self, key: &str) -> Result<Option<u64>, Error> {
@@ -484,8 +547,8 @@ impl Dataset {
         self.read_located(sample, &location)
     }
 
-    /// The file of a sample: its stored bytes, or the file from which their coefficient form was
-    /// made.
+    /// The file of a sample: its stored bytes, or the original file if they are its coefficient
+    /// form.
     pub fn read_file(&self, sample: u64) -> Result<Vec<u8>, Error> {
         let location = self.locate(sample)?;
         let stored = self.read_located(sample, &location)?;
@@ -495,8 +558,7 @@ impl Dataset {
         }
     }
 
-    /// The file that a sample's stored bytes were made from; the bytes themselves where they are
-    /// the file.
+    /// The original file of a sample's stored bytes, which may be the bytes themselves.
     pub fn file_of<'a>(
         &self,
         sample: u64,
@@ -509,7 +571,7 @@ impl Dataset {
         })
     }
 
-    /// As [`Self::read_sample`], for a sample that was located.
+    /// As [`Self::read_sample`], for a sample whose location is known.
     pub fn read_located(&self, sample: u64, location: &SampleLocation) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; usize::try_from(location.bytes).expect("at most 256 MiB")];
         self.read_located_into(sample, location, &mut bytes)?;
@@ -527,7 +589,7 @@ impl Dataset {
         self.check_image(sample, location, into)
     }
 
-    /// Reads an image plainly.
+    /// Reads an image synchronously.
     pub(crate) fn read_image(
         &self,
         sample: u64,
@@ -546,7 +608,7 @@ impl Dataset {
         })
     }
 
-    /// An error of a file outside of the parts, with the sample that was wanted from it.
+    /// An error of a file outside of the parts, with the sample that was read from it.
     pub(crate) fn in_place(&self, sample: u64, location: &SampleLocation, error: Error) -> Error {
         use Error::{Content, ContentChanged, ContentChecksum};
         if !matches!(error, Content { .. } | ContentChanged { .. } | ContentChecksum { .. }) {
@@ -578,7 +640,7 @@ impl Dataset {
         Err(Error::ChecksumMismatch { part, row, key, got, expected })
     }
 
-    /// Part file, row and key of a sample, for an error.
+    /// Part file, row and key of a sample, for an error message.
     pub(crate) fn location_in_words(
         &self,
         sample: u64,

@@ -1,18 +1,17 @@
 //! Memory for decoding large pictures, which the preparers of a process share.
 //!
-//! A sample whose headers promise that it needs little is decoded at once. Any other waits in turn
-//! until the memory that it needs is free, so samples that are decoded at the same time never need
-//! more than the limit. A single sample that needs more than the limit is an error.
+//! A sample that needs little memory according to its headers is decoded at once. Any other waits
+//! in turn until the memory that it needs is free, so samples that are decoded at the same time
+//! never exceed the limit together. A single sample that needs more than the limit is an error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Samples that need no more than this are not counted: each preparer may use this much at any
-/// time.
+/// Samples that need at most this are not counted: each preparer may use this amount at any time.
 pub const UNCOUNTED_BYTES: u64 = 16 << 20;
 
-/// How long one wait lasts before the caller is asked whether to continue.
+/// How often a waiting caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
 /// Memory for decoding, shared by preparers.
@@ -34,7 +33,7 @@ struct State {
 /// Why no memory was reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoMemory {
-    /// It needs more than the limit.
+    /// The sample needs more than the limit.
     Never {
         /// Maximum bytes at a time.
         limit: u64,
@@ -56,8 +55,8 @@ impl DecodeMemory {
         Arc::new(Self { limit, state: Mutex::default(), changed: Condvar::new() })
     }
 
-    /// Reserves memory, in turn; waits while `goes_on` returns true. `None` if it need not be
-    /// counted.
+    /// Reserves memory, in turn; waits while `goes_on` returns true. `None` if the amount is too
+    /// small to be counted.
     pub fn reserve(
         self: &Arc<Self>,
         bytes: u64,
@@ -93,6 +92,11 @@ impl DecodeMemory {
         Ok(Some(Reserved { of: Arc::clone(self), bytes }))
     }
 
+    /// Whether a sample that needs this much is ever decoded.
+    pub fn admits(&self, bytes: u64) -> bool {
+        bytes <= UNCOUNTED_BYTES.max(self.limit)
+    }
+
     /// Maximum bytes at a time.
     pub fn limit(&self) -> u64 {
         self.limit
@@ -104,7 +108,7 @@ impl DecodeMemory {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Sums and tickets are whole after every statement.
+        // Sums and tickets are consistent after every statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -157,13 +161,13 @@ mod tests {
             let shared = Arc::clone(&memory);
             let large = scope.spawn(move || {
                 shared.reserve(3 * LARGE, &mut || {
-                    // Nobody listens any more once it is known to wait.
+                    // The receiver is dropped once the wait was observed.
                     let _ = asked.send(());
                     true
                 })
             });
             is_waiting.recv().unwrap();
-            // There would be room, but it is not this one's turn.
+            // There would be enough memory, but it is not this one's turn.
             assert_eq!(memory.reserve(LARGE, &mut || false).unwrap_err(), NoMemory::GivenUp);
             drop(first);
             assert!(matches!(large.join().unwrap(), Ok(Some(_))));

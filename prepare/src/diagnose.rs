@@ -146,7 +146,7 @@ impl Diagnose for Error {
                 Remedy::advice("end the view with a crop or an exact resize")
                     .or_set(Setting::Collate, Change::To("pad".to_owned())),
             ),
-            // Nothing is wrong, or no user's input leads here.
+            // Nothing is wrong, or the error does not depend on a user's input.
             Self::Interrupted | Self::NoSuchBatch { .. } | Self::OutputTooSmall { .. } => None,
         }
     }

@@ -4,12 +4,12 @@ use meetpoint_format::recipe::{Needs, Recipe};
 use meetpoint_kernels::{Error, Interrupt, jpeg};
 use std::borrow::Cow;
 
-/// The file from which stored bytes were made; the bytes themselves if they are a file.
+/// The original file of stored bytes; the bytes themselves if they are a file.
 pub fn original(stored: &[u8]) -> Result<Cow<'_, [u8]>, Error> {
     original_until(stored, &Interrupt::default())
 }
 
-/// The same, until it is interrupted.
+/// The same, but can be interrupted.
 pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow<'a, [u8]>, Error> {
     match jpeg::form_of(stored) {
         Some(_) => Ok(Cow::Owned(jpeg::from_form_until(stored, interrupt)?)),
@@ -18,7 +18,7 @@ pub fn original_until<'a>(stored: &'a [u8], interrupt: &Interrupt) -> Result<Cow
 }
 
 /// Whether a recipe crops the decoded picture before any operation needs all of it, so that entry
-/// points save work; with views, whether each of them does.
+/// points save work; with views, whether every view does.
 pub fn decodes_regions(recipe: &Recipe) -> bool {
     recipe.images().iter().all(|images| {
         let mut needs = images.operations.iter().map(|operation| operation.declaration().needs);

@@ -40,7 +40,7 @@ pub enum Error {
         /// Cause.
         source: DatasetError,
     },
-    /// A file that the recipe needs.
+    /// A file that the recipe needs is not usable.
     #[error(transparent)]
     RecipeFile(Box<RecipeFilesError>),
     /// No folder was named.
@@ -49,7 +49,7 @@ pub enum Error {
     /// More folders than can be read as one dataset.
     #[error("{datasets} datasets: at most {DATASETS_MAX} are served as one")]
     TooManyDatasets {
-        /// Named.
+        /// The number of folders.
         datasets: usize,
     },
     /// Folders that cannot be read as one dataset.
@@ -62,7 +62,7 @@ pub enum Error {
         path: PathBuf,
         /// The first folder.
         first: PathBuf,
-        /// Name of the column in the first folder; in the other where the first has none.
+        /// Name of the column in the first folder, or in the other if the first lacks it.
         column: Box<str>,
         /// Name and type in the folder.
         found: Box<str>,
@@ -96,7 +96,7 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
-    /// A file with content that stays in place does not read.
+    /// A file with content in place cannot be read.
     #[error("{}: {source}", path.display())]
     Content {
         /// File.
@@ -145,14 +145,14 @@ pub enum Error {
     /// A sample could not be read.
     #[error("row {row}, key {key}: {source}")]
     Read {
-        /// Row in the part, which the cause names.
+        /// Row in the part; the cause names the part.
         row: u64,
         /// Key.
         key: String,
         /// Cause.
         source: meetpoint_storage::Error,
     },
-    /// Reads that do not complete.
+    /// Reads did not complete.
     #[error("no read of {} completed for {seconds} s", path.display())]
     ReadTimeout {
         /// Dataset folder.
@@ -180,7 +180,7 @@ pub enum Error {
     /// The caller requested a stop. No sample is at fault.
     #[error("interrupted")]
     Interrupted,
-    /// No such batch.
+    /// A batch index that is out of range.
     #[error("batch {batch} of an epoch of {batches}")]
     NoSuchBatch {
         /// The requested value.
@@ -249,9 +249,9 @@ pub enum Error {
     /// Memory that is too small for the batch.
     #[error("the batch takes {needed} bytes, but the memory for it has {got}")]
     OutputTooSmall {
-        /// Given.
+        /// Bytes available.
         got: usize,
-        /// Needed.
+        /// Bytes needed.
         needed: usize,
     },
     /// A recipe that does not begin with the operations by which the samples were prepared.
@@ -274,7 +274,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The bytes of a sample are not those that were packed.
+    /// The bytes of a sample differ from those that were packed.
     #[error("{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}")]
     ChecksumMismatch {
         /// Part file.
@@ -312,7 +312,7 @@ pub enum Error {
         /// Cause, which names the operation.
         source: Box<DoesNotFit>,
     },
-    /// Preparing a sample panicked: a defect of the program, not of the sample.
+    /// Preparing a sample panicked: a bug in the program, not a defect of the sample.
     #[error(
         "{part}, row {row}, key {key}: a defect of Meetpoint: a panic in preparing it: {message} \
          ({})",
@@ -335,13 +335,13 @@ pub enum Error {
     NoReplacement {
         /// What is wrong with the sample.
         source: Box<Error>,
-        /// Samples tried.
+        /// Number of samples that were tried.
         tried: u32,
     },
-    /// The recipe's output depends on the picture, so no batch can be made.
+    /// The recipe's output depends on the picture, so pictures cannot be stacked to a batch.
     #[error("the recipe's result has no fixed shape")]
     NoFixedShape,
-    /// Several pictures of a sample in one column, of which not each can have a shape of its own.
+    /// Several pictures of a sample in one column, which cannot have different shapes.
     #[error(
         "`collate` is \"{mode}\", but the recipe gives several pictures of each sample in the \
          column {column:?}"
@@ -363,18 +363,18 @@ pub enum Error {
         /// The first operation that mixes pictures.
         operation: &'static str,
     },
-    /// Options of `collate` that do not fit the recipe.
+    /// Options of `collate` that do not match the recipe.
     #[error(transparent)]
     Collate(#[from] CollateError),
-    /// A batch of pictures of different sizes that the memory for it cannot hold.
+    /// A batch of pictures of different sizes that exceeds its memory.
     #[error("the pictures of the batch take {needed} bytes, more than the {got} reserved for it")]
     BatchTooLarge {
         /// Bytes needed.
         needed: usize,
-        /// Bytes there are.
+        /// Bytes available.
         got: usize,
     },
-    /// Sizes of pictures, which a prepared dataset does not have.
+    /// Sizes of pictures were requested, which a prepared dataset does not have.
     #[error(
         "dataset {} holds samples that are prepared by the first operations of a recipe, so the \
          sizes of its pictures are not known",
@@ -384,7 +384,7 @@ pub enum Error {
         /// Dataset folder.
         path: PathBuf,
     },
-    /// The same of a view of the recipe.
+    /// As `NoFixedShape`, for a view of the recipe.
     #[error("the result of the recipe's view {view:?} has no fixed shape")]
     ViewShape {
         /// Its column.
@@ -395,10 +395,10 @@ pub enum Error {
     NoLabels {
         /// Dataset folder.
         path: PathBuf,
-        /// The first operation that mixes pictures.
+        /// The first operation on labels.
         operation: &'static str,
     },
-    /// A sample whose label is not one of the classes that the recipe names. The sample is sound.
+    /// A sample whose label is not one of the recipe's classes. The sample itself is intact.
     #[error(
         "{part}, row {row}, key {key}: {}, but `num_classes` of the recipe is {classes}",
         label.map_or("no label".to_owned(), |label| format!("the label is {label}"))
@@ -412,13 +412,13 @@ pub enum Error {
         key: String,
         /// The label, if it has one.
         label: Option<i32>,
-        /// Classes of the recipe.
+        /// Number of classes of the recipe.
         classes: u32,
     },
-    /// The options of the sampler are wrong, or do not fit the dataset.
+    /// The options of the sampler are invalid, or do not match the dataset.
     #[error("sampler: {0}")]
     Sampler(#[from] SamplerError),
-    /// The values of a column do not fit the requirements of a sampler.
+    /// The values of a column do not satisfy the requirements of a sampler.
     #[error(
         "dataset {}, column {column:?}: {problem}",
         path.display()
@@ -428,7 +428,7 @@ pub enum Error {
         path: PathBuf,
         /// Name of the column.
         column: String,
-        /// What does not fit.
+        /// The requirement that is violated.
         problem: String,
     },
 }
@@ -441,8 +441,8 @@ impl From<RecipeFilesError> for Error {
 
 impl Error {
     /// Whether the error means that one sample cannot be read or decoded, so that the batch can be
-    /// prepared without it. Limits of this process are not damage of a sample, and neither is a
-    /// recipe that does not fit it.
+    /// prepared without it. Limits of this process and a recipe that does not fit a sample are not
+    /// damage.
     pub fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }

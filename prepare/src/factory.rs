@@ -8,20 +8,21 @@ use meetpoint_storage::Engine;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Makes the preparers of a job, one for each thread that prepares.
+/// Creates the preparers of a job, one for each thread that prepares.
 ///
-/// A loader and a device receive one in their configuration, so a new way to prepare requires no
-/// change to them.
+/// A loader and a device receive a factory in their configuration, so a new way to prepare requires
+/// no change to them.
 pub trait PreparerFactory: Debug + Send + Sync {
-    /// Makes a preparer for one thread.
+    /// Creates a preparer for one thread.
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error>;
 
-    /// What its preparers have done with a GPU so far; `None`: they have none.
+    /// The use of a GPU by its preparers so far; `None` if they use none.
     fn gpu_use(&self) -> Option<GpuUse> {
         None
     }
 
-    /// The same for one loader of several, with counts of its own; `None`: it counts nothing.
+    /// The same factory for one of several loaders, with separate counts; `None` if it counts
+    /// nothing.
     fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
         None
     }
@@ -29,22 +30,22 @@ pub trait PreparerFactory: Debug + Send + Sync {
 
 /// The resources of one preparer.
 pub struct Resources {
-    /// Reads the dataset; of this preparer alone.
+    /// Reads the dataset; used only by this preparer.
     pub engine: Box<dyn Engine>,
-    /// Memory for decoding large samples, shared with other preparers; `None`: without a limit.
+    /// Memory for decoding large samples, shared with other preparers; `None`: no limit.
     pub decode_memory: Option<Arc<DecodeMemory>>,
-    /// Samples in memory, shared with other preparers; `None`: without a cache.
+    /// Samples in memory, shared with other preparers; `None`: no cache.
     pub cache: Option<Arc<SampleCache>>,
 }
 
-/// Makes [`CpuPreparer`]s.
+/// Creates [`CpuPreparer`]s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CpuPreparers {
     /// The instruction set of their kernels.
     pub cpu: Cpu,
 }
 
-/// With the best instruction set of this machine.
+/// Selects the best instruction set of this machine.
 impl Default for CpuPreparers {
     fn default() -> Self {
         Self { cpu: Cpu::detect() }
@@ -52,13 +53,14 @@ impl Default for CpuPreparers {
 }
 
 impl CpuPreparers {
-    /// Makes a preparer, which something else may be added to.
+    /// Creates a preparer to which the caller may add an offload.
     pub(crate) fn cpu_preparer(
         &self,
         job: &Job,
         resources: Resources,
     ) -> Result<CpuPreparer, Error> {
         let Resources { engine, decode_memory, cache } = resources;
+        job.dataset.keep_small_samples_by_memory();
         let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
         if let Some(memory) = decode_memory {
             preparer.set_decode_memory(memory);

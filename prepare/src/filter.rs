@@ -1,8 +1,8 @@
-//! The expression of a filter on one record batch, with Arrow's kernels.
+//! Evaluates the expression of a filter on one record batch, with Arrow's kernels.
 //!
-//! Whole numbers are int64, other numbers are float64, and a comparison of both is one of float64.
-//! Missing values propagate, and `and`, `or` and `not` treat them as unknown. Numbers compare as
-//! IEEE 754 says: NaN differs from every number, itself included, and -0 equals 0.
+//! Whole numbers are int64 and other numbers float64; they are compared as float64. Missing values
+//! propagate, and `and`, `or` and `not` treat them as unknown. Numbers compare according to IEEE
+//! 754: NaN differs from every number, including itself, and -0 equals 0.
 
 use crate::Error;
 use arrow_arith::boolean::{and_kleene, is_null, not, or_kleene};
@@ -24,8 +24,8 @@ use std::sync::Arc;
 pub(crate) struct Batch<'b> {
     pub(crate) expression: &'b Expression,
     pub(crate) rows: usize,
-    /// Reads a column as int64, float64, large texts, or true and false. Called once for each
-    /// column that the expression names.
+    /// Reads a column as int64, float64, large strings or booleans. Called once for each column
+    /// that the expression names.
     pub(crate) read: &'b dyn Fn(&str) -> Result<ArrayRef, Error>,
 }
 
@@ -49,7 +49,7 @@ impl Datum for Evaluated {
     }
 }
 
-/// For each row whether the expression is true; null where that is unknown.
+/// For each row, whether the expression is true; null if unknown.
 pub(crate) fn select(batch: &Batch<'_>) -> Result<BooleanArray, Error> {
     let evaluation = Evaluation { batch, columns: RefCell::default() };
     evaluation.flags(batch.expression.root())
@@ -135,13 +135,13 @@ impl<'b> Evaluation<'b> {
         Ok(Evaluated { array, is_scalar })
     }
 
-    /// The values of both sides, in one type.
+    /// The values of both sides, converted to one type.
     fn both(&self, left: &'b Node, right: &'b Node) -> Result<(Evaluated, Evaluated), Error> {
         let (a, b) = (self.evaluate(left)?, self.evaluate(right)?);
         self.alike(left, a, right, b)
     }
 
-    /// Both sides in one type.
+    /// Both sides, converted to one type.
     fn alike(
         &self,
         left: &Node,
@@ -151,7 +151,7 @@ impl<'b> Evaluation<'b> {
     ) -> Result<(Evaluated, Evaluated), Error> {
         match a.array.data_type() == b.array.data_type() {
             true => Ok((a, b)),
-            // The check of the expression leaves whole and other numbers only.
+            // The check of the expression leaves only whole and other numbers.
             false => Ok((self.float(left, &a)?, self.float(right, &b)?)),
         }
     }
@@ -190,7 +190,7 @@ impl<'b> Evaluation<'b> {
         Ok(Evaluated { array, is_scalar })
     }
 
-    /// The value of a part that is true or false, for each row.
+    /// The boolean value of a part, for each row.
     fn flags(&self, node: &'b Node) -> Result<BooleanArray, Error> {
         Ok(self.expand(&self.evaluate(node)?))
     }
@@ -215,13 +215,13 @@ impl<'b> Evaluation<'b> {
         Ok(Evaluated { array, is_scalar: false })
     }
 
-    /// What a kernel refuses: an overflow, or a division by zero.
+    /// The error for an overflow or a division by zero in a kernel.
     fn failed(&self, node: &Node, error: &ArrowError) -> Error {
         self.batch.expression.overflow(node.at, error.to_string()).into()
     }
 }
 
-/// Compares float64 row by row as IEEE 754 says: with NaN only `!=` is true, and -0 equals 0.
+/// Compares float64 row by row according to IEEE 754: with NaN only `!=` is true, and -0 equals 0.
 fn compare_floats(
     how: Comparison,
     left: &Evaluated,

@@ -14,7 +14,7 @@ pub struct Job {
     pub dataset: Arc<Dataset>,
     /// Recipe.
     pub recipe: Arc<Recipe>,
-    /// How it is divided into batches.
+    /// How its epochs are divided into batches.
     pub batching: Batching,
     /// How samples that cannot be read or decoded are handled.
     pub on_error: OnError,
@@ -28,8 +28,8 @@ impl Job {
         self.dataset.select(&self.columns, &self.recipe)
     }
 
-    /// Bytes of the longest value of each of these columns, those of padding included, as
-    /// [`Dataset::value_bytes_max`] finds them.
+    /// Bytes of the longest value of each of these columns, including padding, as
+    /// [`Dataset::value_bytes_max`] computes them.
     pub fn value_bytes_max(
         &self,
         columns: &BatchColumns,

@@ -15,14 +15,14 @@ use std::path::Path;
 pub enum KeyLookup {
     /// It has no index of keys, so all keys are scanned.
     Scan,
-    /// By `keys.idx`.
+    /// It uses `keys.idx`.
     Index {
         /// Bytes of the file.
         bytes: u64,
     },
-    /// It has an index of keys that is not usable: finding a key is an error.
+    /// It has an index of keys that is not usable: looking up a key is an error.
     Unusable {
-        /// Why.
+        /// The reason.
         problem: String,
         /// The remedy.
         remedy: Remedy,

@@ -1,19 +1,18 @@
-//! Turns a batch index into a tensor: finds the samples, reads them, checks them, decodes them.
+//! Turns a batch index into a tensor: locates the samples, reads, checks and decodes them.
 //!
-//! Host and device both prepare through this crate, which makes their samples equal. In reading
-//! order: [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset),
-//! [`KeyLookup`] (how it finds keys), [`SampleReader`] (samples as they are stored, in any order),
-//! [`MappedDataset`] (the same without a copy), [`original`] (the original file of a stored
-//! sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of batches),
-//! [`CpuPreparer`] (prepares with the CPU), [`Offload`] (lets
-//! something else prepare some of the pictures), [`gpu`] (a GPU that does),
-//! [`PreparerFactory`] (makes the preparers of a loader or
-//! a device), [`DecodeMemory`] (memory for large images, shared by preparers), [`Start`] (a recipe
-//! on samples that its first operations have prepared already), [`OnePreparer`] (single samples),
-//! [`collated_shape`] and [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`]
-//! (how prepared samples are compressed), [`cache`] (prepared samples in memory), [`OnError`] (how
-//! damaged samples are handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the
-//! files that it needs), [`Error`].
+//! Host and device both prepare through this crate, so their samples are equal. In reading order:
+//! [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset), [`KeyLookup`] (how
+//! it looks up keys), [`SampleReader`] (stored samples, in any order), [`MappedDataset`] (the same
+//! without a copy), [`original`] (the original file of a stored sample), [`Preparer`] (prepares
+//! batches in one thread), [`BatchMemory`] (the memory of batches), [`CpuPreparer`] (prepares with
+//! the CPU), [`Offload`] (prepares some of the pictures elsewhere), [`gpu`] (an offload to a GPU),
+//! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
+//! for large images, shared by preparers), [`Start`] (applies a recipe to samples on which its
+//! first operations were executed), [`OnePreparer`] (single samples), [`collated_shape`] and
+//! [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`] (compression of
+//! prepared samples), [`cache`] (prepared samples in memory), [`OnError`] (how damaged samples are
+//! handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the files that it
+//! needs), [`Error`].
 
 mod batch;
 mod buffers;
@@ -49,6 +48,7 @@ mod resume;
 mod samples;
 mod shape;
 mod sizes;
+mod small_samples;
 
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
@@ -74,3 +74,4 @@ pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};
 pub use sizes::PictureSizes;
+pub use small_samples::SMALL_SAMPLES_BYTES_MAX;

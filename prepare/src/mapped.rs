@@ -23,8 +23,8 @@ fn map(path: &Path, bytes: u64) -> std::io::Result<ReadMapping> {
     ReadMapping::new(&file, bytes)
 }
 
-/// A dataset whose parts are mapped into memory; takes address space, and memory only in the page
-/// cache. Shareable among threads.
+/// A dataset whose parts are mapped into memory; uses address space, and memory only in the page
+/// cache. It can be shared between threads.
 ///
 /// ```
 /// use meetpoint_prepare::{Dataset, MappedDataset};
@@ -44,9 +44,9 @@ pub struct MappedDataset {
 }
 
 impl MappedDataset {
-    /// Maps the parts. `is_sequential` tells the kernel to read ahead, or not to.
+    /// Maps the parts. `is_sequential` advises the kernel whether to read ahead.
     ///
-    /// A dataset whose content stays in place is refused: its files may change.
+    /// A dataset in place is refused, because its files may change.
     pub fn new(dataset: Arc<Dataset>, is_sequential: bool) -> Result<Self, Error> {
         if let Some(root) = dataset.content_root() {
             return Err(Error::NotMapped { root: root.to_path_buf() });
@@ -74,7 +74,7 @@ impl MappedDataset {
         let location = self.dataset.locate(sample)?;
         let start = usize::try_from(location.offset).expect("in memory");
         let bytes = usize::try_from(location.bytes).expect("in memory");
-        // The index has held offsets against the length of the part, as mapping has.
+        // Offsets and mapping were checked against the length of the part.
         let stored = &self.parts[location.part].as_slice()[start..start + bytes];
         self.dataset.check_image(sample, &location, stored)?;
         Ok((location, stored))

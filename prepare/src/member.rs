@@ -1,7 +1,7 @@
 //! One folder of a dataset: its manifest, its index and the files behind them.
 //!
-//! It counts samples, record batches and parts from 0; [`crate::Dataset`] counts them over all
-//! folders that it serves.
+//! Samples, record batches and parts are numbered from 0; [`crate::Dataset`] numbers them over all
+//! its folders.
 
 use crate::contents::Contents;
 use crate::keys::Keys;
@@ -21,9 +21,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Parts whose footers take a thread longer to read than it takes to start another.
+/// Number of parts whose footers take longer to read than starting a thread takes.
 const PARTS_PER_THREAD: usize = 64;
-/// Most threads that read footers.
+/// Maximum number of threads that read footers.
 const OPEN_THREADS_MAX: usize = 8;
 
 /// Opens a file of a dataset by its path.
@@ -66,7 +66,7 @@ impl Member {
         Self::open_with(path, &open_regular)
     }
 
-    /// Opens a folder whose manifest and parts another function opens.
+    /// Opens a folder with a function that opens the manifest and the parts.
     pub(crate) fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
         let text = read_manifest(path, open)?;
         let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
@@ -93,7 +93,7 @@ impl Member {
         self.manifest_sha256
     }
 
-    /// Whether `dataset.json` still is what was opened.
+    /// Whether `dataset.json` is unchanged since it was opened.
     pub(crate) fn is_unchanged(&self) -> bool {
         let now = read_manifest(&self.path, &open_regular).map(|text| Sha256::digest(&text));
         now.is_ok_and(|now| now[..] == self.manifest_sha256)
@@ -136,6 +136,10 @@ impl Member {
         self.index.batch_of(sample).map_err(|source| self.damaged(source))
     }
 
+    pub(crate) fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
+        self.index.content_of(record_batch)
+    }
+
     pub(crate) fn samples_of(&self, record_batch: usize) -> Range<u64> {
         self.index.samples_of(record_batch)
     }
@@ -159,12 +163,12 @@ impl Member {
         read.map_err(|source| self.damaged(source))
     }
 
-    /// The samples that a key may belong to; `None` without an index of keys.
+    /// The samples that may have a key; `None` without an index of keys.
     pub(crate) fn candidates(&self, key: &str) -> Result<Option<Vec<u64>>, Error> {
         self.keys().candidates(key, &self.path)
     }
 
-    /// The sample with a key, by looking through all keys.
+    /// The sample with a key, by scanning all keys.
     pub(crate) fn scan(&self, key: &str) -> Result<Option<u64>, Error> {
         self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
     }
@@ -173,12 +177,12 @@ impl Member {
         self.keys().lookup()
     }
 
-    /// The index of keys, opened when it is first needed.
+    /// The index of keys, opened on first use.
     fn keys(&self) -> &Keys {
         self.keys.get_or_init(|| Keys::open(&self.path, self.manifest_sha256, self.len()))
     }
 
-    /// Reads bytes of a part plainly.
+    /// Reads bytes of a part synchronously.
     pub(crate) fn read_part(
         &self,
         part: usize,
@@ -202,7 +206,7 @@ impl Member {
     }
 }
 
-/// Opens parts and reads their footers, many of them on several threads.
+/// Opens parts and reads their footers, on several threads if there are many.
 fn open_parts(
     path: &Path,
     entries: &[PartEntry],
@@ -237,7 +241,8 @@ fn open_parts(
     })
 }
 
-/// A part that does not open, which is damage of the dataset unless this process is at a limit.
+/// The error for a part that cannot be opened: damage of the dataset, unless this process is at a
+/// limit.
 fn missing_part(path: &Path, error: StorageError) -> Error {
     match error {
         StorageError::Open { path: file, source } if is_of_the_file(&source) => {

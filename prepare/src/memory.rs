@@ -33,7 +33,7 @@ impl MemoryKind {
 /// assert_eq!(memory.bytes_mut().len(), 16);
 /// ```
 pub trait BatchMemory: Send {
-    /// Which kind of memory it is.
+    /// Its kind.
     fn kind(&self) -> MemoryKind;
 
     /// All of its bytes.
@@ -44,8 +44,8 @@ pub trait BatchMemory: Send {
         false
     }
 
-    /// Makes room for a batch of a given number of bytes, whose size was not known before its
-    /// pictures were decoded; what it held is lost. `false` if it cannot.
+    /// Enlarges it for a batch of a given number of bytes, whose size was not known before its
+    /// pictures were decoded; its content is lost. `false` if it cannot be enlarged.
     fn grow(&mut self, _bytes: usize) -> bool {
         false
     }

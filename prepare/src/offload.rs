@@ -1,38 +1,41 @@
-//! The interface to what prepares pictures of a batch outside of the preparer's thread: a GPU.
+//! The interface to a processor that prepares pictures outside of the preparer's thread: a GPU.
 
 use crate::Error;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
 use std::fmt::Debug;
 
-/// Prepares some of the pictures of each batch of one preparer, to the bits of the CPU's kernels.
+/// Prepares some of the pictures of each batch of one preparer, bit-identically to the CPU's
+/// kernels.
 ///
 /// The preparer offers each sample as it is read. Those that are taken are prepared while the
-/// preparer continues with the others; at the end of the batch it gets their tensors. What is not
-/// taken, or fails, the preparer prepares itself: it also decides what a damaged sample becomes.
+/// preparer continues with the others; at the end of the batch it receives their tensors. The
+/// preparer itself prepares samples that are not taken or that fail, and also decides how a damaged
+/// sample is handled.
 pub trait Offload: Send + Debug {
-    /// What it runs on, such as the name of a GPU.
+    /// The processor, such as the name of a GPU.
     fn name(&self) -> &str;
 
-    /// Ends waits when it is raised.
+    /// Sets the interrupt that ends waits.
     fn set_interrupt(&mut self, interrupt: Interrupt);
 
-    /// Begins a batch of a number of samples; what the batch before left is dropped.
+    /// Begins a batch of a number of samples and drops any results of the previous one.
     fn begin(&mut self, samples: usize) -> Result<(), Error>;
 
-    /// Takes a sample, whose bytes need not outlive the call, or leaves it to the caller: `false`.
+    /// Takes a sample, whose bytes need not outlive the call; `false` leaves it to the caller.
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error>;
 
-    /// Called after each sample that the caller prepared itself, to note when the others are done.
+    /// Called after each sample that the caller prepared itself, to record when the others are
+    /// done.
     fn poll(&mut self);
 
-    /// Ends the batch: writes the tensor of each sample that was taken to its position among
-    /// `tensors`, which all have the same length, and returns the positions of those that the
-    /// caller has to prepare, in ascending order.
+    /// Ends the batch: writes the tensor of each taken sample to its position in `tensors`, where
+    /// all have the same length, and returns the positions that the caller has to prepare, in
+    /// ascending order.
     ///
-    /// `own_ns` is the time that the caller spent on the samples it prepared meanwhile.
+    /// `own_ns` is the time that the caller spent on the samples that it prepared itself.
     fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error>;
 
-    /// What it has done so far.
+    /// Its counts so far.
     fn counts(&self) -> OffloadCounts;
 }
 
@@ -45,7 +48,7 @@ pub struct Tensors<'a> {
     pub each: usize,
 }
 
-/// What an [`Offload`] has done so far.
+/// Counts of an [`Offload`] since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OffloadCounts {
     /// Samples that it prepared.
@@ -54,8 +57,10 @@ pub struct OffloadCounts {
     pub beyond_share: u64,
     /// Samples that it cannot prepare: progressive JPEGs, other formats, operations that it lacks.
     pub not_taken: u64,
-    /// Samples that it took and gave back, because their data are damaged.
+    /// Samples that it took and returned because their data are damaged.
     pub given_back: u64,
-    /// Samples that it left to the CPU after a failure of its own.
+    /// Samples that it left to the CPU after it failed.
     pub after_failure: u64,
+    /// Samples left to the CPU because it ran out of memory, or is not tried again yet.
+    pub out_of_memory: u64,
 }

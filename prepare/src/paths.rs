@@ -14,7 +14,7 @@ impl DatasetPaths {
         &self.0
     }
 
-    /// The folder, or a list of them, as a name for messages.
+    /// The folder or the list of folders as a name for messages.
     pub fn name(&self) -> PathBuf {
         self.to_string().into()
     }

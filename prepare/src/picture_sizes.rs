@@ -1,4 +1,4 @@
-//! Sizes of pictures from the beginnings of their files, and the limits that follow.
+//! Sizes of pictures, read from the beginnings of their files, and the limits that follow.
 
 use crate::sizes::PictureSizes;
 use crate::{Dataset, Error};
@@ -7,16 +7,16 @@ use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_kernels::{Interrupt, probe};
 use std::sync::Arc;
 
-/// Bytes that are read of a file first, and then, where the size lies behind them; the third time
-/// it is all of it.
+/// Bytes of a file that are read first, and next if the size is not within them; the third read is
+/// the whole file.
 const BEGINNING_BYTES: [u64; 2] = [4 << 10, 128 << 10];
 
-/// Samples between two calls of the function that watches.
+/// Samples between two calls of `watch`.
 const WATCHED_EVERY: u64 = 256;
 
 impl Dataset {
     /// The sizes of all pictures. The first call reads the beginning of each file, and calls
-    /// `watch` now and then with the number of samples read and that of all; `false` ends it with
+    /// `watch` at intervals with the number of samples read and the total; `false` ends it with
     /// [`Error::Interrupted`].
     ///
     /// Files that cannot be read are errors; those that are not pictures have no size.
@@ -44,7 +44,7 @@ impl Dataset {
         Ok(Arc::clone(self.picture_sizes.get_or_init(|| sizes)))
     }
 
-    /// Height and width of one picture; `None` if the file does not say.
+    /// Height and width of one picture; `None` if the file does not state them.
     fn picture_size(&self, sample: u64, buffer: &mut Vec<u8>) -> Result<Option<(u32, u32)>, Error> {
         let location = self.locate(sample)?;
         let first = BEGINNING_BYTES.into_iter().filter(|bytes| *bytes < location.bytes);
@@ -58,9 +58,9 @@ impl Dataset {
         Ok(None)
     }
 
-    /// Height and width that no picture of each column of [`Recipe::images`] exceeds in a batch
-    /// that `collate` makes: as its `max_size` says, or as follows from the operations, or from
-    /// these and the sizes of all pictures of the dataset, which are read for it.
+    /// Maximum height and width of the pictures of each column of [`Recipe::images`] in a batch
+    /// that `collate` combines: from its `max_size`, from the operations, or from these and the
+    /// sizes of all pictures of the dataset, which are then read.
     pub(crate) fn picture_limits(
         &self,
         recipe: &Recipe,

@@ -13,22 +13,24 @@ pub type Pace<'a> = &'a mut dyn FnMut(u32) -> bool;
 /// Prepares batches of a [`Job`](crate::Job) in one thread.
 ///
 /// A batch is a function of the job, the epoch and the index alone: every implementation writes the
-/// same bytes, whatever it prepared before, even if that failed, and into any kind of memory.
+/// same bytes into any kind of memory, regardless of what it prepared before and whether that
+/// failed.
 pub trait Preparer: Send {
-    /// What it prepares with, such as the name of a storage engine.
+    /// Its name, such as that of its storage engine.
     fn name(&self) -> &str;
 
     /// The columns of its batches.
     fn columns(&self) -> &Arc<BatchColumns>;
 
-    /// Ends [`Self::prepare`] with [`Error::Interrupted`] when it is raised, also inside a sample.
+    /// Sets the interrupt that ends [`Self::prepare`] with [`Error::Interrupted`], even within a
+    /// sample.
     fn set_interrupt(&mut self, interrupt: Interrupt);
 
-    /// Prepares a batch at the beginning of `memory`. When this returns, nothing writes to it
-    /// any more; a batch that was given up ends with [`Error::Interrupted`].
+    /// Prepares a batch at the beginning of `memory`. After it returns, nothing writes to `memory`
+    /// any more; an abandoned batch returns [`Error::Interrupted`].
     ///
-    /// Damaged samples are what [`Job::on_error`](crate::Job::on_error) makes of them: an error, or
-    /// [`PreparedBatch::replacements`]. The rows behind one that is left out move up.
+    /// Damaged samples are handled according to [`Job::on_error`](crate::Job::on_error): an error,
+    /// or [`PreparedBatch::replacements`]. Rows after a skipped sample move up.
     fn prepare(
         &mut self,
         epoch: u32,
@@ -37,7 +39,7 @@ pub trait Preparer: Send {
         pace: Pace<'_>,
     ) -> Result<PreparedBatch, Error>;
 
-    /// What its storage engine has done.
+    /// The counters of its storage engine.
     fn counters(&self) -> Counters;
 }
 

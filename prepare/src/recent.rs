@@ -1,15 +1,15 @@
 //! The keys of the most recently requested record batches.
 //!
 //! A single key has no checksum: the index reads all tables of a record batch and compares them
-//! with their checksum. A request for one key is mostly followed by requests for its neighbours.
+//! with their checksum. A request for one key is usually followed by requests for its neighbours.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes of keys that are recent; a record batch with more is not.
+/// Maximum bytes of cached keys; a record batch with more is not cached.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Record batches with their keys, the one that was asked for last first.
+/// Record batches with their keys, the most recently requested first.
 #[derive(Debug, Default)]
 pub(crate) struct RecentKeys(Mutex<RecentBatches>);
 
@@ -19,13 +19,13 @@ struct RecentBatches {
     bytes: usize,
 }
 
-/// Memory of keys.
+/// Memory that keys occupy.
 fn bytes_of(keys: &[String]) -> usize {
     keys.iter().map(|key| key.capacity() + size_of::<String>()).sum()
 }
 
 impl RecentKeys {
-    /// The keys of a record batch, read by `read` where they are not recent.
+    /// The keys of a record batch, read by `read` if they are not cached.
     pub(crate) fn of<E>(
         &self,
         record_batch: usize,
@@ -34,7 +34,7 @@ impl RecentKeys {
         if let Some(keys) = self.cached(record_batch) {
             return Ok(keys);
         }
-        // Two threads may read the same; what they read is equal.
+        // Two threads may read the same keys; their results are equal.
         let keys: Arc<[String]> = read()?.into();
         self.keep(record_batch, &keys);
         Ok(keys)
@@ -88,7 +88,7 @@ mod tests {
             assert_eq!(ask(&keys, batch, third), (batch.to_string(), true));
         }
         assert_eq!(ask(&keys, 0, third), ("0".into(), false));
-        // The fourth takes the room of the second, which was not asked for since.
+        // The fourth replaces the second, which is the least recently requested.
         assert_eq!(ask(&keys, 3, third), ("3".into(), true));
         assert_eq!(ask(&keys, 0, third), ("0".into(), false));
         assert_eq!(ask(&keys, 2, third), ("2".into(), false));

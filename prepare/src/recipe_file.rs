@@ -1,4 +1,4 @@
-//! A recipe by what a user calls it: the path of a file, or the name of one that is shipped.
+//! A recipe by the name that a user gives: the path of a file, or the name of a shipped recipe.
 
 use crate::recipe_files::begin_files_at;
 use crate::{Error, read_recipe_files};
@@ -10,7 +10,7 @@ use meetpoint_storage::files::read_text;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no recipe of this name.
+/// Why a recipe cannot be read by its name.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeFileError {
     /// The file cannot be read.
@@ -18,13 +18,13 @@ pub enum RecipeFileError {
     NotRead {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// No file and no shipped recipe has this name.
     #[error("failed to read recipe {}: there is no such file, and {source}", path.display())]
     Unknown {
-        /// The path that the name would be.
+        /// The path that the name would denote.
         path: PathBuf,
         /// Why it is not the name of a shipped recipe.
         source: UnknownRecipe,
@@ -42,15 +42,15 @@ pub enum RecipeFileError {
     Recipe {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<RecipeError>,
     },
-    /// A file that the recipe needs.
+    /// A file that the recipe needs is not usable.
     #[error("{}: {source}", path.display())]
     File {
         /// The recipe file; the name of a shipped recipe.
         path: PathBuf,
-        /// What is wrong with the other.
+        /// The problem with the other file.
         source: Box<Error>,
     },
 }
@@ -88,7 +88,7 @@ impl Diagnose for RecipeFileError {
 }
 
 impl RecipeFileError {
-    /// The file that it is about.
+    /// The file that the error concerns.
     pub fn path(&self) -> &Path {
         match self {
             Self::NotRead { path, .. }
@@ -100,14 +100,14 @@ impl RecipeFileError {
     }
 }
 
-/// Reads the recipe with this name: a file, whose path starts at `folder`, or a recipe that comes
-/// with the program, such as `deit` or `deit@1`.
+/// Reads the recipe with this name: a file, whose path is relative to `folder`, or a recipe that
+/// comes with the program, such as `deit` or `deit@1`.
 ///
-/// A name with a separator, or one that ends in `.toml`, is always a path. Any other that both a
-/// file and a shipped recipe have is refused.
+/// A name with a separator, or one that ends in `.toml`, is always a path. Any other name that both
+/// a file and a shipped recipe have is refused.
 ///
-/// The files that it needs are read, as [`read_recipe_files`] says; relative paths of them begin at
-/// the folder of the recipe file, those of a shipped recipe at `folder`.
+/// The files that it needs are read, as by [`read_recipe_files`]; relative paths of them are
+/// resolved against the folder of the recipe file, those of a shipped recipe against `folder`.
 pub fn read_recipe(name: &Path, folder: &Path) -> Result<Recipe, RecipeFileError> {
     let of_file = |source| RecipeFileError::File { path: name.into(), source: Box::new(source) };
     read_recipe_files(find_recipe(name, folder)?).map_err(of_file)

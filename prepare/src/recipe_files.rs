@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 
-/// Longest file of a recipe: a table of half a million vectors of 2048 float32.
+/// Longest file of a recipe: enough for half a million vectors of 2048 float32.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// The recipe with the paths of its files begun at a folder, where they are relative.
+/// The recipe with relative paths of its files resolved against a folder.
 pub fn begin_files_at(recipe: Recipe, folder: &Path) -> Recipe {
     let moved = |_: &'static str, file: &NamedFile| {
         let path = folder.join(&file.path);
-        // Where the folder has no name in UTF-8, the path stays as it was given.
+        // If the path is not valid UTF-8, it stays as given.
         let path = path.to_str().unwrap_or(&file.path).to_owned();
         Ok::<_, Infallible>(NamedFile { path, ..file.clone() })
     };
@@ -24,13 +24,13 @@ pub fn begin_files_at(recipe: Recipe, folder: &Path) -> Recipe {
 }
 
 /// The recipe with the contents of its files and their checksums, by which its hash identifies
-/// them; paths become absolute, so that a device finds them too. Files that have been read already
-/// are left as they are.
+/// them. Paths become absolute, so that a device finds the files as well. Files that have been read
+/// already are unchanged.
 ///
 /// # Errors
 ///
-/// [`Error::RecipeFile`]: a file cannot be read, has another checksum than the recipe says, or is
-/// not what its operation needs.
+/// [`Error::RecipeFile`]: a file cannot be read, its checksum differs from the recipe's, or its
+/// content does not suit its operation.
 pub fn read_recipe_files(recipe: Recipe) -> Result<Recipe, Error> {
     if recipe.files().iter().all(|file| file.content.is_some()) {
         return Ok(recipe);
@@ -41,7 +41,7 @@ pub fn read_recipe_files(recipe: Recipe) -> Result<Recipe, Error> {
             return Ok(file.clone());
         }
         let is_it = |it: &&NamedFile| it.path == file.path && file.sha256.is_none();
-        // The same file, once more in what a recipe makes of pictures.
+        // A recipe may use the same file more than once.
         if let Some(read) = known.iter().find(is_it) {
             return Ok(read.clone());
         }
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(one, same);
         assert_ne!(one.hash(), other.hash());
         assert!(Path::new(&one.files()[0].path).is_absolute());
-        // As a device gets it.
+        // As a device receives it.
         let again = Recipe::from_toml(&one.to_toml()).unwrap();
         assert_eq!(again.hash(), one.hash());
         assert_eq!(read_recipe_files(again).unwrap().hash(), one.hash());
@@ -120,7 +120,7 @@ mod tests {
         let changed = read_recipe_files(Recipe::from_toml(&text).unwrap()).unwrap_err();
         let Error::RecipeFile(error) = &changed else { panic!("{changed:?}") };
         assert!(matches!(**error, RecipeFilesError::Changed { operation: "tokenize", .. }));
-        // What has been read is not read again.
+        // Files are not read a second time.
         assert_eq!(read_recipe_files(one.clone()).unwrap().hash(), one.hash());
     }
 

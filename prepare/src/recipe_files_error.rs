@@ -1,4 +1,4 @@
-//! What can be wrong with the files that a recipe needs.
+//! Problems with the files that a recipe needs.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_kernels::FileMisfit;
@@ -17,7 +17,7 @@ pub enum RecipeFilesError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is another one than the recipe says.
+    /// Its checksum differs from the recipe's.
     #[error(
         "{}, which `{operation}` needs, has the SHA-256 {found}, but the recipe says {expected}",
         path.display()
@@ -27,12 +27,12 @@ pub enum RecipeFilesError {
         operation: &'static str,
         /// The file.
         path: PathBuf,
-        /// SHA-256 of the recipe.
+        /// SHA-256 in the recipe.
         expected: String,
         /// SHA-256 of the file.
         found: String,
     },
-    /// It is not what its operation needs.
+    /// Its content does not suit its operation.
     #[error(transparent)]
     Misfit(#[from] FileMisfit),
 }

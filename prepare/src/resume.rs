@@ -15,18 +15,18 @@ use meetpoint_kernels::{
 /// executed.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
-    /// Operations that were executed.
+    /// Number of operations that were executed.
     operations: usize,
-    /// Number of the first operation that was not executed; operations inside others are counted.
+    /// Number of the first operation that was not executed, counting contained operations.
     first: usize,
-    /// What they give.
+    /// Type of the result of the executed operations.
     result: SampleType,
     codec: Codec,
     is_jpeg: bool,
 }
 
 impl Start {
-    /// Operations that were executed.
+    /// Number of operations that were executed.
     pub fn operations(&self) -> usize {
         self.operations
     }
@@ -44,7 +44,7 @@ impl Dataset {
         Ok(Some(Self::start_of(&beginning, prepared.codec, prepared.jpeg_quality.is_some())))
     }
 
-    /// Where the operations behind those that were executed start.
+    /// The start after the operations that were executed.
     fn start_of(beginning: &Recipe, codec: Codec, is_jpeg: bool) -> Start {
         Start {
             operations: beginning.operations().len(),
@@ -67,7 +67,7 @@ impl Dataset {
         loaded.map(Some).map_err(|unprepared| self.unprepared((sample, &location), unprepared))
     }
 
-    /// A sample that could not be prepared, with its place.
+    /// The error for a sample that could not be prepared, with its location.
     pub(crate) fn unprepared(
         &self,
         (sample, location): (u64, &meetpoint_format::dataset::SampleLocation),
@@ -95,9 +95,9 @@ impl Dataset {
 /// Why a sample was not prepared.
 #[derive(Debug)]
 pub(crate) enum Unprepared {
-    /// Its picture, or an operation on it.
+    /// An error of its picture, or of an operation on it.
     Picture(PictureError),
-    /// What is stored of it is not what the manifest says.
+    /// Its stored content does not match the manifest.
     Content(String),
 }
 
@@ -107,7 +107,7 @@ impl From<PictureError> for Unprepared {
     }
 }
 
-/// One thread's means of applying the rest of a recipe to stored samples.
+/// What one thread needs to apply the rest of a recipe to stored samples.
 pub(crate) struct Resumer {
     start: Start,
     decoder: Decoder,
@@ -130,7 +130,7 @@ impl Resumer {
         self.start.first
     }
 
-    /// Compression of each stored sample; none of pictures that are JPEGs.
+    /// Compression of each stored sample; none for pictures stored as JPEG.
     pub(crate) fn codec(&self) -> Codec {
         self.start.codec
     }
@@ -142,8 +142,8 @@ impl Resumer {
         self.decoder.free_pictures();
     }
 
-    /// Most bytes of memory that a sample takes, what is stored of it and the result apart; `None`
-    /// if that is not a sample, which preparing it refuses.
+    /// Maximum bytes of memory for a sample, excluding its stored bytes and the result; `None` if
+    /// the stored bytes are not a sample, which preparing refuses.
     pub(crate) fn memory_bytes(
         &self,
         preparer: &SamplePreparer,
@@ -155,7 +155,7 @@ impl Resumer {
         if self.start.is_jpeg {
             let info = probe(stored).ok()?;
             let spec = result.tensor((info.height, info.width));
-            // The decoder gives three channels.
+            // The decoder produces three channels.
             let decoded = 3 * u64::from(info.width) * u64::from(info.height);
             return Some(decoded + resumed(&spec)?);
         }
@@ -165,13 +165,13 @@ impl Resumer {
         let raw = raw_bytes(codec, stored)? as u64;
         Some(match result.size {
             Some(size) => raw + resumed(&result.tensor(size))?,
-            // Its shape is known only when it is decompressed: a picture has at most three planes
-            // of as many bytes, and lies in memory twice.
+            // Its shape is known only after decompression: a picture has at most three planes of
+            // this number of bytes, and is in memory twice.
             None => raw + 6 * raw,
         })
     }
 
-    /// What the operations that were executed gave, from what is stored.
+    /// The result of the executed operations, from the stored bytes.
     pub(crate) fn load<'a>(
         &'a mut self,
         stored: &'a [u8],
@@ -201,7 +201,7 @@ impl Resumer {
         let spec = self.start.result.tensor(size);
         assert_eq!((spec.dtype, spec.layout), (Dtype::Uint8, Layout::Nhwc), "a picture");
         if spec.channels == 1 {
-            // One channel is decoded to three that are equal.
+            // A picture with one channel is decoded to three equal channels.
             let pixels = &mut picture.pixels;
             (0..pixels.len() / 3).for_each(|at| pixels[at] = pixels[3 * at]);
             pixels.truncate(pixels.len() / 3);
@@ -225,8 +225,8 @@ impl Resumer {
 }
 
 impl Resumer {
-    /// As [`Self::prepare`], where the shape of the result may depend on the sample: the tensor is
-    /// appended to `out`, and its shape returned.
+    /// As [`Self::prepare`], if the shape of the result may depend on the sample: the tensor is
+    /// appended to `out`, and its shape is returned.
     pub(crate) fn prepare_appended(
         &mut self,
         preparer: &mut SamplePreparer,
@@ -241,7 +241,7 @@ impl Resumer {
     }
 }
 
-/// Prepares single samples of a dataset in one thread, in whatever form they are stored.
+/// Prepares single samples of a dataset in one thread, in any stored form.
 pub struct OnePreparer<'a> {
     dataset: &'a Dataset,
     preparer: SamplePreparer,
@@ -255,7 +255,7 @@ impl<'a> OnePreparer<'a> {
         Ok(Self { dataset, preparer: SamplePreparer::new(recipe, cpu), resumer })
     }
 
-    /// Prepares only the pictures of these columns, if the recipe gives several of a sample.
+    /// Prepares only the pictures of these columns, if the recipe produces several per sample.
     pub fn set_columns(&mut self, wanted: Vec<usize>) {
         self.preparer.set_columns(wanted);
     }
@@ -271,8 +271,8 @@ impl<'a> OnePreparer<'a> {
         prepared.map_err(|why| self.dataset.unprepared((sample, &location), why.into()))
     }
 
-    /// Prepares a sample as a loader does; `id` has its random parameters. The recipe must give one
-    /// picture of each sample.
+    /// Prepares a sample as a loader does; `id` determines its random parameters. The recipe must
+    /// produce one picture per sample.
     pub fn prepare(&mut self, sample: u64, id: SampleId) -> Result<Tensor, Error> {
         let location = self.dataset.locate(sample)?;
         let stored = self.dataset.read_located(sample, &location)?;

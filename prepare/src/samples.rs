@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum bytes of adjacent samples in one read; a single sample may be longer.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
-/// Most bytes that are being read or wait to be handed out.
+/// Maximum bytes that are being read or wait to be passed on.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Maximum number of reads in flight, whatever the engine's depth.
 const READS_MAX: usize = 64;
@@ -27,18 +27,18 @@ pub enum OnDamage {
     /// Stop with its error.
     #[default]
     Fail,
-    /// Leave it out, and count it.
+    /// Skip it, and count it.
     Skip,
 }
 
-/// What was read.
+/// Statistics of the reads.
 #[derive(Debug, Default)]
 pub struct ReadStats {
-    /// Samples handed out.
+    /// Samples passed on.
     pub samples: u64,
-    /// Bytes of them.
+    /// Bytes of these samples.
     pub bytes: u64,
-    /// Reads that the engine was given.
+    /// Reads that were submitted to the engine.
     pub reads: u64,
     /// Skipped samples, with the reason.
     pub skipped: Vec<(u64, Error)>,
@@ -71,14 +71,15 @@ pub struct SampleReader {
     contents: Vec<OpenContents>,
     pool: BufferPool,
     on_damage: OnDamage,
-    /// Number of the call, the upper half of each token: tells a late read of an earlier one.
+    /// Number of the call, the upper half of each token: identifies late reads of earlier calls.
     call: u32,
 }
 
-/// Samples side by side that one read brings.
+/// Adjacent samples that are read together.
 struct Group {
     samples: Vec<(u64, SampleLocation)>,
-    /// What the read brought, once it has; the buffer and where the range begins in it.
+    /// The result of the read, once it has completed: the buffer, and the offset of the range in
+    /// it.
     arrived: Option<Result<(AlignedBuffer, usize), Error>>,
 }
 
@@ -92,7 +93,7 @@ impl Group {
         last.offset + last.bytes - self.offset()
     }
 
-    /// Whether a sample begins where this ends, and there is room for it.
+    /// Whether a sample begins where this group ends, and fits into it.
     fn takes(&self, location: &SampleLocation) -> bool {
         let first = &self.samples[0].1;
         let same_file = first.part == location.part && first.file == location.file;
@@ -104,9 +105,9 @@ impl Group {
 /// Progress within one call.
 struct Underway<'a> {
     samples: &'a mut dyn Iterator<Item = u64>,
-    /// A sample that did not fit the group before it.
+    /// A sample that did not fit into the previous group.
     left: Option<(u64, SampleLocation)>,
-    /// Groups in the order in which they were asked for; the first has this number.
+    /// Groups in the order in which they were submitted; `first` is the number of the first.
     groups: VecDeque<Group>,
     first: u32,
     bytes_ahead: u64,
@@ -177,7 +178,8 @@ impl SampleReader {
         }
     }
 
-    /// Submits reads until the engine, the bytes ahead or the samples are at their end.
+    /// Submits reads until the engine is full, the limit of bytes is reached, or there are no more
+    /// samples.
     fn read_ahead(&mut self, underway: &mut Underway<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
         while self.engine.in_flight() < depth && underway.bytes_ahead < BYTES_AHEAD_MAX {
@@ -192,7 +194,7 @@ impl SampleReader {
             let file = match opened {
                 Ok(file) => file,
                 Err(error) => {
-                    // It is reported once the samples before it were handed out.
+                    // Reported once the samples before it were passed on.
                     let (sample, location) = &group.samples[0];
                     let error = self.dataset.in_place(*sample, location, error);
                     underway.bytes_ahead += group.bytes();
@@ -218,7 +220,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// The next samples that one read brings.
+    /// The next samples to read together.
     fn next_group(&mut self, underway: &mut Underway<'_>) -> Result<Option<Group>, Error> {
         let mut group: Option<Group> = None;
         loop {
@@ -262,7 +264,7 @@ impl SampleReader {
         });
     }
 
-    /// Shows the samples of a group that has arrived.
+    /// Passes on the samples of a completed group.
     fn hand_out(
         &mut self,
         mut group: Group,
@@ -286,7 +288,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// Reads the samples of a group plainly that cannot be read as one: some of them may.
+    /// Reads the samples of a group synchronously one by one after reading them together failed.
     fn one_by_one(
         &self,
         group: &Group,
@@ -304,7 +306,7 @@ impl SampleReader {
         Ok(())
     }
 
-    /// Hands a sample out, or does about it what is to be done.
+    /// Passes a sample on, or handles its error.
     fn show(
         &self,
         sample: u64,
@@ -328,7 +330,7 @@ impl SampleReader {
         }
     }
 
-    /// Waits for the reads that are still in flight, whose bytes nobody wants any more.
+    /// Waits for the reads that are still in flight, whose results are not needed any more.
     fn drain(&mut self) {
         let (started, mut ended) = (Instant::now(), Vec::new());
         while self.engine.in_flight() > 0 && started.elapsed() < READ_TIMEOUT {

@@ -4,8 +4,8 @@ use crate::Error;
 use meetpoint_format::column::{Collate, VARIES};
 use meetpoint_format::recipe::{Operation, Recipe, TensorSpec};
 
-/// Shape, type and layout of each picture of a recipe; of its first view, if it has views. An error
-/// if one of them has no fixed shape.
+/// Shape, type and layout of each picture of a recipe; for a recipe with views, of its first view.
+/// An error if one of them has no fixed shape.
 pub fn fixed_shape(recipe: &Recipe) -> Result<TensorSpec, Error> {
     let mut first = None;
     for images in recipe.images() {

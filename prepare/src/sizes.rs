@@ -4,7 +4,7 @@
 /// orientation. Takes 8 bytes for each sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PictureSizes {
-    /// By sample; (0, 0) where the file does not say.
+    /// By sample; (0, 0) if the file does not state the size.
     pub(crate) sizes: Vec<(u32, u32)>,
 }
 
@@ -15,7 +15,7 @@ impl PictureSizes {
         (*size != (0, 0)).then_some(*size)
     }
 
-    /// Of every sample, in their order.
+    /// Height and width for every sample, in order.
     pub fn all(&self) -> impl ExactSizeIterator<Item = Option<(u32, u32)>> {
         self.sizes.iter().map(|size| (*size != (0, 0)).then_some(*size))
     }

@@ -1,10 +1,13 @@
-//! The commands that bring datasets in and out: pack, index, unpack, convert, verify.
+//! The commands that create and convert datasets: pack, index, unpack, convert, verify.
 
 use crate::options::{Packing, Preparing, SinkArguments, SourceArguments, Stop, Storing};
 use crate::work::{self, Step};
 use crate::{errors, guarded, recipe};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
-use meetpoint_datasets::{LeftOut, PackProgress, VerifyOptions, source, verify_deep, verify_with};
+use meetpoint_datasets::unpack::sharded::convert_by_rule;
+use meetpoint_datasets::{
+    ConvertProgress, LeftOut, PackProgress, VerifyOptions, source, verify_deep, verify_with,
+};
 use meetpoint_diagnose::Surface;
 use meetpoint_planner::materialize;
 use meetpoint_prepare::Dataset;
@@ -19,7 +22,7 @@ impl From<PackProgress> for Step {
     }
 }
 
-/// Packs a source; returns the summary as JSON, as the others do. See `_native.pyi`.
+/// Packs a source; returns the summary as JSON, as do the other commands. See `_native.pyi`.
 #[guarded]
 #[pyfunction]
 pub(crate) fn pack(
@@ -44,7 +47,7 @@ pub(crate) fn pack(
     Ok(work::json(&summary))
 }
 
-/// Prepares a dataset by the first operations of a recipe in TOML.
+/// Executes the first operations of a recipe in TOML on a dataset and stores the results.
 #[guarded]
 #[pyfunction]
 pub(crate) fn prepare(
@@ -70,7 +73,7 @@ pub(crate) fn prepare(
     Ok(work::json(&summary))
 }
 
-/// Indexes a source where it lies.
+/// Indexes a source in place.
 #[guarded]
 #[pyfunction]
 pub(crate) fn index(
@@ -91,7 +94,7 @@ pub(crate) fn index(
     Ok(work::json(&summary))
 }
 
-/// Makes the index of the keys of a dataset.
+/// Creates the index of keys of a dataset.
 #[guarded]
 #[pyfunction]
 pub(crate) fn index_keys(
@@ -142,17 +145,25 @@ pub(crate) fn convert(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let stop = Stop::default();
-    let with = options.extract::<SinkArguments>()?.options(py, &stop)?;
+    let sink: SinkArguments = options.extract()?;
+    let with = sink.options(py, &stop)?;
+    let rule = sink.rule(py, &options)?;
     let of_source: SourceArguments = options.extract()?;
     let follow_links = options.get_item("follow_links")?.extract()?;
     let said = of_source.options(py, follow_links, &stop)?;
     let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
-        let mut opened = source::open(&source, of_source.from_.as_deref(), &said)?;
-        meetpoint_datasets::convert(opened.as_mut(), &source, &destination, &with, &mut |step| {
+        let mut tell = |step: ConvertProgress| {
             let (samples_done, bytes_done) = (step.samples_done, step.bytes_done);
             let source::Size { samples, bytes } = step.size;
             report(Step { samples_done, samples, bytes_done, bytes });
-        })
+        };
+        let kind = of_source.from_.as_deref();
+        if let Some(rule) = rule {
+            let from = (kind, &said);
+            return convert_by_rule(&source, &destination, from, &with, rule, &mut tell);
+        }
+        let mut opened = source::open(&source, kind, &said)?;
+        meetpoint_datasets::convert(opened.as_mut(), &source, &destination, &with, &mut tell)
     })?;
     LeftOut::spell(&mut summary.damaged, Surface::Python);
     LeftOut::spell(&mut summary.not_samples, Surface::Python);
@@ -187,7 +198,7 @@ pub(crate) fn verify(
     Ok(work::json(&report))
 }
 
-/// A size as it is typed, in bytes; `None` if it is none.
+/// A size as typed, in bytes; `None` if it is not a size.
 #[guarded]
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> Option<u64> {

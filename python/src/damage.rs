@@ -1,4 +1,4 @@
-//! Damaged samples: Python's policy, and what is reported of them.
+//! Damaged samples: Python's policy, and how they are reported.
 
 use meetpoint_diagnose::Surface;
 use meetpoint_host::{Action, Damage, Judge, OnError, Replacement};
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::errors;
 
-/// The exception that a user's function raised while it was asked about a sample.
+/// The exception that a user's function raised when it was called for a sample.
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
-/// `on_error` as the package hands it over: a word, or a function of a record that gives one.
+/// `on_error` from the package: a word, or a function from a record to a word.
 pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> PyResult<OnError> {
     if let Ok(word) = on_error.bind(py).cast::<PyString>() {
         let word = word.to_cow()?;
@@ -33,7 +33,7 @@ pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> Py
                 Action::Raise
             })
         });
-        // Without an interpreter nobody waits for the batch.
+        // Without an interpreter, nothing waits for the batch.
         decided.unwrap_or(Action::Raise)
     })))
 }
@@ -44,7 +44,7 @@ fn expected(got: &str) -> (String, &'static str) {
     (format!("on_error is {got}"), remedy)
 }
 
-/// Asks a user's function.
+/// Calls a user's function.
 fn ask(py: Python<'_>, function: &Py<PyAny>, damage: &Damage) -> PyResult<Action> {
     let class = py.import("meetpoint._damage")?.getattr("DamagedSample")?;
     let answer = function.bind(py).call1((class.call((), Some(&fields(py, damage)?))?,))?;
@@ -60,7 +60,7 @@ fn ask(py: Python<'_>, function: &Py<PyAny>, damage: &Damage) -> PyResult<Action
     }
 }
 
-/// What `DamagedSample` takes.
+/// The arguments of `DamagedSample`.
 fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>> {
     let Damage { epoch, sample, key, file, offset, what, remedy } = damage;
     let fields = PyDict::new(py);
@@ -75,7 +75,7 @@ fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>>
     Ok(fields)
 }
 
-/// A damaged sample of a batch, and what was done about it.
+/// A damaged sample of a batch, and how it was handled.
 pub(crate) fn record<'py>(
     py: Python<'py>,
     batch: u32,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Dataset {
     dataset: Arc<HostDataset>,
-    /// Its parts mapped, where that was asked for.
+    /// Its mapped parts, if mapping was requested.
     mapped: Option<MappedDataset>,
 }
 
@@ -106,7 +106,7 @@ impl Dataset {
 }
 
 impl Dataset {
-    /// A sample's file, read to where Python keeps it, which saves a copy.
+    /// A sample's file, read directly into memory of Python, which saves a copy.
     fn read_file<'py>(
         &self,
         py: Python<'py>,
@@ -126,7 +126,7 @@ impl Dataset {
         }
     }
 
-    /// Reads something of a sample that there is, while other threads run.
+    /// Reads something of an existing sample, while other threads run.
     fn read<'a, T: Send>(
         &'a self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Memory in capsules as DLPack 0.8 and 1.0 define them, for libraries that take it without a copy.
+//! Memory in capsules as defined by DLPack 0.8 and 1.0, for libraries that use it without a copy.
 //!
 //! <https://dmlc.github.io/dlpack/latest/c_api.html>,
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>.
@@ -16,10 +16,10 @@ use std::sync::Arc;
 const UNVERSIONED: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 
-/// DLDevice: the number of its type, and its own.
+/// DLDevice: the device's type, and its index.
 pub(crate) type Device = (c_int, i32);
 
-/// Memory of the host, as DLPack counts it.
+/// The type of host memory in DLPack.
 pub(crate) const CPU: Device = (1, 0);
 
 /// A GPU.
@@ -28,7 +28,7 @@ pub(crate) fn cuda(index: u32) -> Device {
     (KDLCUDA, i32::try_from(index).expect("a machine has few GPUs"))
 }
 
-/// The device of a kind of memory: DLPack counts all of the host's as that of the CPU.
+/// The device of a kind of memory: DLPack treats all host memory as memory of the CPU.
 pub(crate) fn device_of(kind: MemoryKind) -> Device {
     match kind {
         MemoryKind::Host | MemoryKind::Shared => CPU,
@@ -46,17 +46,17 @@ pub(crate) enum TypeCode {
     Bool = 6,
 }
 
-/// Row-major elements, and what keeps the memory alive.
+/// Row-major elements, and the owner that keeps the memory alive.
 pub(crate) struct View {
-    /// No part of it is Python's, so that any thread may drop it.
+    /// It contains no Python objects, so any thread may drop it.
     pub(crate) owner: Arc<dyn Any + Send + Sync>,
-    /// The first byte. The taker of the capsule may write to the memory while the owner lives.
+    /// The first byte. The consumer of the capsule may write to the memory while the owner lives.
     pub(crate) address: *mut u8,
-    /// That the memory belongs to.
+    /// The owner of the memory.
     pub(crate) device: Device,
     pub(crate) shape: Vec<i64>,
     pub(crate) code: TypeCode,
-    /// Of an element.
+    /// The type of an element.
     pub(crate) bits: u8,
 }
 
@@ -93,14 +93,14 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
-/// What the pointers of a managed tensor point to.
+/// The memory that the pointers of a managed tensor refer to.
 struct Context {
     _owner: Arc<dyn Any + Send + Sync>,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
-/// The context of a managed tensor, and the tensor whose pointers lead into it.
+/// The context of a managed tensor, and the tensor whose pointers refer to it.
 fn managed_parts(view: View) -> (Box<Context>, DlTensor) {
     let View { owner, address, device: (device_type, device_id), shape, code, bits } = view;
     let mut strides = vec![1; shape.len()];
@@ -123,13 +123,13 @@ fn managed_parts(view: View) -> (Box<Context>, DlTensor) {
     (context, tensor)
 }
 
-/// Drops what a tensor's memory was, in the process that made it.
+/// Drops the owner of a tensor's memory, in the process that created it.
 pub(crate) fn drop_elements<T>(elements: &mut ManuallyDrop<T>) {
     // SAFETY: only `Memory::drop` calls this, once, and does not touch the elements afterwards.
     unsafe { ManuallyDrop::drop(elements) }
 }
 
-/// A capsule whose tensor keeps the memory alive until its taker deletes it.
+/// A capsule whose tensor keeps the memory alive until its consumer deletes it.
 pub(crate) fn capsule<'py>(
     py: Python<'py>,
     view: View,
@@ -154,10 +154,10 @@ pub(crate) fn capsule<'py>(
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
 }
 
-/// Ends a capsule. One whose tensor was taken has another name by then.
+/// Destroys a capsule. If its tensor was consumed, the capsule has been renamed.
 unsafe extern "C" fn end(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with the capsule that it frees, attached to the interpreter; a
-    // name tells which of the two structures the pointer is of, as `capsule` made it.
+    // SAFETY: Python calls this with the capsule that it frees, attached to the interpreter; the
+    // name says which of the two structures the pointer refers to, as `capsule` created it.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) != 0 {
             delete_versioned(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast());
@@ -167,12 +167,12 @@ unsafe extern "C" fn end(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Ends a managed tensor; called once by its consumer, in any thread.
+/// Deletes a managed tensor; called once by its consumer, on any thread.
 unsafe extern "C" fn delete(managed: *mut Managed) {
     if managed.is_null() {
         return;
     }
-    // SAFETY: `capsule` made both boxes, and by the protocol this is called once.
+    // SAFETY: `capsule` created both boxes, and the protocol requires that this is called once.
     unsafe {
         let managed = Box::from_raw(managed);
         end_context(managed.context);
@@ -191,10 +191,10 @@ unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
     }
 }
 
-/// Ends what a managed tensor pointed to.
+/// Drops the target of a managed tensor's pointer.
 unsafe fn end_context(context: *mut c_void) {
-    // SAFETY: it is what `capsule` made of a box, and its managed tensor is gone. Null is never
-    // there, but costs nothing to look at.
+    // SAFETY: `capsule` created it from a box, and its managed tensor has been deleted. It is never
+    // null, but checking is cheap.
     unsafe {
         if !ptr::eq(context, ptr::null()) {
             drop(Box::from_raw(context.cast::<Context>()));

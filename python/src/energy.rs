@@ -1,5 +1,5 @@
-//! Joules of an interval: what the meters of this machine showed, and beside it what the model of
-//! watts makes of what the loader did. The two are never added up.
+//! Joules of an interval: measurements of this machine's meters, and separately the result of a
+//! power model for the loader's work. The two are never added up.
 
 use crate::errors;
 use crate::exceptions::Said;
@@ -46,19 +46,19 @@ impl Totals {
     }
 }
 
-/// What of a loader the model needs.
+/// The properties of a loader that the model needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
     pub(crate) devices: u32,
     /// Bytes of the tensors of a whole batch.
     pub(crate) batch_bytes: u64,
     pub(crate) spool_on_flash: bool,
-    /// Whether an epoch is under way, which is not in the totals.
+    /// Whether an epoch is running, which is not in the totals.
     pub(crate) is_under_way: bool,
     pub(crate) totals: Totals,
 }
 
-/// An interval whose energy is asked for. See `_native.pyi`.
+/// An interval whose energy is measured. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Energy {
     begun: Mutex<Option<Begun>>,
@@ -73,7 +73,7 @@ struct Begun {
 }
 
 impl Energy {
-    /// Begins; every meter was read once when it returns.
+    /// Begins; every meter has been read once when it returns.
     pub(crate) fn begin(py: Python<'_>, power: Option<&str>, totals: Totals) -> PyResult<Self> {
         let model = model(py, power)?;
         let begun = py.detach(|| {
@@ -83,7 +83,7 @@ impl Energy {
         Ok(Self { begun: Mutex::new(Some(begun)), model })
     }
 
-    /// Ends; what was measured and what the model says, as JSON.
+    /// Ends; returns the measurements and the model's result as JSON.
     pub(crate) fn end(&self, py: Python<'_>, scene: &Scene) -> PyResult<String> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(begun) = begun else {
@@ -151,7 +151,7 @@ impl Energy {
     }
 }
 
-/// The model that a user names: a preset or a file; without a name the default preset.
+/// The model that a user selects: a preset or a file; without a name, the default preset.
 fn model(py: Python<'_>, power: Option<&str>) -> PyResult<PowerModel> {
     let refused = |said: Said| errors::plain(py, "SettingError", said);
     let Some(power) = power else { return Ok(PowerModel::bundled()) };

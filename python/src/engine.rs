@@ -1,8 +1,8 @@
-//! The thread that has the loader, and how others ask it for batches.
+//! The thread that owns the loader, and the requests of other threads to it.
 //!
-//! An epoch borrows its loader, and Python knows no borrowing: so both live on a thread of their
-//! own, which answers one question at a time. A caller waits in slices, between which Python
-//! looks at its signals. What was asked for and not waited for is there for the next who asks.
+//! An epoch borrows its loader, which Python objects cannot express, so both live on a separate
+//! thread that answers one request at a time. A caller waits in slices, between which Python checks
+//! its signals. A result that was requested but not waited for is returned to the next request.
 
 use crate::gpu::{Gpu, GpuFailure, GpuSettings};
 use crate::tensor::Batch;
@@ -22,15 +22,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel}
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the thread waits for a request before it asks again whether a batch is ready to be
-/// brought to a GPU.
+/// How long the thread waits for a request before it checks again whether a batch is ready to be
+/// copied to a GPU.
 const AHEAD_SLICE: Duration = Duration::from_micros(500);
 
-/// What is fixed once a loader is open.
+/// Properties of an open loader that do not change.
 #[derive(Debug, Clone)]
 pub(crate) struct Opened {
     pub(crate) batches: u32,
-    /// How an epoch is cut into batches.
+    /// How an epoch is divided into batches.
     pub(crate) batching: Batching,
     pub(crate) manifest_sha256: [u8; 32],
     pub(crate) labels: Vec<String>,
@@ -49,26 +49,26 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) struct Begin {
     pub(crate) epoch: u32,
-    /// Batches that were consumed by somebody before.
+    /// Batches that were consumed earlier.
     pub(crate) consumed: Vec<Range<u32>>,
-    /// What fixes the order of the rest.
+    /// The record that fixes the order of the remaining batches.
     pub(crate) record: Option<Record>,
     /// Damaged samples of the batches that were consumed.
     pub(crate) errors: u64,
 }
 
-/// What the thread is asked.
+/// A request to the thread.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// To begin an epoch, and end the one under way.
+    /// Begin an epoch, and end the current one.
     Begin(Begin),
-    /// For the next batch.
+    /// Return the next batch.
     Next,
-    /// To end the current epoch.
+    /// End the current epoch.
     End,
 }
 
-/// What it answers; one answer a request, and one when it has opened the loader.
+/// An answer: one for each request, and one when the loader has been opened.
 #[derive(Debug)]
 pub(crate) enum Answer {
     Opened(Result<Box<Opened>, Failure>),
@@ -103,14 +103,14 @@ pub(crate) enum Next {
         batch: Box<Batch>,
         /// Its size, before its consumer has waited for it.
         handed: Handed,
-        /// What happened since the last one.
+        /// Events since the previous batch.
         events: Vec<Event>,
-        /// What fixes the order of what comes after it, where something does.
+        /// The record that fixes the order of the following batches, if there is one.
         record: Option<Record>,
     },
     End {
         stats: Box<EpochStats>,
-        /// What happened since the last batch.
+        /// Events since the previous batch.
         events: Vec<Event>,
     },
 }
@@ -121,7 +121,7 @@ pub(crate) enum Waited {
     Answer(Answer),
     /// Nothing yet.
     Nothing,
-    /// The thread is gone.
+    /// The thread has ended.
     Gone,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Engine {
     /// The process that started it.
     process: u32,
     stop: StopHandle,
-    /// `None` once it is closed.
+    /// `None` once the loader is closed.
     requests: Option<Sender<Request>>,
     answers: Receiver<Answer>,
     /// Requests that were not answered yet.
@@ -140,8 +140,8 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Starts the thread, which meets the other ranks, if it is to, and opens the loader: its
-    /// first answer is to nobody's request.
+    /// Starts the thread, which connects to the other ranks, if there are any, and opens the
+    /// loader. Its first answer belongs to no request.
     pub(crate) fn start(
         config: LoaderConfig,
         meeting: Option<Meeting>,
@@ -157,7 +157,7 @@ impl Engine {
         Ok(Self { process, stop, requests, answers, unanswered: 1, thread })
     }
 
-    /// Sends a request; whether there is somebody to answer it.
+    /// Sends a request; returns whether the thread is alive.
     pub(crate) fn ask(&mut self, request: Request) -> bool {
         let sent = self.requests.as_ref().is_some_and(|to| to.send(request).is_ok());
         self.unanswered += u32::from(sent);
@@ -176,7 +176,7 @@ impl Engine {
         }
     }
 
-    /// Sends the thread home; what it is to be waited for with.
+    /// Asks the thread to end; returns its handle to wait for.
     pub(crate) fn close(&mut self) -> Option<JoinHandle<()>> {
         self.stop.stop();
         self.requests = None;
@@ -187,7 +187,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            // In a forked child there is no thread, and a lock may be held by it forever.
+            // A forked child has no such thread, and a lock may be held forever.
             let (_, nobody) = channel();
             std::mem::forget(std::mem::replace(&mut self.answers, nobody));
             std::mem::forget((self.requests.take(), self.thread.take()));
@@ -195,7 +195,7 @@ impl Drop for Engine {
     }
 }
 
-/// What the thread does.
+/// The body of the thread.
 fn serve(
     config: LoaderConfig,
     meeting: Option<Meeting>,
@@ -203,10 +203,10 @@ fn serve(
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
 ) {
-    // Nobody hears an answer only where the loader was closed, and then nothing is asked any more.
+    // An answer is lost only if the loader was closed, and then there are no more requests.
     let answer = |answer| answers.send(answer).is_ok();
     let stop = config.stop.clone();
-    // A GPU that cannot be used is reported before other ranks are waited for.
+    // A GPU that cannot be used is reported before waiting for other ranks.
     let gpu = gpu.map(|settings| Gpu::open(settings, stop)).transpose().map_err(Failure::from);
     let both = gpu.and_then(|gpu| Ok((gpu, open(config, meeting)?)));
     let (mut gpu, mut loader) = match both {
@@ -235,7 +235,7 @@ fn serve(
     }
 }
 
-/// Meets the other ranks, and opens the loader.
+/// Connects to the other ranks, and opens the loader.
 fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Error> {
     let Some(meeting) = meeting else { return Loader::open(config) };
     let met = Processes::meet(meeting, &config.stop).map_err(|error| match error {
@@ -244,7 +244,7 @@ fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Er
     })?;
     let met = Arc::new(met);
     config.collective = Some(Arc::clone(&met) as _);
-    // The others learn why, before they wait for this rank.
+    // The other ranks receive the reason before they wait for this rank.
     Loader::open(config).inspect_err(|error| met.give_up(&error.to_string()))
 }
 
@@ -258,7 +258,7 @@ fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
     Ok(begun)
 }
 
-/// Answers for batches of an epoch until something else is asked for, which is returned.
+/// Answers requests for batches of an epoch; returns the first other request.
 fn serve_epoch(
     mut epoch: Epoch<'_>,
     mut gpu: Option<&mut Gpu>,
@@ -268,7 +268,7 @@ fn serve_epoch(
     let ahead_max = gpu.as_ref().map_or(0, |gpu| gpu.ahead());
     gpu.iter_mut().for_each(|gpu| gpu.begin_epoch());
     let mut reported = 0;
-    // Batches that are being brought to the GPU before they are asked for.
+    // Batches that are copied to the GPU before they are requested.
     let mut ahead: VecDeque<Result<Next, Failure>> = VecDeque::new();
     loop {
         let has_room = ahead.len() < ahead_max && ahead.back().is_none_or(Result::is_ok);
@@ -317,8 +317,8 @@ fn serve_epoch(
     }
 }
 
-/// The next request; `Some(None)`: there is none yet, but a batch to bring to a GPU ahead of it.
-/// `None`: the loader is closed, so that no request follows.
+/// The next request. `Some(None)`: there is none yet, but a batch to copy to a GPU in advance.
+/// `None`: the loader is closed, so no request follows.
 fn next_request(
     requests: &Receiver<Request>,
     has_room: bool,
@@ -344,7 +344,7 @@ fn next_request(
     }
 }
 
-/// The next batch, on its way to the GPU where one is used; `None` at the end of the epoch.
+/// The next batch, being copied to the GPU if one is used; `None` at the end of the epoch.
 fn next_batch(
     epoch: &mut Epoch<'_>,
     gpu: &mut Option<&mut Gpu>,

@@ -1,4 +1,4 @@
-//! Errors of the other crates as the exceptions of `meetpoint.errors`.
+//! Converts errors of the other crates to the exceptions of `meetpoint.errors`.
 
 pub(crate) use crate::exceptions::plain;
 
@@ -120,7 +120,7 @@ pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
     }
 }
 
-/// Where a damaged sample lies.
+/// The location of a damaged sample.
 fn place_of(error: &PrepareError) -> ErrorLocation {
     match error {
         PrepareError::ChecksumMismatch { part, row, key, .. }
@@ -148,17 +148,17 @@ fn place_of(error: &PrepareError) -> ErrorLocation {
     }
 }
 
-/// A recipe that cannot be followed.
+/// A recipe that cannot be executed.
 pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
     plain(py, "RecipeError", Said::of(error))
 }
 
-/// A recipe file or name that does not give a recipe.
+/// A recipe file or name that does not denote a recipe.
 pub(crate) fn of_recipe_file(py: Python<'_>, error: &RecipeFileError) -> PyErr {
     raise(py, "RecipeError", Said::of(error), at(error.path()))
 }
 
-/// A recipe that was made of transforms: what is wrong with which of them.
+/// An error in a recipe created from transforms, with the transform that it concerns.
 pub(crate) fn of_transforms(
     py: Python<'_>,
     error: &RecipeError,
@@ -172,7 +172,7 @@ pub(crate) fn of_transforms(
     };
     let (transforms, of_view) = match view {
         None => (transforms, String::new()),
-        // The text was made of the common transforms; those of views have their own positions.
+        // The text was created from the common transforms; those of views have separate positions.
         Some((_, column)) => (&[][..], format!("view {column:?}, ")),
     };
     let (position, class) =
@@ -247,7 +247,7 @@ pub(crate) fn of_planner(py: Python<'_>, error: &PlannerError) -> PyErr {
     }
 }
 
-/// A process that was forked cannot use what its parent made.
+/// The error for a forked process, which cannot use objects of its parent.
 pub(crate) fn forked(py: Python<'_>) -> PyErr {
     plain(
         py,

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::Path;
 
-/// What an exception of the package says beside its sentence.
+/// The attributes of an exception of the package besides its message.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorLocation {
     /// Dataset, part or recipe.
@@ -16,7 +16,7 @@ pub(crate) struct ErrorLocation {
     pub(crate) key: Option<String>,
 }
 
-/// What is wrong, apart from the remedy.
+/// The problem, without the remedy.
 #[derive(Debug)]
 pub(crate) struct Said {
     message: String,
@@ -25,7 +25,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// An error, its causes quoted, in the words of Python.
+    /// An error with its causes, in the terms of Python.
     pub(crate) fn of<E: Diagnose + ?Sized>(error: &E) -> Self {
         let remedy = error.remedy().map(|remedy| remedy.spelled(Surface::Python));
         Self { message: error.message(Surface::Python), cause: Some(error.cause()), remedy }
@@ -33,7 +33,7 @@ impl Said {
 }
 
 impl Said {
-    /// The cause and the remedy of an error with a message of its own.
+    /// The cause and the remedy of an error with a separate message.
     pub(crate) fn new<E: Diagnose + ?Sized>(message: String, error: &E) -> Self {
         Self { message, ..Self::of(error) }
     }
@@ -72,12 +72,12 @@ pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: ErrorLocatio
     made().unwrap_or_else(|error| error)
 }
 
-/// An exception without a place; a message alone, or one with its remedy.
+/// An exception without a location: only a message, or a message with its remedy.
 pub(crate) fn plain(py: Python<'_>, class: &str, said: impl Into<Said>) -> PyErr {
     raise(py, class, said.into(), ErrorLocation::default())
 }
 
-/// A file or folder as a place.
+/// A location: a file or folder.
 pub(crate) fn at(path: &Path) -> ErrorLocation {
     ErrorLocation { file: Some(path.display().to_string()), ..ErrorLocation::default() }
 }

@@ -1,4 +1,4 @@
-//! Metrics that go to an OpenTelemetry collector, as Python sees their exporter.
+//! Python's interface to the exporter of metrics to an OpenTelemetry collector.
 
 use crate::exceptions::Said;
 use crate::{errors, guarded};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long Python's signals may wait.
+/// Longest time between two checks of Python's signals.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// A dictionary with exactly these keys.
@@ -32,7 +32,7 @@ impl From<ExportSettings> for Settings {
 /// An exporter. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct MetricsExporter {
-    /// The process that made it.
+    /// The process that created it.
     process: u32,
     exporter: Arc<Exporter>,
 }
@@ -43,7 +43,7 @@ impl From<Arc<Exporter>> for MetricsExporter {
     }
 }
 
-/// What keeps an exporter from being started, as an exception.
+/// The exception for an exporter that cannot be started.
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Thread(error) => error.into(),

@@ -1,4 +1,4 @@
-//! The GPU that batches are brought to, and the one that prepares a share of them.
+//! The GPU that batches are copied to, and the one that prepares a share of them.
 
 use crate::exceptions::{ErrorLocation, Said, plain, raise};
 use meetpoint_gpu::Error;
@@ -9,6 +9,7 @@ use meetpoint_host::delivery::{
 use meetpoint_host::{
     Batch as HostBatch, GpuDecode, GpuIndex, LoaderConfig, Notice, ShareChoice, StopHandle,
 };
+use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,22 +20,29 @@ use std::sync::Arc;
 pub(crate) struct GpuArguments {
     /// `cuda` or `cuda:INDEX`.
     device: String,
-    /// Batches on their way before they are asked for.
+    /// Number of batches that are copied before they are requested.
     prefetch: usize,
     /// Bytes of GPU memory for batches.
     memory: u64,
     /// Bytes of page-locked memory.
     pinned: u64,
-    /// Whether float32 becomes bfloat16 on the GPU.
+    /// Whether float32 is converted to bfloat16 on the GPU.
     bfloat16: bool,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
 }
 
+/// Raises a `SettingError` if an argument does not name a GPU.
+#[guarded]
+#[pyfunction]
+pub(crate) fn check_gpu(py: Python<'_>, argument: &str, device: &str) -> PyResult<()> {
+    gpu_index(py, argument, device).map(|_| ())
+}
+
 /// The GPU that an argument names.
 fn gpu_index(py: Python<'_>, argument: &str, text: &str) -> PyResult<GpuIndex> {
     text.parse().map_err(|_| {
-        let message = format!("{argument} is {text:?}");
+        let message = format!("{argument} is '{text}'");
         let remedy = format!("set {argument} to {}", GpuIndex::EXPECTED);
         plain(py, "SettingError", (message, remedy))
     })
@@ -46,14 +54,16 @@ fn gpu_index(py: Python<'_>, argument: &str, text: &str) -> PyResult<GpuIndex> {
 pub(crate) struct DecodeArguments {
     /// `cuda` or `cuda:INDEX`.
     device: String,
-    /// Part of each batch, from 0 to 1; `None`: by measurement.
+    /// Part of each batch, from 0 to 1; `None`: determined by measurements.
     share: Option<f64>,
+    /// Bytes of GPU memory for all threads; `None`: the default.
+    memory: Option<u64>,
     /// Folders of Python packages, one of which may have the run-time compiler.
     packages: Vec<PathBuf>,
 }
 
 impl DecodeArguments {
-    /// Puts the GPU into the configuration of the loader.
+    /// Adds the GPU to the configuration of the loader.
     pub(crate) fn apply(self, py: Python<'_>, config: &mut LoaderConfig) -> PyResult<()> {
         let gpu = gpu_index(py, "gpu_decode", &self.device)?;
         let share = match self.share {
@@ -64,13 +74,13 @@ impl DecodeArguments {
                 return Err(plain(py, "SettingError", (format!("gpu_share is {share}"), remedy)));
             }
         };
-        config.gpu_decode = Some(GpuDecode { gpu, share });
+        config.gpu_decode = Some(GpuDecode { gpu, share, memory_bytes: self.memory });
         config.package_folders = self.packages;
         Ok(())
     }
 }
 
-/// How batches are brought to a GPU.
+/// How batches are copied to a GPU.
 #[derive(Debug)]
 pub(crate) struct GpuSettings {
     device: GpuIndex,
@@ -96,7 +106,8 @@ impl GpuSettings {
             staging_bytes,
             locked_bytes: pinned - staging_bytes,
             device_bytes: memory,
-            // Those on their way, that of the step, and some whose step is queued on the GPU.
+            // Those being copied, that of the current step, and some whose step is queued on the
+            // GPU.
             buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
@@ -122,14 +133,15 @@ impl GpuSettings {
             config.recipe = Arc::new(split.head.clone());
             let count = split.head.operations().len();
             let operations = config.cache.as_mut().and_then(|cache| cache.operations.as_mut());
-            // Operations that the GPU executes give the same in every epoch: nothing is lost.
+            // Operations that the GPU executes have the same result in every epoch, so nothing is
+            // lost.
             operations.into_iter().for_each(|operations| *operations = count.min(*operations));
         }
         Ok(Self { device, prefetch, limits, packages, split, dtype })
     }
 }
 
-/// What went wrong with a GPU, and when.
+/// An error of a GPU, and when it occurred.
 #[derive(Debug)]
 pub(crate) struct GpuFailure {
     device: GpuIndex,
@@ -164,7 +176,7 @@ pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
     raise(py, "GpuError", said, ErrorLocation::default())
 }
 
-/// The GPU, on the thread of the loader.
+/// The GPU, used on the thread of the loader.
 #[derive(Debug)]
 pub(crate) struct Gpu {
     stage: CudaStage,
@@ -178,7 +190,10 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
         let GpuSettings { device, limits, packages, split, .. } = &settings;
-        let opened = open_cuda(*device, split.as_ref().ok(), *limits, packages.clone());
+        let opened = {
+            let (split, folders) = (split.as_ref().ok(), packages.clone());
+            open_cuda(*device, split, *limits, folders, &|| stop.is_stopped())
+        };
         let stage = opened.map_err(|error| GpuFailure {
             device: *device,
             batch: None,
@@ -187,17 +202,17 @@ impl Gpu {
         Ok(Self { stage, settings, stop, before: Delivered::default(), late_batches: 0 })
     }
 
-    /// Batches that may be on their way before they are asked for.
+    /// Number of batches that may be copied before they are requested.
     pub(crate) fn ahead(&self) -> usize {
         self.settings.prefetch
     }
 
-    /// Whether a batch can be brought there without waiting for the consumer.
+    /// Whether a batch can be copied without waiting for the consumer.
     pub(crate) fn has_room(&self) -> bool {
         self.stage.has_room()
     }
 
-    /// Why the GPU converts nothing, if that is not as expected.
+    /// Why the GPU converts nothing, if that is unexpected.
     pub(crate) fn notice(&self) -> Option<Notice> {
         let reason = self.settings.split.as_ref().err()?;
         match reason {
@@ -205,7 +220,8 @@ impl Gpu {
             Undivided::SeveralPictures
             | Undivided::DifferentSizes
             | Undivided::FollowedBy { .. }
-            | Undivided::NotBytes { .. } => Some(Notice::NotConvertedOnGpu {
+            | Undivided::NotBytes { .. }
+            | Undivided::Compared => Some(Notice::NotConvertedOnGpu {
                 device: self.settings.device.to_string(),
                 dtype: self.settings.dtype.to_owned(),
                 reason: reason.to_string(),
@@ -213,7 +229,7 @@ impl Gpu {
         }
     }
 
-    /// Starts to bring a batch there.
+    /// Starts copying a batch.
     pub(crate) fn deliver(&mut self, batch: &HostBatch) -> Result<CudaBatch, GpuFailure> {
         let stop = &self.stop;
         let delivered = self.stage.deliver(batch, &|| stop.is_stopped());
@@ -221,14 +237,14 @@ impl Gpu {
         delivered.map_err(|error| GpuFailure { device: self.settings.device, batch: at, error })
     }
 
-    /// The consumer asks for a batch.
+    /// The consumer requests a batch.
     pub(crate) fn note_asked(&self) {
         self.stage.note_asked();
     }
 
-    /// The consumer gets it.
+    /// The consumer receives the batch.
     pub(crate) fn note_handed(&mut self, memory: &CudaMemory) {
-        // A GPU that failed says so later.
+        // A failure of the GPU is reported later.
         self.late_batches += u64::from(!memory.is_ready().unwrap_or(true));
         self.stage.note_handed(memory);
     }
@@ -239,11 +255,11 @@ impl Gpu {
         self.late_batches = 0;
     }
 
-    /// What the epoch took; `None` if the GPU has failed.
+    /// The cost during the epoch; `None` if the GPU has failed.
     pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();
-        let undivided = self.settings.split.as_ref().err().copied();
+        let undivided = self.settings.split.as_ref().err().cloned();
         let staged = self.stage.staged();
         let used = DeliveryUse::between(device, undivided, staged, &self.before, &after);
         Some(DeliveryUse { late_batches: self.late_batches, ..used })

@@ -1,14 +1,14 @@
-//! The module `meetpoint._native`: the runtime as Python sees it.
+//! The module `meetpoint._native`: the runtime's interface to Python.
 //!
-//! It translates types and errors and lets other Python threads run while it waits; it decides
-//! nothing. What Python code can do as well (arguments, defaults, words) is in the package
+//! It translates types and errors and lets other Python threads run while it waits; it contains no
+//! logic. Anything that Python code can do as well (arguments, defaults, texts) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
-//! `guarded`, so that a panic is an exception. In reading order: `exceptions`, `panics`, `errors`,
-//! `recipe`, `preview`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks` (where they
-//! meet), `engine` (the thread that has the loader), `damage`, `devices` (that are emulated),
-//! `exporter` (of metrics), `energy`, `loader`, `dataset`, `table` (its columns),
-//! `options` and `work` (of commands), `commands`, `operations` (on datasets), `writer`, `program`
-//! (the command line).
+//! `guarded`, so that a panic becomes an exception. In reading order: `exceptions`, `panics`,
+//! `errors`, `recipe`, `preview`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks`
+//! (how they connect), `engine` (the thread that owns the loader), `damage`, `devices` (emulated
+//! ones), `exporter` (of metrics), `energy`, `loader`, `dataset`, `table` (its columns), `options`
+//! and `work` (of commands), `commands`, `operations` (on datasets), `writer`, `program` (the
+//! command line).
 
 mod commands;
 mod damage;
@@ -32,6 +32,7 @@ mod ranks;
 mod recipe;
 mod sampler;
 mod settings;
+mod shards;
 mod table;
 mod tensor;
 mod work;
@@ -53,6 +54,8 @@ mod _native {
     #[pymodule_export]
     use super::exporter::MetricsExporter;
     #[pymodule_export]
+    use super::gpu::check_gpu;
+    #[pymodule_export]
     use super::loader::Loader;
     #[pymodule_export]
     use super::operations::{
@@ -70,6 +73,8 @@ mod _native {
     use super::recipe::{
         describe_recipe, load_recipe, recipe_schema, shipped_recipe, shipped_recipes,
     };
+    #[pymodule_export]
+    use super::shards::{commit_shards, open_shards, plan_shards, run_shard};
     #[pymodule_export]
     use super::tensor::{Batch, Tensor};
     #[cfg(debug_assertions)]

@@ -1,4 +1,4 @@
-//! The loader for Python: questions to the engine, waited for without holding anybody up.
+//! The loader for Python: sends requests to the engine and waits without blocking other threads.
 
 use crate::damage::Raised;
 use crate::energy::{Energy, Scene, Totals};
@@ -24,21 +24,21 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long Python's signals may wait.
+/// Longest time between two checks of Python's signals.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// Epochs of which everything is kept for a trace.
+/// Number of epochs whose details are kept for a trace.
 const HISTORY_MAX: usize = 4;
 
 /// A loader. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Loader {
-    /// The process that made it.
+    /// The process that created it.
     process: u32,
     state: Mutex<State>,
     opened: Opened,
     recipe_hash: String,
-    /// What a function that was asked about a damaged sample raised.
+    /// The exception of a function that was called for a damaged sample.
     raised: Raised,
 }
 
@@ -52,30 +52,31 @@ struct Past {
 
 struct State {
     engine: Engine,
-    /// Number of the epoch's beginning; a later one voids it.
+    /// Number of the epoch's start; a later start invalidates it.
     serial: u64,
-    /// What was measured of the epochs that ended.
+    /// The measurements of finished epochs.
     finished: Vec<Arc<EpochStats>>,
     /// The last of them, over all iterators.
     history: VecDeque<Past>,
     /// Time that the user's batch transform took in the current epoch.
     transform: Duration,
-    /// Sums over all of them.
+    /// Sums over all epochs.
     totals: Totals,
     metrics: Prometheus,
-    /// Where else metrics go.
+    /// Additional destination of metrics.
     exporter: Option<Arc<Exporter>>,
     /// Events that were not reported yet.
-    /// Losses that Python has not warned of: the class of the warning, and a sentence.
+    /// Losses for which Python has not issued a warning yet: the class of the warning, and a
+    /// sentence.
     losses: Vec<(&'static str, String)>,
-    /// What fixes the order of the rest of the epoch.
+    /// The record that fixes the order of the rest of the epoch.
     record: Option<Record>,
     is_closed: bool,
-    /// Every batch of the epoch was handed out.
+    /// Whether every batch of the epoch was returned.
     is_over: bool,
-    /// The end of an epoch was asked for, and not answered yet.
+    /// Whether the end of an epoch was requested and not answered yet.
     is_ending: bool,
-    /// An epoch has begun and not ended.
+    /// Whether an epoch is running.
     is_begun: bool,
 }
 
@@ -99,7 +100,7 @@ impl State {
         }
     }
 
-    /// Notes a device that is lost or silent, and a GPU that failed.
+    /// Records a device that is lost or silent, and a GPU that failed.
     fn note_losses(&mut self, events: &[Event]) {
         let losses = events.iter().filter_map(|event| {
             let class = match &event.kind {
@@ -128,13 +129,13 @@ impl State {
         self.finished.push(stats);
     }
 
-    /// A batch was handed out.
+    /// A batch was returned.
     fn count(&self, handed: &Handed) {
         self.metrics.batch(handed);
         self.exporter.iter().for_each(|exporter| exporter.batch(handed));
     }
 
-    /// Keeps what an answer says of an epoch that ended.
+    /// Keeps the information in an answer about an ended epoch.
     fn absorb(&mut self, answer: Answer) {
         match answer {
             Answer::Ended(stats) => {
@@ -142,7 +143,7 @@ impl State {
                 stats.into_iter().for_each(|stats| self.finish(*stats));
             }
             Answer::Next(Ok(Next::End { stats, .. })) => self.finish(*stats),
-            // A batch that nobody waits for any more, or an error that ended what is over.
+            // A batch that is not needed any more, or an error that ended a finished epoch.
             _ => {}
         }
     }
@@ -200,7 +201,7 @@ impl Loader {
         self.opened.batching.positions()
     }
 
-    /// The sampler with its options in words, and the SHA-256 of what it amounts to.
+    /// The sampler with its options in words, and the SHA-256 of its rule on the dataset.
     #[getter]
     fn sampler(&self) -> (String, String) {
         let sampling = self.opened.batching.sampling();
@@ -209,7 +210,7 @@ impl Loader {
         (sampling.sampler().to_string(), digits)
     }
 
-    /// Batches and samples of an epoch of another rank.
+    /// Number of batches and of samples of an epoch of another rank.
     fn size_of(&self, py: Python<'_>, rank: u32, ranks: u32) -> PyResult<(u64, u64)> {
         let own = &self.opened.batching;
         let batching = own
@@ -221,7 +222,7 @@ impl Loader {
         Ok((batches, samples))
     }
 
-    /// Numbers of the samples of these batches, in order.
+    /// Indices of the samples of these batches, in order.
     fn samples_of(&self, epoch: u32, batches: Vec<u32>) -> Vec<Vec<u64>> {
         let batching = &self.opened.batching;
         let order = batching.order(epoch);
@@ -286,7 +287,7 @@ impl Loader {
         let consumed = consumed.into_iter().map(|(from, to)| from..to).collect();
         let mut request = Some(Request::Begin(Begin { epoch, consumed, record, errors }));
         loop {
-            // What was asked for the epoch before and not waited for is dropped.
+            // A result that was requested for the previous epoch is dropped.
             match self.slice(py, &mut request)? {
                 Some(Answer::Begun(Ok(()))) if request.is_none() => break,
                 Some(Answer::Begun(Err(error))) => return Err(self.error(py, &error)),
@@ -392,7 +393,7 @@ impl Loader {
             transform_ns: past.transform.as_secs_f64() * 1e9,
         };
         let state = self.lock();
-        // One that was broken off says something where none was finished.
+        // An aborted epoch is used only if none was finished.
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
         let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
@@ -483,7 +484,7 @@ impl Loader {
                 (state.engine.close(), state.exporter.take())
             };
             if let Some(thread) = thread {
-                // A panic of its own was reported where it happened.
+                // A panic was reported where it happened.
                 let _ = thread.join();
             }
             if let Some(exporter) = exporter {
@@ -499,7 +500,7 @@ impl Loader {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the end of an epoch that was asked for.
+    /// Waits for the requested end of an epoch.
     fn await_end(&self, py: Python<'_>) -> PyResult<()> {
         loop {
             let state = self.lock();
@@ -514,26 +515,26 @@ impl Loader {
         Ok(())
     }
 
-    /// An error of the runtime; where it came of a user's function, what that raised.
+    /// An error of the runtime; if a user's function caused it, the exception of that function.
     fn error(&self, py: Python<'_>, error: &meetpoint_host::Error) -> PyErr {
         let raised = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
         raised.unwrap_or_else(|| errors::of_host(py, error))
     }
 
-    /// Sends the request, if there is one, and waits a while for an answer. `None`: none came.
+    /// Sends the request, if there is one, and waits a while for an answer. `None`: no answer yet.
     fn slice(&self, py: Python<'_>, request: &mut Option<Request>) -> PyResult<Option<Answer>> {
         if self.process != std::process::id() {
             return Err(errors::forked(py));
         }
         py.check_signals()?;
-        // The lock is never waited for while other Python threads are held up: its owner
-        // may need them.
+        // Never waits for the lock while other Python threads are blocked, because its owner may
+        // need them.
         let waited = py.detach(|| {
             let mut state = self.lock();
             if state.is_closed {
                 return None;
             }
-            // One batch is asked for at a time, and none after the last.
+            // One batch is requested at a time, and none after the last.
             let is_next = matches!(request, Some(Request::Next));
             if is_next && state.is_over {
                 return Some(Waited::Nothing);
@@ -561,8 +562,8 @@ impl Loader {
 
 impl Drop for Loader {
     fn drop(&mut self) {
-        // A forked child leaves everything as it is: its threads are not there. Else the thread
-        // goes by itself.
+        // A forked child changes nothing, because its threads do not exist. Otherwise the thread
+        // ends by itself.
         if self.process == std::process::id() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             drop(state.engine.close());

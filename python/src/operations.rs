@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long signals may wait.
+/// Longest time between two checks of signals.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// Rows that are read ahead of the consumer.
@@ -42,7 +42,7 @@ fn run<T: Serialize + Send>(
     Ok(work::json(&done))
 }
 
-/// A share as it is typed.
+/// A share as typed.
 fn share(py: Python<'_>, option: &str, text: &str) -> PyResult<Share> {
     Share::parse(text).ok_or_else(|| {
         let remedy = format!("set {option} to a number above 0, or one with a \"%\"");
@@ -251,7 +251,7 @@ pub(crate) fn repair(
     run(py, &stop, progress, |report| operations::repair(&dataset, &to, &copy, report))
 }
 
-/// What the thread of [`RowReader`] sends.
+/// A message of the thread of [`RowReader`].
 enum Sent {
     /// A row as JSON.
     Row(String),
@@ -259,10 +259,10 @@ enum Sent {
     End,
 }
 
-/// Rows of a dataset, read on a thread of their own a little ahead of the consumer.
+/// Rows of a dataset, read by a separate thread slightly ahead of the consumer.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct RowReader {
-    /// `None` once all were handed out, or one could not be read.
+    /// `None` once all rows were returned, or one could not be read.
     reading: Mutex<Option<Reading>>,
 }
 
@@ -289,7 +289,7 @@ impl RowReader {
                 operations::rows(&dataset, &selection, most, columns.as_deref(), &mut |row| {
                     Ok(send.send(Sent::Row(work::json(&row))).is_ok())
                 });
-            // Nobody receives it where the iterator was dropped.
+            // It is lost if the iterator was dropped.
             let _ = send.send(read.map_or_else(Sent::Failed, |()| Sent::End));
         };
         let thread = std::thread::Builder::new().name("meetpoint-rows".to_owned()).spawn(read)?;

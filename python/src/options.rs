@@ -1,5 +1,5 @@
-//! Options of commands, as the package hands them over: dictionaries whose keys are the names of
-//! the command line.
+//! Options of commands from the package: dictionaries whose keys are the names of the command
+//! line's options.
 
 use crate::errors;
 use crate::exceptions::Said;
@@ -7,9 +7,10 @@ use meetpoint_datasets::operations::{CopyOptions, Selection};
 use meetpoint_datasets::options::{
     Choice, parse_entry_points, parse_range, parse_restart_interval,
 };
+use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::source::{PixelStore, SourceOptions};
 use meetpoint_datasets::store::{RemoteOptions, Watch};
-use meetpoint_datasets::writer::utc_time;
+use meetpoint_datasets::writer::provenance_time;
 use meetpoint_datasets::{
     Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,
 };
@@ -20,7 +21,6 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
 
 /// The flag that stops work.
 pub(crate) type Stop = Arc<AtomicBool>;
@@ -34,17 +34,17 @@ pub(crate) fn choice<T: Choice>(py: Python<'_>, option: &str, name: &str) -> PyR
     })
 }
 
-/// The value of an option that has a syntax of its own.
+/// The value of an option with a separate syntax.
 fn parsed<T>(py: Python<'_>, option: &str, value: Result<T, String>) -> PyResult<T> {
     value.map_err(|wrong| refused(py, format!("{option}: {wrong}")))
 }
 
-/// An option that cannot be.
+/// The error for an invalid option.
 pub(crate) fn refused(py: Python<'_>, said: impl Into<Said>) -> PyErr {
     errors::plain(py, "SettingError", said)
 }
 
-/// What to do about samples that cannot be read, where Python says "raise" for "fail".
+/// How to handle samples that cannot be read; Python uses "raise" for "fail".
 fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
     match word {
         "raise" => Ok(OnError::Fail),
@@ -54,6 +54,11 @@ fn on_error(py: Python<'_>, word: &str) -> PyResult<OnError> {
             Err(refused(py, (format!("on_error is {word:?}"), remedy)))
         }
     }
+}
+
+/// The time for the provenance.
+fn time(py: Python<'_>) -> PyResult<String> {
+    provenance_time().map_err(|error| errors::of_datasets(py, &error))
 }
 
 /// Options about the source.
@@ -77,7 +82,7 @@ pub(crate) struct SourceArguments {
 }
 
 impl SourceArguments {
-    /// `follow_links` is apart, since what is indexed cannot lie behind such links.
+    /// `follow_links` is separate, because indexed content must not be reached through such links.
     pub(crate) fn options(
         &self,
         py: Python<'_>,
@@ -108,7 +113,7 @@ impl SourceArguments {
     }
 }
 
-/// How to make a dataset of a source, whether its content is copied or not.
+/// How to create a dataset from a source, whether its content is copied or not.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Packing {
@@ -118,11 +123,13 @@ pub(crate) struct Packing {
     entry_points: String,
     check: String,
     part_size: u64,
+    part_samples: Option<u64>,
+    part_source_bytes: Option<u64>,
     threads: usize,
 }
 
 impl Packing {
-    /// JPEGs do not change.
+    /// JPEGs are unchanged.
     pub(crate) fn options(
         &self,
         py: Python<'_>,
@@ -135,11 +142,12 @@ impl Packing {
             from: source.from_.clone(),
             source: source.options(py, false, stop)?,
             resume: self.resume,
-            time: Some(utc_time(SystemTime::now())),
+            time: Some(time(py)?),
             on_error: on_error(py, &self.on_error)?,
             check: choice::<Check>(py, "check", &self.check)?,
             jpeg: JpegOptions { entry_points, ..JpegOptions::default() },
             part_bytes_target: self.part_size,
+            part_rule: PartRule::of(self.part_samples, self.part_source_bytes),
             threads: self.threads,
             stop: Arc::clone(stop),
             ..PackOptions::default()
@@ -158,6 +166,8 @@ pub(crate) struct Preparing {
     resume: bool,
     on_error: String,
     part_size: u64,
+    part_samples: Option<u64>,
+    part_source_bytes: Option<u64>,
     threads: usize,
 }
 
@@ -183,7 +193,8 @@ impl Preparing {
             resume: self.resume,
             on_error: on_error(py, &self.on_error)?,
             part_bytes_target: self.part_size,
-            time: Some(utc_time(SystemTime::now())),
+            part_rule: PartRule::of(self.part_samples, self.part_source_bytes),
+            time: Some(time(py)?),
             threads: self.threads,
             stop: Arc::clone(stop),
             ..options
@@ -221,7 +232,7 @@ impl Storing {
     }
 }
 
-/// What to write in place of a dataset.
+/// Whether to replace an existing dataset.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct SinkArguments {
@@ -235,10 +246,25 @@ pub(crate) struct SinkArguments {
 }
 
 impl SinkArguments {
+    /// The rule by which files end, if one is given.
+    pub(crate) fn rule(
+        &self,
+        py: Python<'_>,
+        options: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<PartRule>> {
+        let samples = options.get_item("part_samples")?.extract()?;
+        let rule = PartRule::of(samples, options.get_item("part_source_bytes")?.extract()?);
+        if rule.is_some() && (self.shard_size.is_some() || self.shard_samples.is_some()) {
+            let wrong = "files end after parts or after shards, not both".to_owned();
+            return Err(refused(py, (wrong, "leave shard_size and shard_samples out")));
+        }
+        Ok(rule)
+    }
+
     pub(crate) fn options(&self, py: Python<'_>, stop: &Stop) -> PyResult<UnpackOptions> {
         Ok(UnpackOptions {
             sink: choice(py, "to", &self.to)?,
-            shards: Shards { bytes: self.shard_size, samples: self.shard_samples },
+            shards: Shards::after(self.shard_size, self.shard_samples),
             without: self.without.clone(),
             force: self.force,
             on_error: on_error(py, &self.on_error)?,
@@ -272,7 +298,7 @@ impl Writing {
     }
 }
 
-/// Which samples are meant.
+/// Which samples to select.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Fitting {

@@ -1,4 +1,4 @@
-//! Panics, which are defects, as the exception `meetpoint.InternalError`.
+//! Converts panics, which are bugs, to the exception `meetpoint.InternalError`.
 
 use crate::exceptions;
 use pyo3::prelude::*;
@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-/// Panics that are remembered.
+/// Maximum number of panics that are recorded.
 const REMEMBERED_MAX: usize = 16;
 
-/// What panicked in this process.
+/// The panics of this process.
 struct Panics {
-    /// How many there were.
+    /// Number of panics.
     count: u64,
-    /// The last of them: place and message.
+    /// The most recent ones: location and message.
     last: VecDeque<String>,
 }
 
@@ -24,7 +24,7 @@ fn panics() -> MutexGuard<'static, Panics> {
     PANICS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers every panic from now on, beside what was done about one before.
+/// Records every panic from now on, in addition to the previous hook.
 pub(crate) fn remember() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -55,11 +55,11 @@ fn message_of(payload: &(dyn Any + Send)) -> &str {
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
 }
 
-/// Runs the body of a native function; `#[guarded]` puts it around each.
+/// Runs the body of a native function; `#[guarded]` wraps each body in it.
 pub(crate) fn guard<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     let before = panics().count;
-    // What the body had borrowed is in Rust's hands alone, and locks are taken whether poisoned or
-    // not, since the state is consistent whenever one is held.
+    // Only Rust code uses what the body had borrowed, and poisoned locks are accepted, since the
+    // state is consistent whenever a lock is held.
     catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
         let mut places = since(before);
         if places.is_empty() {
@@ -69,14 +69,14 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     })
 }
 
-/// The exception for a thread of the runtime that panicked: the last panic is named.
+/// The exception for a thread of the runtime that panicked, with the last panic.
 pub(crate) fn of_thread(py: Python<'_>) -> PyErr {
     let last = panics().last.back().cloned();
     internal(py, &last.into_iter().collect::<Vec<_>>())
 }
 
-/// The panics after the first `before` of them, on whatever thread: a thread that waits for
-/// another one panics with a message that says no more than that the other did.
+/// The panics after the first `before` of them, on any thread: a thread that waits for another one
+/// panics with a message that says only that the other did.
 fn since(before: u64) -> Vec<String> {
     let panics = panics();
     let new = usize::try_from(panics.count - before).unwrap_or(usize::MAX);

@@ -77,9 +77,11 @@ pub(crate) fn read_plan(
         "cache_after": job.cache.as_ref().and_then(|cache| cache.operations),
         "gpu_decode": job.gpu_decode.map(|decode| decode.gpu.to_string()),
         "gpu_share": match job.gpu_decode.map(|decode| decode.share) {
-            None | Some(ShareChoice::Measured) => serde_json::json!("auto"),
+            None => serde_json::Value::Null,
+            Some(ShareChoice::Measured) => serde_json::json!("auto"),
             Some(ShareChoice::Fixed(share)) => serde_json::json!(share),
         },
+        "gpu_memory": job.gpu_decode.and_then(|decode| decode.memory_bytes),
         "devices": devices,
     })))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// The PNG, its width and height, and number and key of the sample in each row.
 type Drawn<'py> = (Bound<'py, PyBytes>, (u32, u32), Vec<(u64, String)>);
 
-/// Draws what a recipe makes of samples of a dataset.
+/// Draws the results of a recipe for samples of a dataset.
 #[guarded]
 #[pyfunction]
 pub(crate) fn contact_sheet<'py>(

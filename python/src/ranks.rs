@@ -1,4 +1,4 @@
-//! Where ranks that are processes meet, as the package hands it over.
+//! The address at which ranks that are processes connect, from the package.
 
 use crate::{errors, guarded};
 use meetpoint_host::collective::{Listener, Meeting, RendezvousAddress, TOKEN_BYTES, Token};
@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A listening socket of rank 0. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct RankListener {
-    /// `None` once a loader has it.
+    /// `None` once a loader has taken it.
     listener: Mutex<Option<Listener>>,
     port: Option<u16>,
 }
@@ -40,7 +40,7 @@ pub(crate) struct MeetingSettings {
     place: String,
     token: Vec<u8>,
     listener: Option<Py<RankListener>>,
-    /// What this rank is to run, in words.
+    /// A description of what this rank runs.
     job: String,
 }
 

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::{Path, PathBuf};
 
-/// Reads a recipe in TOML; returns its canonical TOML and its form in JSON, its hash and what
-/// comes out.
+/// Parses a recipe in TOML; returns its canonical TOML, its form in JSON, its hash and the type of
+/// its output.
 ///
-/// `made_of` are the transforms that the text was made of, for errors: for each operation the
-/// position of its transform, from 1, and its class; 0 for one that was added.
+/// `made_of` lists the transforms from which the text was created, for errors: for each operation
+/// the position of its transform, from 1, and its class; 0 for an operation that was added.
 #[guarded]
 #[pyfunction]
 #[pyo3(signature = (toml, made_of=None))]
@@ -32,7 +32,7 @@ pub(crate) fn describe_recipe<'py>(
     let described = PyDict::new(py);
     described.set_item("toml", recipe.to_toml())?;
     described.set_item("form", recipe.form())?;
-    // Files that cannot be read are an error of the loader.
+    // Files that cannot be read are reported as an error when a loader is opened.
     let with_files = py.detach(|| read_recipe_files(recipe.clone()));
     let hash = with_files.map_or_else(|_| recipe.hash(), |recipe| recipe.hash());
     described.set_item("hash", hash.to_string())?;
@@ -69,7 +69,7 @@ pub(crate) fn shipped_recipes() -> PyResult<String> {
     Ok(work::json(&recipes))
 }
 
-/// The shipped recipe of a name with other values of some keys, given as `KEY=VALUE` in TOML.
+/// The shipped recipe of a name with some keys changed, given as `KEY=VALUE` in TOML.
 #[guarded]
 #[pyfunction]
 pub(crate) fn shipped_recipe(py: Python<'_>, name: &str, changes: Vec<String>) -> PyResult<String> {
@@ -94,7 +94,7 @@ pub(crate) fn read(py: Python<'_>, toml: &str) -> PyResult<Recipe> {
     read_recipe_files(recipe).map_err(|error| errors::of_prepare(py, &error))
 }
 
-/// Shape, type and layout of one sample of a column, where they do not depend on the picture.
+/// Shape, type and layout of one sample of a column, if they do not depend on the picture.
 pub(crate) fn output<'py>(
     py: Python<'py>,
     images: &Images,

@@ -1,4 +1,4 @@
-//! The sampler of a loader, as the package hands it over.
+//! The sampler of a loader, from the package.
 
 use crate::errors;
 use crate::exceptions::Said;
@@ -14,7 +14,7 @@ pub(crate) enum Setting {
     Flag(bool),
     Whole(u64),
     Text(String),
-    /// `"u8"` or `"f8"`, and elements of 8 bytes each, low byte first.
+    /// `"u8"` or `"f8"`, and elements of 8 bytes each, little-endian.
     List((String, Vec<u8>)),
 }
 

@@ -1,4 +1,4 @@
-//! The settings of a loader, as the package hands them over.
+//! The settings of a loader, from the package.
 
 use crate::damage::{self, Raised};
 use crate::exceptions::Said;
@@ -25,7 +25,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A dictionary with exactly these keys; the package fills in what its user left out.
+/// A dictionary with exactly these keys; the package fills in defaults.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Settings {
@@ -41,7 +41,7 @@ pub(crate) struct Settings {
     sampler: sampler::Given,
     seed: u64,
     strategy: String,
-    /// What the order must be under `auto`.
+    /// The required order under `auto`.
     order: String,
     /// Batches in a window of `windowed`.
     window: Option<u32>,
@@ -54,18 +54,18 @@ pub(crate) struct Settings {
     cache: Option<u64>,
     /// Operations after which samples are cached.
     cache_after: Option<usize>,
-    /// Sockets of devices that somebody else started.
+    /// Sockets of devices that are already running.
     sockets: Vec<PathBuf>,
     /// Devices on other machines.
     remotes: Vec<RemoteSettings>,
-    /// Command lines of devices that are started here, without what the loader adds.
+    /// Command lines of devices to start, without the arguments that the loader adds.
     commands: Vec<Vec<OsString>>,
     spool_quota: u64,
-    /// Folder of a spool file; without one the spool is memory.
+    /// Folder of a spool file; without one, the spool is in memory.
     spool_folder: Option<PathBuf>,
     rank: u32,
     ranks: u32,
-    /// Where they meet, if they have something to agree on.
+    /// The address at which they connect, if they have something to agree on.
     meeting: Option<MeetingSettings>,
     /// Seconds.
     rank_timeout: f64,
@@ -75,20 +75,20 @@ pub(crate) struct Settings {
     on_error: Py<PyAny>,
     max_errors: Option<u64>,
     quarantine: Option<PathBuf>,
-    /// Where batches are brought; `None`: they stay on the host.
+    /// The GPU that batches are copied to; `None`: they stay on the host.
     gpu: Option<GpuArguments>,
     /// The GPU that prepares a share of each batch of the host.
     gpu_decode: Option<DecodeArguments>,
 }
 
-/// What a loader is made with.
+/// The parameters of a new loader.
 pub(crate) struct Configured {
     pub(crate) config: LoaderConfig,
-    /// The other ranks that it is to meet first.
+    /// The other ranks to connect to first.
     pub(crate) meeting: Option<Meeting>,
-    /// The GPU that batches are brought to.
+    /// The GPU that batches are copied to.
     pub(crate) gpu: Option<GpuSettings>,
-    /// Hash of the whole recipe, of which the configuration may have the part of the host.
+    /// Hash of the whole recipe; the configuration may contain only the host's part of it.
     pub(crate) recipe_hash: String,
 }
 
@@ -166,8 +166,8 @@ impl Collective for Apart {
 }
 
 impl Settings {
-    /// What a loader is made with; `raised` is where a function given as `on_error` leaves its
-    /// exception.
+    /// The parameters of a new loader; a function given as `on_error` leaves its exception in
+    /// `raised`.
     pub(crate) fn config(self, py: Python<'_>, raised: &Raised) -> PyResult<Configured> {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
@@ -206,7 +206,7 @@ impl Settings {
             );
             return Err(errors::plain(py, "SettingError", (message, "give a rendezvous")));
         }
-        // Ranks whose batches all come from their hosts have nothing to agree on.
+        // Ranks whose batches all come from their hosts need no agreement.
         let is_apart = self.ranks > 1 && meeting.is_none();
         let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
         let recipe_hash = recipe.hash().to_string();
@@ -238,7 +238,7 @@ impl Settings {
         Ok(Configured { config, meeting, gpu, recipe_hash })
     }
 
-    /// The strategy, with every option of it that is an argument here.
+    /// The strategy, with all of its options that are arguments here.
     fn strategy(&self, py: Python<'_>) -> PyResult<AnyStrategy> {
         let wrong = |said: Said| errors::plain(py, "SettingError", said);
         let mut strategy = StrategyName::from_str(&self.strategy)
@@ -247,7 +247,7 @@ impl Settings {
                 wrong((format!("strategy is {:?}", self.strategy), remedy).into())
             })?
             .with_defaults();
-        // Every argument is checked, whichever strategy has it as an option.
+        // Every argument is checked, even if another strategy is used.
         let arguments = [
             ("order", Some(Argument::Word(&self.order))),
             ("window", self.window.map(Argument::Whole)),

@@ -1,4 +1,4 @@
-//! Columns of a dataset as an Arrow stream, which pyarrow, polars and pandas take without a copy.
+//! Columns of a dataset as an Arrow stream, which pyarrow, polars and pandas use without a copy.
 //!
 //! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
@@ -16,17 +16,17 @@ use std::sync::Arc;
 /// One column of a stream.
 #[derive(Debug, Clone, Copy)]
 enum Column {
-    /// Number in the dataset.
+    /// Index in the dataset.
     Sample,
     Key,
     Label,
     /// The file of each sample.
     Content,
-    /// A further column of the dataset, by its place among these.
+    /// A further column of the dataset, by its index among these.
     Extra(usize),
 }
 
-/// Record batches of a dataset, each read when it is asked for.
+/// Record batches of a dataset, each read on request.
 #[derive(Debug)]
 pub(crate) struct Stream {
     dataset: Arc<Dataset>,
@@ -35,7 +35,7 @@ pub(crate) struct Stream {
     next: usize,
 }
 
-/// The columns that a dataset has, but for the numbers of its samples.
+/// The columns of a dataset, except the indices of the samples.
 pub(crate) fn names(dataset: &Dataset) -> Vec<String> {
     let columns = dataset.columns();
     let extra = columns.extra.fields().iter().map(|field| field.name().clone());
@@ -68,7 +68,7 @@ impl Stream {
         Ok(Self { dataset: Arc::clone(dataset), columns: chosen, schema, next: 0 })
     }
 
-    /// The capsule that others take.
+    /// The capsule that other libraries consume.
     pub(crate) fn capsule(self, py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
         let stream = FFI_ArrowArrayStream::new(Box::new(self));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

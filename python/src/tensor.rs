@@ -1,4 +1,4 @@
-//! A batch and its tensors, whose memory lives until the last user of it is gone.
+//! A batch and its tensors, whose memory lives until its last user is dropped.
 
 use crate::dlpack::{self, TypeCode, View};
 use crate::{damage, gpu, guarded};
@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
-/// An element type as NumPy's array interface writes it, if it does.
+/// The name of an element type in NumPy's array interface, if it has one.
 fn array_code(element: GpuElement) -> Option<&'static str> {
     let GpuElement::Host(element) = element else { return None };
     Some(match element {
@@ -32,7 +32,7 @@ fn array_code(element: GpuElement) -> Option<&'static str> {
     })
 }
 
-/// An element type as DLPack has it: the type's code, and the bits of an element.
+/// An element type in DLPack: the type's code, and the bits of an element.
 fn dlpack_type(element: GpuElement) -> (TypeCode, u8) {
     let GpuElement::Host(element) = element else { return (TypeCode::Bfloat, 16) };
     match element {
@@ -51,7 +51,7 @@ fn dlpack_type(element: GpuElement) -> (TypeCode, u8) {
     }
 }
 
-/// Where elements lie.
+/// The location of elements.
 #[derive(Debug)]
 enum Elements {
     Batch(Box<HostBatch>),
@@ -60,11 +60,12 @@ enum Elements {
     Gpu(Box<CudaMemory>),
 }
 
-/// Memory of a tensor, shared by all that show it.
+/// Memory of a tensor, shared by all its views.
 #[derive(Debug)]
 pub(crate) struct Memory {
     elements: ManuallyDrop<Elements>,
-    /// Of the first byte, taken from a `*mut` whose provenance was exposed: libraries write there.
+    /// Address of the first byte, taken from a `*mut` whose provenance was exposed: libraries write
+    /// there.
     address: usize,
     device: dlpack::Device,
     process: u32,
@@ -105,14 +106,14 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // In a forked child a lock of the ring may be held by a thread that is not there.
+        // In a forked child, a lock of the ring may be held by a thread that does not exist.
         if self.process == std::process::id() {
             dlpack::drop_elements(&mut self.elements);
         }
     }
 }
 
-/// A tensor in memory of ours. See `_native.pyi`.
+/// A tensor in native memory. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 #[derive(Debug)]
 pub(crate) struct Tensor {
@@ -141,7 +142,7 @@ impl Tensor {
         })
     }
 
-    /// What the `stream` of an export to a GPU means, by the array API standard.
+    /// The meaning of `stream` in an export to a GPU, by the array API standard.
     fn stream(stream: Option<Bound<'_, PyAny>>) -> PyResult<Export> {
         let Some(stream) = stream else {
             return Ok(Export::Stream(ConsumerStream::LegacyDefault));
@@ -192,8 +193,8 @@ impl Tensor {
         }
     }
 
-    /// The interface of arrays on CUDA, version 3. What its consumers do is not known, so the
-    /// memory is used again after all work of the GPU.
+    /// The interface of arrays on CUDA, version 3. It cannot tell when consumers are done, so the
+    /// memory is reused only after all work of the GPU.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let Some(memory) = self.memory.gpu() else {
@@ -212,7 +213,7 @@ impl Tensor {
         Ok(interface)
     }
 
-    /// NumPy asks for it where there is no `__array_interface__`.
+    /// NumPy requests it if there is no `__array_interface__`.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -277,7 +278,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// What the array interfaces of NumPy and of CUDA have in common.
+    /// The common part of the array interfaces of NumPy and CUDA.
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let interface = PyDict::new(py);
         let shape = pyo3::types::PyTuple::new(py, &self.axes)?;
@@ -302,7 +303,7 @@ enum Values {
     Text(Vec<String>),
 }
 
-/// Where a tensor lies in the memory of a batch.
+/// The location of a tensor in the memory of a batch.
 #[derive(Debug, Clone)]
 struct TensorLayout {
     offset: usize,
@@ -311,8 +312,8 @@ struct TensorLayout {
 }
 
 impl Values {
-    /// The values of a column that begins at a byte of the payload, and whose axes have these
-    /// lengths in this batch.
+    /// The values of a column that begins at an offset of the payload, with these axis lengths in
+    /// this batch.
     fn of(column: &ColumnBytes<'_>, lengths: &[u32], offset: usize) -> Self {
         let axis = |length: usize| i64::try_from(length).expect("a batch fits memory");
         let kind = &column.column().kind;
@@ -348,7 +349,7 @@ impl Values {
             }
             ColumnKind::Bytes => Self::Bytes(values().map(<[u8]>::to_vec).collect()),
             ColumnKind::Text => {
-                // It was checked to be UTF-8, but a device that lies may have written to it since.
+                // It was checked to be UTF-8, but a malicious device may have written to it since.
                 let text = |value| String::from_utf8_lossy(value).into_owned();
                 Self::Text(values().map(text).collect())
             }
@@ -370,11 +371,11 @@ pub(crate) struct Batch {
     epoch: u32,
     device: Option<u16>,
     samples: Vec<u64>,
-    /// Where numbers of samples and labels lie on a GPU.
+    /// The location of sample indices and labels on a GPU.
     on_gpu: Option<OnGpu>,
     /// `None` if the dataset has none, or if batches have no column with labels.
     labels: Option<Vec<i32>>,
-    /// Where labels are rows of float32.
+    /// The location of labels that are rows of float32.
     soft_labels: Option<TensorLayout>,
     replacements: Vec<Replacement>,
 }
@@ -387,7 +388,7 @@ struct OnGpu {
 }
 
 impl Batch {
-    /// A batch that is on its way to a GPU, of which only texts stay on the host.
+    /// A batch that is being copied to a GPU; only texts stay on the host.
     pub(crate) fn on_gpu(batch: &HostBatch, gpu: CudaBatch) -> Self {
         let CudaBatch { memory, columns, labels, samples } = gpu;
         let values = |index: usize| {
@@ -409,7 +410,7 @@ impl Batch {
         self.memory.gpu()
     }
 
-    /// Numbers on the GPU.
+    /// The indices and labels on the GPU.
     fn numbers(&self, offset: usize, element: ElementType) -> Tensor {
         let axes = vec![i64::try_from(self.samples.len()).expect("a batch fits memory")];
         Tensor { memory: Arc::clone(&self.memory), offset, axes, element: element.into() }
@@ -473,7 +474,7 @@ fn described(batch: &HostBatch, index: usize) -> (String, Values) {
     (column.name.clone(), Values::of(&bytes, axes, offset))
 }
 
-/// Replaced once a batch is described: it is moved into its memory then.
+/// Replaced once a batch is described, because it is then moved into its memory.
 const NOTHING: Elements = Elements::Int64(Vec::new());
 
 #[guarded]

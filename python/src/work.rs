@@ -1,4 +1,4 @@
-//! Runs long work on a thread of its own while Python's signals and progress functions are served.
+//! Runs long work on a separate thread while Python's signals and progress functions are served.
 
 use crate::errors;
 use meetpoint_datasets::Error;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long signals and news of progress may wait.
+/// Longest time between two checks of signals and progress.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// How far work is. What it does not count is 0 of `None`.
+/// The progress of work. Counts that do not apply are 0 of `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Step {
     pub(crate) samples_done: u64,
@@ -22,9 +22,9 @@ pub(crate) struct Step {
 
 /// Runs `work` and returns its result.
 ///
-/// It is asked to stop through `stop` when a signal arrives or `progress` raises; that exception is
-/// raised once the work has ended. The first step is waited for, so that work which is quicker than
-/// a slice can be stopped, too. A panic of the work resumes here.
+/// The work is asked to stop through `stop` when a signal arrives or `progress` raises an
+/// exception, which is raised once the work has ended. The first step is awaited, so that work that
+/// is shorter than a slice can be stopped as well. A panic of the work is propagated.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,
@@ -34,7 +34,7 @@ pub(crate) fn run<T: Send>(
     run_with(py, (stop, progress), errors::of_datasets, work)
 }
 
-/// As [`run`], for work whose errors another function makes exceptions of.
+/// As [`run`], for work whose errors another function converts to exceptions.
 pub(crate) fn run_with<T: Send, E: Send>(
     py: Python<'_>,
     (stop, progress): (&AtomicBool, Option<&Py<PyAny>>),
@@ -64,7 +64,7 @@ pub(crate) fn run_with<T: Send, E: Send>(
                 let outcome = work(&mut |step| {
                     *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(step);
                     if std::mem::take(&mut is_first) && running.send(()).is_ok() {
-                        // Fails only where the other side panicked, which ends the call.
+                        // Fails only if the other side panicked, which ends the call.
                         let _ = first_served.recv();
                     }
                 });
@@ -99,7 +99,7 @@ pub(crate) fn run_with<T: Send, E: Send>(
     }
 }
 
-/// A result as the JSON document that the package makes an object of.
+/// A result as the JSON document from which the package creates an object.
 pub(crate) fn json(result: &impl serde::Serialize) -> String {
     serde_json::to_string(result).expect("results are of numbers, texts, lists and maps of them")
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A writer of a dataset of images. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Writer {
-    /// `None` once it is finished or given up.
+    /// `None` once it is finished or abandoned.
     state: Mutex<Option<State>>,
 }
 

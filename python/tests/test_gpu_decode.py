@@ -43,7 +43,7 @@ def test_a_text_that_names_no_gpu_is_refused(dataset: str, device: Any) -> None:
     assert isinstance(raised.value, meetpoint.SettingError)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "half", True, None, "0.5", [1]])
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "half", True, "0.5", [1]])
 def test_a_share_that_is_no_part_of_a_batch_is_refused(dataset: str, share: Any) -> None:
     with pytest.raises(ValueError, match="gpu_share is .*a number from 0 to 1") as raised:
         loader_of(dataset, gpu_share=share)
@@ -51,9 +51,23 @@ def test_a_share_that_is_no_part_of_a_batch_is_refused(dataset: str, share: Any)
 
 
 def test_a_share_without_a_gpu_is_refused(dataset: str) -> None:
-    with pytest.raises(meetpoint.SettingError, match="gpu_share is set, but gpu_decode is not"):
-        loader_of(dataset, gpu_decode=None, gpu_share=0.5)
-    loader_of(dataset, gpu_decode=None, gpu_share="auto").close()
+    for decode in (None, False):
+        for share in (0.5, "auto"):
+            with pytest.raises(meetpoint.SettingError, match="gpu_decode is not") as raised:
+                loader_of(dataset, gpu_decode=decode, gpu_share=share)
+            assert raised.value.remedy is not None and "leave gpu_share out" in raised.value.remedy
+        with pytest.raises(meetpoint.SettingError, match="gpu_memory is set"):
+            loader_of(dataset, gpu_decode=decode, gpu_memory="1GiB")
+        loader_of(dataset, gpu_decode=decode).close()
+
+
+def test_the_first_wrong_argument_is_named_first(dataset: str) -> None:
+    with pytest.raises(meetpoint.SettingError, match="gpu_decode is 'tpu'"):
+        loader_of(dataset, gpu_decode="tpu", gpu_share=7, gpu_memory="1KiB")
+    with pytest.raises(meetpoint.SettingError, match="gpu_share is 7"):
+        loader_of(dataset, gpu_share=7, gpu_memory="1KiB")
+    with pytest.raises(meetpoint.SettingError, match="gpu_memory is '1KiB'"):
+        loader_of(dataset, gpu_memory="1KiB")
 
 
 @pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="there is a driver")

@@ -34,7 +34,7 @@ pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Proc
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::{CacheUse, DamageRecord, Event, GpuUse, TuningUse};
+use meetpoint_host::stats::{CacheUse, DamageRecord, DeliveryUse, Event, GpuUse, TuningUse};
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
@@ -215,6 +215,9 @@ pub struct Run {
     /// What limited the last epoch, by rank 0; `None` if fewer than two batches were consumed.
     #[serde(default)]
     pub explanation: Option<Explanation>,
+    /// What bringing batches to a GPU took (`--device-out`), rank by rank; empty without one.
+    #[serde(default)]
+    pub deliveries: Vec<DeliveryUse>,
 }
 
 /// An event of one epoch of a run.

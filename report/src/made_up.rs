@@ -141,6 +141,7 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     Run {
         damage: Vec::new(),
         explanation: None,
+        deliveries: Vec::new(),
         plan: None,
         strategy: name.into(),
         prediction: Prediction {

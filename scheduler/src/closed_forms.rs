@@ -1,10 +1,10 @@
-//! Closed forms that strategies share: the duration of an epoch from t_c, t_g and t_s. Forms of a
-//! single strategy are in its file.
+//! Closed forms that several strategies share: the duration of an epoch from t_c, t_g and t_s.
+//! Forms of a single strategy are in its file.
 //!
-//! Formulas of DDLP (arXiv 2407.00005) for constant times. With no background worker t_c is
+//! Formulas of DDLP (arXiv 2407.00005) for constant times. Without background workers, t_c is
 //! preparation and step in series. With workers of combined period p, t_c is the steady interval
-//! max(p, t_t), and replaces p below: where t_t is larger, the accelerator bounds the epoch either
-//! way. The first and last batches of the epoch are ignored.
+//! max(p, t_t) and replaces p in the formulas: if t_t is larger, the accelerator is the bottleneck
+//! in either case. The first and last batches of the epoch are ignored.
 
 use crate::terms::Costs;
 use crate::types::Profile;
@@ -23,7 +23,7 @@ pub struct Inputs {
     pub spool_slots: u32,
 }
 
-/// How long an epoch takes.
+/// The predicted duration of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction {
     /// T, the whole epoch, in nanoseconds.
@@ -46,7 +46,7 @@ pub enum Regime {
     DeviceAlone,
     /// Both ends work all the time.
     BothEnds,
-    /// The accelerator is never without a batch.
+    /// The accelerator never waits for a batch.
     Accelerator,
     /// The host has finished its part and waits for the device.
     WaitsForDevice,
@@ -63,7 +63,7 @@ pub enum NotApplicable {
     /// The balance of `wrr` requires t_g < t_c.
     #[error("a step on a device batch (t_g) is not shorter than on a host batch (t_c)")]
     NoGainPerBatch,
-    /// A strategy whose time is not a function of these constants.
+    /// The time of a strategy does not follow from these constants.
     #[error("{strategy} has no closed form")]
     NoForm {
         /// Its name.
@@ -103,8 +103,8 @@ pub(crate) fn two_phases(inputs: &Inputs) -> Result<Prediction, NotApplicable> {
     Ok(Prediction { total_ns, device_batches: most, regime: Regime::WaitsForHost, formula })
 }
 
-/// Without background workers n_s = T/t_s, T = N·t_c·t_s/(t_s+t_c-t_g), for t_g < t_c and
-/// t_s ≥ t_g; a faster device does everything. With them T = N·max(t_g, t_c·t_s/(t_c+t_s)).
+/// Without background workers n_s = T/t_s, T = N·t_c·t_s/(t_s+t_c-t_g), for t_g < t_c and t_s ≥
+/// t_g; a faster device prepares everything. With workers T = N·max(t_g, t_c·t_s/(t_c+t_s)).
 pub(crate) fn round_robin(inputs: &Inputs) -> Result<Prediction, NotApplicable> {
     let Times { n, t_c, t_s, t_g } = Times::of(inputs)?;
     if inputs.background {
@@ -128,14 +128,14 @@ pub(crate) fn round_robin(inputs: &Inputs) -> Result<Prediction, NotApplicable> 
     Ok(Prediction { total_ns, device_batches: total_ns / t_s, regime, formula })
 }
 
-/// The share of the devices that makes λ·T/T0 + (1-λ)·E/E0 smallest, and no longer than T0.
+/// The share of the devices that minimises λ·T/T0 + (1-λ)·E/E0 with T at most T0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BestShare {
     /// n_s.
     pub share: u32,
-    /// The value, 1 for the host alone.
+    /// The minimised value; 1 for the host alone.
     pub value: f64,
-    /// Whether the accelerator then waits for the devices, which saves energy and not time.
+    /// Whether the accelerator then waits for the devices, which saves energy but no time.
     pub waits: bool,
 }
 
@@ -180,7 +180,7 @@ pub fn best_share(
     Ok(best)
 }
 
-/// A time, or its name where it is not known.
+/// A time, or the error with its name if it is not known.
 pub(crate) fn known(time_ns: u64, name: &'static str) -> Result<f64, NotApplicable> {
     if time_ns == 0 { Err(NotApplicable::Unknown(name)) } else { Ok(time_ns as f64) }
 }

@@ -41,7 +41,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Everything but the strategy.
+    /// Everything except the strategy.
     pub(crate) fn terms(&self) -> Terms {
         Terms {
             batches: self.batches,

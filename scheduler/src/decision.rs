@@ -10,8 +10,8 @@ pub enum HostDecision {
     Prepare(BatchIndex),
     /// Nothing now; ask again after the next event.
     Idle,
-    /// No more work is known for this epoch. A lost device returns its work, so a driver that
-    /// retains its workers asks again after each event until the accelerator is done.
+    /// No more work is known for this epoch. If a device is lost, its batches become free again, so
+    /// a driver that keeps its workers asks again after each event until the accelerator is done.
     Done,
 }
 
@@ -33,11 +33,11 @@ pub enum DeviceDecision {
 pub enum AcceleratorDecision {
     /// Consume this batch; it is marked consumed.
     Consume(BatchIndex, Source),
-    /// Nothing is ready that may come next. Ask again after the next event, at this time at the
-    /// latest (a tick is due then).
+    /// No batch that may be consumed next is ready. Ask again after the next event, and at this
+    /// time at the latest (a tick is due then).
     WaitUntil(Time),
-    /// Only with several ranks: carry this to all ranks, combine it with theirs, hand the result
-    /// back with [`crate::Epoch::agreed`], then ask again.
+    /// Only with several ranks: send this proposal to all ranks, combine it with theirs, pass the
+    /// result to [`crate::Epoch::agreed`], then ask again.
     Agree(Proposal),
     /// Every batch of the epoch was consumed.
     Done,

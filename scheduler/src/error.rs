@@ -1,4 +1,4 @@
-//! Errors of configurations that cannot be run.
+//! Errors of invalid configurations.
 
 use crate::strategies::name::StrategyName;
 
@@ -33,7 +33,7 @@ pub enum Error {
         /// N.
         batches: u32,
     },
-    /// A record that does not fit.
+    /// A record that does not match the configuration.
     #[error(
         "record {record} cannot be replayed with strategy {strategy}, {batches} batches and these \
          devices; use the job that it was recorded with"
@@ -59,7 +59,7 @@ pub enum Error {
         field: &'static str,
         /// The given value.
         got: u64,
-        /// Least value.
+        /// The minimum.
         least: u64,
     },
     /// An option asks for more batches than the epoch has.
@@ -67,7 +67,7 @@ pub enum Error {
     OptionTooLarge(#[from] OptionTooLarge),
 }
 
-/// An option that asks for more batches than an epoch has.
+/// An option that requires more batches than an epoch has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{strategy}.{option} is {asked}, more than the {batches} batches of the epoch")]
 pub struct OptionTooLarge {

@@ -1,7 +1,7 @@
-//! Times measured within the epoch: how long a step, a device batch, a preparation takes.
+//! Times measured within the epoch: durations of steps, device batches and preparation.
 //!
-//! Estimates follow the last few samples without their extremes: they are exact on constant input,
-//! and a single outlier has no effect.
+//! Estimates are trimmed means of the last few samples: they are exact on constant input, and a
+//! single outlier has no effect.
 
 use crate::types::{Source, Time};
 
@@ -11,7 +11,7 @@ const WINDOW: usize = 16;
 /// One sample in this many is dropped at either end of the sorted window.
 const TRIM: usize = 8;
 
-/// Mean over everything and a recent trimmed mean of one kind of interval.
+/// Mean of all samples, and trimmed mean of recent ones, of one type of interval.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Estimate {
     count: u32,
@@ -63,10 +63,10 @@ impl Estimate {
 /// Times of steps and of host preparation.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Steps {
-    /// From one step's end to the next, over a host batch that followed a host batch. After a
-    /// device batch the interval is shorter when workers prepare in the background.
+    /// From one step's end to the next, for a host batch that followed a host batch. After a device
+    /// batch, the interval is shorter if workers prepare in the background.
     host_after_host: Estimate,
-    /// The same over any host batch: used where host batches never follow each other.
+    /// The same for any host batch: used if host batches never follow each other.
     host_any: Estimate,
     /// From consuming a host batch to the end of its step: the step alone.
     train: Estimate,
@@ -78,13 +78,14 @@ pub(crate) struct Steps {
     begun: Option<Time>,
     running: Option<(Source, Time)>,
     previous: Option<Source>,
-    /// In this interval the accelerator waited for a device, so it does not measure the host.
+    /// Whether the accelerator waited for a device in this interval, so that it does not measure
+    /// the host.
     waited: bool,
 }
 
 impl Steps {
-    /// The accelerator is free. `background`: host batches are prepared while it works, so its
-    /// first interval fills the pipeline and is not a step.
+    /// The accelerator is free. `background`: whether host batches are prepared while it works, so
+    /// that its first interval fills the pipeline and is not a step.
     pub(crate) fn accelerator_ready(&mut self, now: Time, background: bool) {
         if let (Some(begun), Some((source, consumed_at))) = (self.begun, self.running.take()) {
             let step_ns = now.saturating_sub(consumed_at);

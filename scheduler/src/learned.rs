@@ -1,9 +1,9 @@
-//! Times learned in one epoch, as a start for the next.
+//! Times learned in one epoch, as initial values for the next.
 
 use crate::types::Profile;
 
-/// Times of one batch, in nanoseconds; 0 if not known. A prior: measurements within the epoch
-/// replace it.
+/// Times of one batch, in nanoseconds; 0 if not known. They are a prior: measurements within the
+/// epoch replace them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Learned {
     /// t_c: one step on a batch that the host prepares.
@@ -12,7 +12,8 @@ pub struct Learned {
     pub ready_ns: u64,
     /// Preparation of one host batch by one worker, begin to end.
     pub preparation_ns: u64,
-    /// t_s of each device: one batch at it. May be shorter than the number of devices.
+    /// t_s of each device: the time of one of its batches. The list may be shorter than the number
+    /// of devices.
     pub device_ns: Vec<u64>,
     /// Times common to all ranks. `None` with one rank, and if some rank lacks a time.
     pub common: Option<Common>,
@@ -39,7 +40,7 @@ impl Common {
     /// A time that is not known; longer than any other.
     const UNKNOWN_NS: u64 = u64::MAX;
 
-    /// For a rank that knows nothing.
+    /// The times of a rank that knows nothing.
     pub(crate) const UNKNOWN: Self = Self {
         host_ns: Self::UNKNOWN_NS,
         ready_ns: Self::UNKNOWN_NS,
@@ -49,7 +50,7 @@ impl Common {
         background: false,
     };
 
-    /// With times that are 0 where not known.
+    /// Replaces times of 0, which are not known.
     pub(crate) fn or_unknown(self) -> Self {
         let known = |time: u64| if time == 0 { Self::UNKNOWN_NS } else { time };
         let (host_ns, ready_ns) = (known(self.host_ns), known(self.ready_ns));

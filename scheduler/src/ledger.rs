@@ -8,9 +8,9 @@
 //!   └─────────┴────────────┴────────────┴──────────────────────────┘  taken back
 //! ```
 //!
-//! Only open batches have an entry, so memory is proportional to open batches and not to N: a batch
-//! without an entry is either untouched (see `parts`) or consumed. An invalid transition is a
-//! defect of the scheduler and panics; invalid *reports* are rejected earlier.
+//! Only open batches have an entry, so memory is proportional to open batches instead of N: a batch
+//! without an entry is either untouched (see `parts`) or consumed. An invalid transition is a bug
+//! of the scheduler and panics; invalid *reports* are rejected earlier.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
     pub(crate) redone: bool,
 }
 
-/// Spreads batch indices, which are not chosen by an attacker.
+/// A hash of batch indices, which an attacker cannot choose.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spread(u64);
 
@@ -71,7 +71,7 @@ pub(crate) struct Ledger {
     batches: u32,
     /// Batches that the host claimed and that are not consumed.
     host_open: u32,
-    /// The ready ones among these.
+    /// The ready batches among these.
     host_ready: u32,
     /// Batches that devices claimed and did not publish.
     device_claimed: u32,
@@ -87,8 +87,8 @@ impl Ledger {
     pub(crate) fn new(terms: &Terms) -> Self {
         let slots = terms.devices.iter().map(|device| device.spool_slots as usize + 1);
         let most = slots.fold(terms.host_ahead as usize, usize::saturating_add);
-        // Twice the maximum of open batches: a table more than half full may grow to drop the
-        // tombstones of removed entries.
+        // Twice the maximum of open batches: a table that is more than half full may grow in order
+        // to drop the tombstones of removed entries.
         let room = most.min(terms.batches as usize).min(OPEN_MAX) * 2 + 16;
         Self {
             open: HashMap::with_capacity_and_hasher(room, BuildHasherDefault::default()),

@@ -1,7 +1,7 @@
 //! Decides which end of an epoch prepares each batch, and what the accelerator consumes next.
 //!
-//! Time and events are arguments; it never waits, sleeps or reads a clock, and a decision allocates
-//! nothing. [`Epoch`] is the state machine; a host drives it with threads, a simulator with virtual
+//! Time and events are arguments: it never waits, sleeps or reads a clock, and a decision allocates
+//! nothing. [`Epoch`] is the state machine; a host drives it with threads, a simulator in virtual
 //! time.
 //!
 //! ```
@@ -59,8 +59,8 @@
 //!
 //! In reading order: [`types`] (the vocabulary), [`Config`] and [`Terms`], [`Epoch`] (events in,
 //! decisions out), `ledger` (the state of open batches, over `parts`), `strategies` (one file
-//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`]. Apart
-//! from all of these: [`Tuner`] (how many workers and batches ahead a host uses).
+//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`].
+//! Independent of these: [`Tuner`] (how many workers and batches ahead a host uses).
 
 pub mod closed_forms;
 mod config;

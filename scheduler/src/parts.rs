@@ -1,8 +1,9 @@
 //! The untouched batches: two ends that approach each other, once per part.
 //!
-//! A part is what one device holds (or everything, where every device can prepare every batch).
-//! Batches of a part are numbered 0..count in ascending order. Batches from `front` on outside of
-//! stretches are untouched; a stretch is a run that was claimed above the front.
+//! A part is the set of batches that one device holds (or all batches, if every device can prepare
+//! every batch). Batches of a part are numbered 0..count in ascending order. A batch at or above
+//! `front` is untouched unless it is in a stretch, a run of batches that was claimed above the
+//! front.
 //!
 //! ```text
 //! 0 ········ front            back                      count
@@ -27,7 +28,7 @@ const FREED: usize = 32;
 pub(crate) struct Part {
     count: u32,
     front: u32,
-    /// `start..end`, ascending, separate from each other and from the front.
+    /// `start..end`, ascending, neither adjacent to each other nor to the front.
     stretches: VecDeque<(u32, u32)>,
     untouched: u32,
     /// Claimed by the host while untouched.
@@ -138,7 +139,7 @@ impl Parts {
         self.untouched
     }
 
-    /// Returned and not claimed since.
+    /// Number of returned batches that were not claimed since.
     pub(crate) fn freed(&self) -> u32 {
         self.freed
     }
@@ -195,7 +196,7 @@ impl Parts {
         }
     }
 
-    /// Takes a part that changed since the last call.
+    /// Returns a part that changed since the last call.
     pub(crate) fn next_notice(&mut self) -> Option<usize> {
         let part = usize::from(self.notices.pop()?);
         self.parts[part].noticed = false;

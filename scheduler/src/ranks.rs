@@ -6,34 +6,36 @@ use crate::learned::Common;
 /// it with theirs in any order, and pass the result to [`crate::Epoch::agreed`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Proposal {
-    /// Lowest and highest step (batches consumed) of the combined ranks; they must be equal.
+    /// Lowest and highest step (number of batches consumed) of the combined ranks; they must be
+    /// equal.
     pub(crate) step: [u32; 2],
-    /// Every rank has a device batch ready that may come next.
+    /// Whether every rank has a device batch ready that may be consumed next.
     pub(crate) device_ready: bool,
-    /// Every rank would end the host's part now.
+    /// Whether every rank would end the host's part now.
     pub(crate) switch: bool,
-    /// Every rank knows its share.
+    /// Whether every rank knows its share.
     pub(crate) share_known: bool,
-    /// Least share of the devices.
+    /// Smallest share of the devices.
     pub(crate) share: u32,
-    /// Most batches that the devices of a rank have claimed.
+    /// Largest number of batches that the devices of a rank have claimed.
     pub(crate) device_claimed: u32,
-    /// Most batches that a host has claimed.
+    /// Largest number of batches that a host has claimed.
     pub(crate) host_claimed: u32,
-    /// Minimum over ranks of the batches that their devices published or could publish.
+    /// Minimum over ranks of the number of batches that their devices have published or could
+    /// publish.
     pub(crate) device_total: u32,
     /// Longest times: t_c, t_g, t_s of all devices together.
     pub(crate) times_ns: [u64; 3],
     /// Longest time that a rank waited for its devices: since the previous agreement, and for this
     /// one.
     pub(crate) waited_ns: [u64; 2],
-    /// Some rank abandons its devices, and so all do.
+    /// Whether some rank abandons its devices, in which case all do.
     pub(crate) without_devices: bool,
     /// The times of the ranks, under `auto`, which select the next epoch's strategy.
     pub(crate) known: Common,
 }
 
-/// What all ranks agreed on.
+/// The agreement of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Agreement(pub(crate) Proposal);
 
@@ -122,7 +124,7 @@ impl Proposal {
 }
 
 impl Agreement {
-    /// For a transport: [`Proposal::from_words`] and [`Proposal::agreement`] are the inverse.
+    /// Encodes for a transport; decode with [`Proposal::from_words`] and [`Proposal::agreement`].
     pub fn to_words(self) -> [u64; Proposal::WORDS] {
         self.0.to_words()
     }

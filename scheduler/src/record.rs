@@ -8,15 +8,15 @@ use crate::strategies::{RecordKind, StrategyName};
 
 /// A few integers from which the order of an epoch follows exactly (C3).
 ///
-/// In text `STRATEGY:N,N,…`, as `mte:812` or `mte-feedback:4100`. The strategy's [`RecordKind`]
-/// defines the meaning of the numbers.
+/// Its text is `STRATEGY:N,N,…`, such as `mte:812` or `mte-feedback:4100`. The strategy's
+/// [`RecordKind`] defines the meaning of the numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
     strategy: StrategyName,
     numbers: Vec<u64>,
 }
 
-/// Count of numbers before the shares in a record of [`RecordKind::Turns`]: initial host steps,
+/// Number of values before the shares in a record of [`RecordKind::Turns`]: initial host steps,
 /// t_c, t_g, t_s of all devices together, slack.
 const TURNS_NUMBERS: usize = 5;
 
@@ -37,7 +37,7 @@ impl Record {
         &self.numbers
     }
 
-    /// Count of numbers before the shares.
+    /// Number of values before the shares.
     pub(crate) fn numbers_before_shares(&self) -> usize {
         match self.strategy.record() {
             RecordKind::None | RecordKind::Shares => 0,
@@ -55,13 +55,13 @@ impl Record {
     }
 
     /// The record that replays the rest of an epoch of `batches` batches after the first `consumed`
-    /// of its order; `None` if more than the rest's length is needed.
+    /// of its order; `None` unless this record contains only one common share.
     pub fn rest(&self, batches: u32, consumed: u32) -> Option<Self> {
         let left = batches.saturating_sub(consumed);
         Some(Self::new(self.strategy, vec![self.share()?.min(left.into())]))
     }
 
-    /// The strategy whose order it is.
+    /// The strategy that the record belongs to.
     pub fn strategy(&self) -> StrategyName {
         self.strategy
     }

@@ -20,7 +20,7 @@ pub struct Terms {
     pub devices: Vec<DeviceConfig>,
     /// Which device may prepare which batch.
     pub holders: Holders,
-    /// A device with work that reports nothing for this long is fenced off.
+    /// A device with work that sends no message for this long is fenced off.
     pub stall_timeout_ns: u64,
     /// After this many stalls a device gets no more work in the epoch.
     pub stalls_max: u32,
@@ -54,12 +54,12 @@ pub enum Holders {
     /// Every device can prepare every batch: they share one back pointer.
     #[default]
     Shared,
-    /// Each batch is held by one device, which has its own back pointer over the batches it holds.
-    /// A [`crate::WorkRun`] then always has one batch.
+    /// Each batch is held by one device, and each device has its own back pointer over the batches
+    /// it holds. A [`crate::WorkRun`] then always has one batch.
     Interleaved(Arc<dyn Interleave>),
 }
 
-/// A fixed assignment of batches to devices. Pure; takes O(devices) time at most.
+/// A fixed assignment of batches to devices. Methods are pure and take at most O(devices) time.
 pub trait Interleave: Debug + Send + Sync {
     /// Number of devices that hold batches.
     fn devices(&self) -> u16;
@@ -72,10 +72,10 @@ pub trait Interleave: Debug + Send + Sync {
     fn nth(&self, device: DeviceId, n: u32) -> BatchIndex;
 }
 
-/// Power, in microwatts, by which energy is minimised.
+/// Power in microwatts, from which energy is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    /// Base power during the epoch: idle power of everything in it.
+    /// Base power during the epoch: the idle power of all components.
     pub base_uw: u64,
     /// Power above idle of a host core that prepares.
     pub host_core_uw: u64,
@@ -84,7 +84,7 @@ pub struct Costs {
 }
 
 impl Holders {
-    /// Parts of the epoch that are worked from both ends: one, or one for each device.
+    /// Number of parts of the epoch that are prepared from both ends: one, or one for each device.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Self::Shared => 1,
@@ -104,7 +104,7 @@ impl Terms {
         self.devices.iter().fold(0, |sum, device| sum.saturating_add(device.spool_slots))
     }
 
-    /// Whether the times of both ends are known from before.
+    /// Whether the times of both ends are known in advance.
     pub(crate) fn times_known(&self) -> bool {
         let learned = &self.learned;
         learned.host_ns > 0 && (0..self.devices.len()).all(|at| learned.device_ns(at) > 0)

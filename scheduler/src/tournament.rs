@@ -1,5 +1,4 @@
-//! A tournament tree: the smallest of many keys that change one at a time, found in O(1), changed
-//! in O(log n).
+//! A tournament tree: finds the smallest of many keys in O(1), and changes a key in O(log n).
 
 /// A key that loses against any other.
 pub(crate) const NONE: u64 = u64::MAX;
@@ -15,7 +14,7 @@ pub(crate) struct Tournament {
 }
 
 impl Tournament {
-    /// All keys [`NONE`].
+    /// A tree whose keys are all [`NONE`].
     pub(crate) fn new(players: usize) -> Self {
         let width = players.next_power_of_two().max(2);
         let mut made = Self { keys: vec![NONE; players.max(1)], winners: vec![0; width], width };
@@ -39,7 +38,7 @@ impl Tournament {
         }
     }
 
-    /// The player with the least key, and that key; `None` if every key is [`NONE`].
+    /// The player with the smallest key, and that key; `None` if every key is [`NONE`].
     pub(crate) fn first(&self) -> Option<(u16, u64)> {
         let winner = self.winners[1];
         let key = self.keys[usize::from(winner)];

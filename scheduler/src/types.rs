@@ -7,11 +7,11 @@ pub type Time = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BatchIndex(pub u32);
 
-/// A fence: work of an older generation is void.
+/// A fence number: work of an older generation is void.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(pub u32);
 
-/// Index of a computational storage device, from 0.
+/// Index of a device, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 
@@ -29,7 +29,7 @@ pub enum Source {
 pub struct WorkRun {
     /// The first to prepare.
     pub first: BatchIndex,
-    /// How many, at least 1.
+    /// Number of batches, at least 1.
     pub count: u32,
     /// Whether indices descend.
     pub descending: bool,
@@ -59,13 +59,13 @@ pub enum VoidReason {
     OldGeneration,
     /// The batch was already reported or is held by another source.
     NotClaimed,
-    /// No such batch in this epoch.
+    /// A batch index that is out of range.
     OutOfRange,
     /// The device was given up for this epoch.
     DeviceLost,
-    /// It came too late, or its position is taken: only for [`crate::Epoch::preloaded`].
+    /// It was too late, or its position is taken; only for [`crate::Epoch::preloaded`].
     NoPlace,
-    /// It belongs to another step than this rank's: ranks are out of step.
+    /// It belongs to a different step than this rank's: ranks are out of step.
     WrongStep,
 }
 

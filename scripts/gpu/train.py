@@ -4,11 +4,11 @@
     python scripts/gpu/train.py PHOTOS [--workers 8] [--steps 60] [--batch 256] [--repeat 4]
                                        [--dtype bfloat16] [--gpu-decode]
 
-PHOTOS is a folder of JPEG files, each of which becomes a class; they are packed into a temporary
-folder several times over. bfloat16, channels-last, 224x224. Steps are measured with the loader and
+PHOTOS is a folder of JPEG files, each of which is one class; they are packed into a temporary
+folder several times. bfloat16, channels-last, 224x224. Steps are measured with the loader and
 with one batch that stays on the GPU; the difference is the time that the GPU waits for data, which
 the loader measures too. All steps with the loader are of one epoch, in which each file occurs
-several times, and the first ones, which use what was prepared ahead, are not measured. Prints one
+several times, and the first ones, which use batches prepared ahead, are not measured. Prints one
 JSON object. Needs torch and torchvision with CUDA, and the package `meetpoint` with CUDA.
 """
 
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def packed(folder: pathlib.Path, options: argparse.Namespace) -> str:
-    """The files, each in a folder of its own, as a dataset."""
+    """The files, each in a separate folder, as a dataset."""
     for number, file in enumerate(sorted(options.photos.iterdir())):
         to = folder / "photos" / f"{number:04}"
         to.mkdir(parents=True)

@@ -1,10 +1,10 @@
-//! Reads and writes blocks through io_uring, threads or memory.
+//! Reads and writes blocks through io_uring, threads, memory or NVMe commands.
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
 //! completion, so no other code accesses memory that the kernel is writing to. In reading order:
-//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], the decorators
-//! [`slow`] and [`faulty`], [`choose`] (selects an engine), [`probe`] (storage features of this
-//! machine), [`files`] (random access for metadata), [`ReadMapping`], [`SharedMapping`] and
+//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], the
+//! decorators [`slow`] and [`faulty`], [`choose`] (selects an engine), [`probe`] (storage features
+//! of this machine), [`files`] (random access for metadata), [`ReadMapping`], [`SharedMapping`] and
 //! [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this process may use),
 //! [`open_files_limit`] (failures at limits of this process), [`LocalSocket`] (Unix sockets for
 //! processes of one user).
@@ -22,6 +22,7 @@ mod local_socket;
 mod mapping;
 pub mod memory;
 mod memory_limit;
+pub mod nvme;
 mod open;
 mod own_limits;
 pub mod probe;

@@ -2,7 +2,7 @@
 //! alignment rules of direct I/O.
 
 use crate::engine::clamp_depth;
-use crate::open::{FileTable, Opened};
+use crate::open::{FileTable, Opened, PIECE_BYTES_MAX};
 use crate::random::SplitMix64;
 use crate::transfer::{Step, Work};
 use crate::{
@@ -170,12 +170,13 @@ impl Engine for MemoryEngine {
         };
         let body = Body::Memory { bytes, writable: access == Access::ReadWrite };
         let alignment = self.direct.then_some(BLOCK_BYTES);
-        Ok(self.files.add(Opened { path: path.to_path_buf(), alignment, body }))
+        let (path, piece_bytes_max) = (path.to_path_buf(), PIECE_BYTES_MAX);
+        Ok(self.files.add(Opened { path, alignment, piece_bytes_max, body }))
     }
 
     fn adopt(&mut self, file: File, name: &str) -> Result<FileId, Error> {
-        let Opened { path, alignment, body } = Opened::adopt(file, name)?;
-        Ok(self.files.add(Opened { path, alignment, body: Body::File(body) }))
+        let Opened { path, alignment, piece_bytes_max, body } = Opened::adopt(file, name)?;
+        Ok(self.files.add(Opened { path, alignment, piece_bytes_max, body: Body::File(body) }))
     }
 
     fn close(&mut self, file: FileId) {

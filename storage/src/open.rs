@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// `STATX_DIOALIGN`: see statx(2), since Linux 6.1.
 const STATX_DIOALIGN: StatxFlags = StatxFlags::from_bits_retain(0x2000);
 
+/// Most bytes per system call; the kernel transfers at most 2 GiB less a page.
+pub(crate) const PIECE_BYTES_MAX: usize = 1 << 30;
+
 /// An open file of an engine.
 #[derive(Debug)]
 pub(crate) struct Opened<B> {
@@ -19,6 +22,8 @@ pub(crate) struct Opened<B> {
     pub(crate) path: PathBuf,
     /// For direct files: offsets, lengths and addresses must be multiples of it.
     pub(crate) alignment: Option<usize>,
+    /// Most bytes per transfer; a multiple of the alignment.
+    pub(crate) piece_bytes_max: usize,
     /// The storage that the engine reads and writes.
     pub(crate) body: B,
 }
@@ -89,7 +94,7 @@ impl Opened<File> {
             // Reads may block again; otherwise io_uring would fail them with EAGAIN.
             let flags = rustix::fs::fcntl_getfl(&body)?;
             rustix::fs::fcntl_setfl(&body, flags.difference(OFlags::NONBLOCK))?;
-            Ok(Self { path: path.to_path_buf(), alignment, body })
+            Ok(Self { path: path.to_path_buf(), alignment, piece_bytes_max: PIECE_BYTES_MAX, body })
         };
         open().map_err(|source| {
             // Opening a socket fails.
@@ -104,20 +109,21 @@ impl Opened<File> {
     /// description.
     pub(crate) fn adopt(file: File, name: &str) -> Result<Self, Error> {
         let path = PathBuf::from(name);
+        let piece_bytes_max = PIECE_BYTES_MAX;
         let flags = rustix::fs::fcntl_getfl(&file)
             .map_err(|error| Error::Open { path: path.clone(), source: error.into() })?;
         if flags.contains(OFlags::DIRECT) {
             let alignment = alignment_of(&file).unwrap_or(BLOCK_BYTES);
-            return Ok(Self { path, alignment: Some(alignment), body: file });
+            return Ok(Self { path, alignment: Some(alignment), piece_bytes_max, body: file });
         }
         let again = format!("/proc/self/fd/{}", file.as_raw_fd());
         if is_seekable(&file)
             && let Ok(Some((body, alignment))) =
                 open_direct(Path::new(&again), flags & OFlags::RWMODE)
         {
-            return Ok(Self { path, alignment: Some(alignment), body });
+            return Ok(Self { path, alignment: Some(alignment), piece_bytes_max, body });
         }
-        Ok(Self { path, alignment: None, body: file })
+        Ok(Self { path, alignment: None, piece_bytes_max, body: file })
     }
 
     /// Length in bytes.

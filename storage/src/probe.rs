@@ -1,5 +1,6 @@
 //! Storage features of this machine, for reports, each with the reason if it is missing.
 
+use crate::nvme::{CommandSets, NvmeDevice};
 use crate::open::direct_alignment;
 use crate::uring::UringEngine;
 use crate::{Engine, Error};
@@ -61,6 +62,26 @@ pub fn probe_direct(path: &Path) -> Result<DirectSupport, Error> {
     }
 }
 
+/// The command sets that an NVMe drive reports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NvmeSupport {
+    /// Its name, such as `nvme0`.
+    pub name: String,
+    /// Its command sets; `None` if it does not list them; or why it cannot be queried.
+    pub command_sets: Result<Option<CommandSets>, String>,
+}
+
+/// Queries NVMe drives, given by name, for their command sets. This needs permission to open
+/// /dev/nvmeX and to send it admin commands, which usually only root has.
+pub fn probe_nvme(names: Vec<String>) -> Vec<NvmeSupport> {
+    let ask = |name: &str| NvmeDevice::open(&Path::new("/dev").join(name), false)?.command_sets();
+    let asked = names.into_iter().map(|name| {
+        let command_sets = ask(&name).map_err(|error: io::Error| error.to_string());
+        NvmeSupport { name, command_sets }
+    });
+    asked.collect()
+}
+
 /// How much memory this process may lock; registered buffers count as locked memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemlockLimit {
@@ -94,6 +115,13 @@ mod tests {
         let answers = [folder.path(), &file].map(|path| probe_direct(path).unwrap());
         assert_eq!(answers[0], answers[1]);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[test]
+    fn a_drive_that_is_not_there_says_so() {
+        let found = probe_nvme(vec!["nvme999".to_owned()]);
+        assert_eq!(found[0].name, "nvme999");
+        assert!(found[0].command_sets.is_err());
     }
 
     #[test]

@@ -10,9 +10,6 @@ use std::sync::Arc;
 /// Attempts without progress before an interrupted transfer is an error.
 pub(crate) const RETRIES_MAX: u32 = 16;
 
-/// Most bytes per system call; the kernel transfers at most 2 GiB less a page.
-const PIECE_BYTES_MAX: usize = 1 << 30;
-
 /// The next piece to transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Piece {
@@ -55,6 +52,7 @@ pub(crate) struct Transfer {
     /// Bytes of the span that have been transferred.
     done: usize,
     alignment: usize,
+    piece_bytes_max: usize,
     /// Attempts without progress.
     tries: u32,
     /// Bytes transferred, including repeated ones.
@@ -78,6 +76,7 @@ impl Transfer {
             span: wanted,
             done: 0,
             alignment,
+            piece_bytes_max: file.piece_bytes_max,
             tries: 0,
             moved: 0,
             resumed: 0,
@@ -114,7 +113,7 @@ impl Transfer {
     /// The next piece. A direct transfer resumes at the last whole block.
     pub(crate) fn next(&self) -> Piece {
         let at = self.done - self.done % self.alignment;
-        let bytes = (self.span - at).min(PIECE_BYTES_MAX);
+        let bytes = (self.span - at).min(self.piece_bytes_max);
         Piece { offset: self.begin + at as u64, at, bytes }
     }
 
@@ -268,7 +267,8 @@ mod tests {
     use crate::FileId;
 
     fn file(alignment: Option<usize>) -> Opened<()> {
-        Opened { path: "part".into(), alignment, body: () }
+        let piece_bytes_max = crate::open::PIECE_BYTES_MAX;
+        Opened { path: "part".into(), alignment, piece_bytes_max, body: () }
     }
 
     fn request(kind: RequestKind, offset: u64, bytes: usize, capacity: usize) -> Request {
@@ -319,6 +319,24 @@ mod tests {
         };
         assert_eq!((action, offset, bytes), ("write", 7, 10));
         assert_eq!(source.raw_os_error(), Some(libc::EINTR));
+    }
+
+    #[test]
+    fn a_long_transfer_is_split_at_the_limit_of_its_file() {
+        let file = Opened { piece_bytes_max: 8192, ..file(Some(4096)) };
+        let request = request(RequestKind::Read, 5000, 20_000, 28_672);
+        let mut plan = Transfer::plan(&request, &file).unwrap();
+        let mut pieces = Vec::new();
+        loop {
+            let piece = plan.next();
+            pieces.push((piece.offset, piece.at, piece.bytes));
+            match plan.step(Ok(piece.bytes), &file) {
+                Step::More => {}
+                Step::Done(result) => break assert_eq!(result.unwrap(), 20_000),
+            }
+        }
+        assert_eq!(pieces, [(4096, 0, 8192), (12_288, 8192, 8192), (20_480, 16_384, 8192)]);
+        assert_eq!(plan.resumed, 0, "nothing was cut short");
     }
 
     #[test]

@@ -58,7 +58,7 @@ const STRATEGIES: [(&str, AnyStrategy); 9] = [
 const DEVICES: [u16; 5] = [1, 10, 100, 1_000, 10_000];
 const RANKS: [u16; 4] = [1, 10, 100, 1_000];
 
-/// Nanoseconds to lock and unlock a mutex that nobody else wants.
+/// Nanoseconds to lock and unlock an uncontended mutex.
 fn mutex_ns() -> f64 {
     let counter = Mutex::new(0_u64);
     let chunks = (0..200).map(|_| {

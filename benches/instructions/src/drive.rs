@@ -1,5 +1,5 @@
 //! Works through epochs as a host does, answering every decision at once, so that almost all of
-//! the time is the scheduler's; what the driver itself takes is left in.
+//! the time is the scheduler's; the driver's own time is included.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use meetpoint_scheduler::{
     Source, Wrr,
 };
 
-/// Allocations of the process, as far as a global allocator counts them here.
+/// Allocations of the process, if a global allocator counts them here.
 pub static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 const DEVICE: DeviceId = DeviceId(0);
 const STEP_NS: u64 = 1_000;
-/// Calls that are timed together; the clock costs as much as a call.
+/// Calls that are timed together, because reading the clock costs as much as a call.
 pub const CHUNK_CALLS: u64 = 1_000;
 
 /// Costs of an epoch.
@@ -233,7 +233,7 @@ impl Interleave for ByTurns {
     }
 }
 
-/// Epochs of several ranks, each with a device of its own, that agree on the source of each step.
+/// Epochs of several ranks, each with a separate device, that agree on the source of each step.
 pub fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     let mut epochs = (0..ranks)
         .map(|_| {
@@ -298,7 +298,7 @@ pub fn many_ranks(ranks: u16, batches: u32) -> anyhow::Result<Costs> {
     })
 }
 
-/// What the accelerator of a rank does next.
+/// The next action of a rank's accelerator.
 fn step(epoch: &mut Epoch, now: u64, to: &mut Option<Proposal>, done: &mut u16, hash: &mut u64) {
     match epoch.accelerator(now) {
         AcceleratorDecision::Agree(proposal) => *to = Some(proposal),

@@ -70,7 +70,7 @@ pub fn decode(times: u64) -> anyhow::Result<&'static str> {
 pub fn prepare(times: u64) -> anyhow::Result<()> {
     let file = photograph()?;
     let mut preparer = SamplePreparer::new(&Recipe::from_toml(RECIPE)?, Cpu::detect());
-    // Each with random parameters of its own: the same ones in every run.
+    // Each has different random parameters, which are the same in every run.
     for sample in 0..times {
         preparer.prepare_tensor(Encoded::from(&file), SampleId { seed: 1, epoch: 0, sample })?;
     }

@@ -1,7 +1,7 @@
 //! Direct reads by our engines against fio and against a plain loop over io_uring, on one file.
 //!
-//! Options: `--directory D` for where the file lies. Each repetition runs every reader once, in
-//! turn, so that what else the machine does hits them alike; figures are medians.
+//! Options: `--directory D` for the folder of the file. Each repetition runs every reader once, in
+//! turn, so that other load on the machine affects all alike; figures are medians.
 
 mod plain;
 
@@ -173,7 +173,7 @@ fn by_engine(engine: &mut dyn Engine, path: &Path, load: Load) -> anyhow::Result
     Ok((moved as f64 / 1e6 / start.elapsed().as_secs_f64(), check.hash))
 }
 
-/// Where each block is read, the same for every reader.
+/// The offset of each block, the same for every reader.
 struct Offsets {
     load: Load,
     count: u64,
@@ -195,7 +195,7 @@ impl Offsets {
     }
 }
 
-/// Sees that blocks hold what was written and folds them into a hash.
+/// Checks that blocks contain what was written and folds them into a hash.
 #[derive(Default)]
 struct Check {
     hash: u64,
@@ -210,14 +210,14 @@ impl Check {
             if read != word(place) {
                 bail!("the block at {place} holds {read:016x}, not {:016x}", word(place));
             }
-            // A sum, for blocks come in any order.
+            // A sum, because blocks arrive in any order.
             self.hash = self.hash.wrapping_add(read);
         }
         Ok(())
     }
 }
 
-/// What the file holds at an offset; also a source of random blocks.
+/// The content of the file at an offset; also a source of random blocks.
 fn word(place: u64) -> u64 {
     let mixed = place.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);

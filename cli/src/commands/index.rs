@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         return keys(&arguments.source, &stop, output);
     }
     let destination = arguments.destination.as_ref().context("no destination")?;
-    let options = arguments.packing.options(&stop);
+    let options = arguments.packing.options(&stop)?;
     let mut bar = Progress::new("indexing", "samples", 0);
     let summary =
         index(&arguments.source, destination, &options, &mut |progress| match progress.samples {

@@ -12,12 +12,14 @@ mod index;
 mod inspect;
 mod keys;
 pub(crate) mod pack;
+mod part_rule;
 mod plan;
 mod prepare;
 mod profile;
 mod recipe;
 mod reproduce;
 mod run;
+mod shards;
 mod show;
 mod simulate;
 mod source_arguments;
@@ -69,6 +71,7 @@ enum Command {
     Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Verify(verify::Arguments),
+    Shards(Box<shards::Arguments>),
     Dataset(dataset::Arguments),
     Show(show::Arguments),
     Recipe(recipe::Arguments),
@@ -95,6 +98,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Convert(arguments) => convert::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, output),
         Command::Verify(arguments) => verify::run(&arguments, output),
+        Command::Shards(arguments) => shards::run(&arguments, output),
         Command::Dataset(arguments) => dataset::run(&arguments, output),
         Command::Show(arguments) => show::run(&arguments, output),
         Command::Recipe(arguments) => recipe::run(&arguments, output),

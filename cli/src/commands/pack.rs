@@ -1,5 +1,6 @@
 //! `meetpoint pack`: a source of samples becomes a dataset.
 
+use super::part_rule::PartRuleArguments;
 use super::source_arguments::SourceArguments;
 use crate::surface::choice::choice;
 use crate::surface::failure::{Fault, Interrupted};
@@ -7,15 +8,16 @@ use crate::surface::progress::Progress;
 use crate::surface::transfer::Transfer;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::options::{parse_entry_points, parse_restart_interval};
+use meetpoint_datasets::pack::sharded::plan_pack;
+use meetpoint_datasets::shards::PlanFolder;
 use meetpoint_datasets::source::{ContentKind, PixelStore};
-use meetpoint_datasets::writer::utc_time;
+use meetpoint_datasets::writer::provenance_time;
 use meetpoint_datasets::{
     Check, Error, JpegOptions, LeftOut, OnError, PackOptions, PackSummary, Progressive,
     RestartMarkers, pack,
 };
 use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// Pack a source of samples into a dataset: Arrow IPC files and dataset.json.
 ///
@@ -98,8 +100,11 @@ pub(super) struct Packing {
     check: Check,
     /// Bytes of content after which a new part begins. With several devices, each device holds
     /// whole parts.
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes,
+          conflicts_with_all = ["part_samples", "part_source_bytes"])]
     part_size: u64,
+    #[command(flatten)]
+    rule: PartRuleArguments,
     /// Threads that read and check; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
@@ -109,21 +114,22 @@ pub(super) struct Packing {
 
 impl Packing {
     /// The options of the library; JPEGs are not changed.
-    pub(super) fn options(&self, stop: &Stop) -> PackOptions {
-        PackOptions {
+    pub(super) fn options(&self, stop: &Stop) -> anyhow::Result<PackOptions> {
+        Ok(PackOptions {
             force: self.force,
             from: self.of_source.from.clone(),
             source: self.of_source.options(stop),
             resume: self.resume,
-            time: Some(utc_time(SystemTime::now())),
+            time: Some(provenance_time()?),
             on_error: self.on_error,
             check: self.check,
             jpeg: JpegOptions { entry_points: self.entry_points.0, ..JpegOptions::default() },
             part_bytes_target: self.part_size,
+            part_rule: self.rule.rule(),
             threads: self.threads,
             stop: stop.flag(),
             ..PackOptions::default()
-        }
+        })
     }
 }
 
@@ -136,8 +142,19 @@ fn spacing(text: &str) -> Result<Spacing, String> {
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let stop = Stop::install()?;
-    let mut options = arguments.packing.options(&stop);
+    let options = options(arguments, &Stop::install()?)?;
+    let summary = pack_with_bar(&arguments.source, &arguments.destination, &options)?;
+    output.result(&summary, || text(&summary))
+}
+
+/// Plans the same in shards.
+pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFolder> {
+    let options = options(arguments, &Stop::install()?)?;
+    plan_pack(&arguments.source, &arguments.destination, &options, shards).map_err(as_signal)
+}
+
+fn options(arguments: &Arguments, stop: &Stop) -> anyhow::Result<PackOptions> {
+    let mut options = arguments.packing.options(stop)?;
     options.source.follow_links = arguments.follow_links;
     options.source.store = arguments.store;
     options.jpeg = JpegOptions {
@@ -147,8 +164,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         optimise_huffman: arguments.optimize_huffman,
         ..options.jpeg
     };
-    let summary = pack_with_bar(&arguments.source, &arguments.destination, &options)?;
-    output.result(&summary, || text(&summary))
+    Ok(options)
 }
 
 /// Packs under a progress bar; a signal is reported as such.
@@ -228,7 +244,7 @@ pub(super) fn entry_points(summary: &PackSummary) -> String {
     )
 }
 
-fn text(summary: &PackSummary) -> String {
+pub(super) fn text(summary: &PackSummary) -> String {
     format!("{}{}{}", head(summary), conversion(summary), tail(summary))
 }
 

@@ -8,7 +8,8 @@ use clap::ValueEnum;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
 use meetpoint_planner::plan::{
-    Aim, Chosen, DeviceModel, Origin, Pins, PlanError, Request, choose, form_of, sentences, write,
+    Aim, Chosen, DeviceModel, Origin, Pins, PlanError, Request, check_batch_size, choose, form_of,
+    sentences, write,
 };
 use meetpoint_planner::profile::{Options, Samples};
 use meetpoint_planner::{Goal, Measured, Settings, materialization_points};
@@ -225,10 +226,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let power = crate::power::model(arguments.power.as_deref())?;
     let recipe = super::recipe::read(&arguments.recipe, &[])?;
     let dataset = Arc::new(Dataset::open(&arguments.dataset)?);
-    let (batch_size, samples) = (arguments.batch_size, dataset.manifest().samples);
-    if u64::from(batch_size) > samples {
-        return Err(PlanError::BatchTooLarge { batch_size, samples }.into());
-    }
+    check_batch_size(arguments.batch_size, dataset.manifest().samples)?;
     let stored_as = form_of(&dataset).ok_or_else(|| PlanError::Prepared {
         operations: dataset.manifest().prepared().map_or(0, |it| it.operations),
     })?;

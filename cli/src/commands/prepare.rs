@@ -1,15 +1,18 @@
 //! `meetpoint prepare`: a dataset of the results of the first operations of a recipe.
 
+use super::part_rule::PartRuleArguments;
 use crate::surface::choice::choice;
 use crate::surface::failure::{Fault, Interrupted};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::OnError;
-use meetpoint_datasets::writer::utc_time;
+use meetpoint_datasets::shards::PlanFolder;
+use meetpoint_datasets::writer::provenance_time;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_planner::materialize::sharded::plan_prepare;
 use meetpoint_planner::{Codec, Error, PrepareOptions, PrepareSummary, find_cut, materialize};
 use meetpoint_prepare::Dataset;
 use std::path::PathBuf;
-use std::time::SystemTime;
 
 /// Default quality of pictures that are encoded as JPEG again.
 const QUALITY: &str = "95";
@@ -59,31 +62,18 @@ pub(crate) struct Arguments {
           value_parser = choice::<OnError>())]
     on_error: OnError,
     /// Bytes of content after which a new part begins.
-    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
+    #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes,
+          conflicts_with_all = ["part_samples", "part_source_bytes"])]
     part_size: u64,
+    #[command(flatten)]
+    rule: PartRuleArguments,
     /// Threads; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let recipe = super::recipe::read(&arguments.recipe, &[])?;
-    let is_jpeg = arguments.lossy_jpeg.is_some();
-    let point = find_cut(&recipe, &arguments.cut, is_jpeg)
-        .map_err(|error| anyhow::Error::from(Fault::usage_of(&error)))?;
-    let dataset = Dataset::open(&arguments.dataset)?;
-    let stop = Stop::install()?;
-    let mut options = PrepareOptions {
-        force: arguments.force,
-        resume: arguments.resume,
-        on_error: arguments.on_error,
-        part_bytes_target: arguments.part_size,
-        time: Some(utc_time(SystemTime::now())),
-        threads: arguments.threads,
-        stop: stop.flag(),
-        ..PrepareOptions::new(point, arguments.codec)
-    };
-    options.jpeg_quality = arguments.lossy_jpeg.unwrap_or(options.jpeg_quality);
+    let (recipe, dataset, options) = inputs(arguments, &Stop::install()?)?;
     let mut bar = Progress::new("preparing", "samples", 0);
     let prepared = materialize(&dataset, &recipe, &arguments.destination, &options, &mut |it| {
         bar.set(it.done, it.samples);
@@ -93,8 +83,36 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&summary, || text(&summary))
 }
 
+/// Plans the same in shards.
+pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFolder> {
+    let (recipe, dataset, options) = inputs(arguments, &Stop::install()?)?;
+    let planned = plan_prepare(&dataset, &recipe, &arguments.destination, &options, shards);
+    planned.map_err(failure)
+}
+
+fn inputs(arguments: &Arguments, stop: &Stop) -> anyhow::Result<(Recipe, Dataset, PrepareOptions)> {
+    let recipe = super::recipe::read(&arguments.recipe, &[])?;
+    let is_jpeg = arguments.lossy_jpeg.is_some();
+    let point = find_cut(&recipe, &arguments.cut, is_jpeg)
+        .map_err(|error| anyhow::Error::from(Fault::usage_of(&error)))?;
+    let dataset = Dataset::open(&arguments.dataset)?;
+    let mut options = PrepareOptions {
+        force: arguments.force,
+        resume: arguments.resume,
+        on_error: arguments.on_error,
+        part_bytes_target: arguments.part_size,
+        part_rule: arguments.rule.rule(),
+        time: Some(provenance_time()?),
+        threads: arguments.threads,
+        stop: stop.flag(),
+        ..PrepareOptions::new(point, arguments.codec)
+    };
+    options.jpeg_quality = arguments.lossy_jpeg.unwrap_or(options.jpeg_quality);
+    Ok((recipe, dataset, options))
+}
+
 /// The failure as the program reports it: a signal as an interruption, an invalid option as usage.
-fn failure(error: Error) -> anyhow::Error {
+pub(super) fn failure(error: Error) -> anyhow::Error {
     match error {
         Error::Stopped => Interrupted.into(),
         Error::Datasets(error) | Error::Unreadable(error) => match *error {
@@ -107,7 +125,7 @@ fn failure(error: Error) -> anyhow::Error {
     }
 }
 
-fn text(summary: &PrepareSummary) -> String {
+pub(super) fn text(summary: &PrepareSummary) -> String {
     let mut text = format!(
         "{}: {}, {} in {}\n",
         summary.destination.display(),

@@ -12,9 +12,9 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
-use meetpoint_host::{GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
+use meetpoint_host::{DeviceKind, GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
 use meetpoint_prepare::cache::CacheSettings;
-use meetpoint_prepare::gpu::ShareChoice;
+use meetpoint_prepare::gpu::{GpuMemory, ShareChoice};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,6 +62,13 @@ pub(crate) struct Arguments {
     /// thread of the CPU finish at the same time.
     #[arg(long, value_name = "SHARE")]
     gpu_share: Option<ShareChoice>,
+    /// Memory of the GPU for this, of all threads together, such as 2GiB; an eighth as much is
+    /// page-locked on the host. The CPU prepares what does not fit.
+    #[arg(long, value_name = "SIZE", value_parser = gpu_memory)]
+    gpu_memory: Option<u64>,
+    /// Prepare everything on the CPU, even if the job has `gpu_decode`.
+    #[arg(long, conflicts_with_all = ["gpu_decode", "gpu_share", "gpu_memory"])]
+    no_gpu_decode: bool,
     /// Strategies to use instead of the job's, separated by commas. `all` compares all strategies,
     /// but skips device-only if it would take too long.
     #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
@@ -152,7 +159,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     arguments.report.check()?;
     let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
-    let mut job = load(arguments)?;
+    let mut job = load(arguments, arguments.remote.devices())?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     if !arguments.columns.is_empty() {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());
@@ -181,10 +188,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if let Some(name) = &arguments.sampler {
         job.replace_sampler(sampler(name)?);
     }
-    let devices = arguments.remote.devices();
-    if !devices.is_empty() {
-        job.replace_devices(devices);
-    }
     let recorded = match &arguments.replay {
         Some(replay) => Some(set_replay(&mut job, replay, arguments)?),
         None => None,
@@ -209,10 +212,10 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     compared.map(|_| ())
 }
 
-/// The job, or the plan, which is a job as well.
-fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
+/// The job, or the plan, which is a job as well. `devices`, if any, replace those of the file.
+fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFile> {
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
-    let mut job = JobFile::load(path)?;
+    let mut job = JobFile::load_for(path, devices)?;
     if arguments.plan.is_some() && job.plan.is_none() {
         let message = format!("{} has no table [plan]", path.display());
         let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";
@@ -225,28 +228,43 @@ fn load(arguments: &Arguments) -> anyhow::Result<JobFile> {
     Ok(job)
 }
 
-/// Applies `--gpu-decode` and `--gpu-share` to the job; if only one is given, the job's value of
-/// the other remains.
+/// Puts `--gpu-decode`, `--gpu-share` and `--gpu-memory` into the job; each alone keeps the job's
+/// others.
 fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
-    let given = (arguments.gpu_decode, arguments.gpu_share);
-    let gpu_decode = match (given, job.gpu_decode) {
-        ((None, None), _) => return Ok(()),
-        ((Some(gpu), share), of_job) => {
-            let share = share.or(of_job.map(|of_job| of_job.share)).unwrap_or_default();
-            GpuDecode { gpu, share }
-        }
-        ((None, Some(share)), Some(of_job)) => GpuDecode { share, ..of_job },
-        ((None, Some(_)), None) => {
-            let message = format!("{} names no GPU for --gpu-share", job.path.display());
+    let Arguments { gpu_decode, gpu_share, gpu_memory, no_gpu_decode, .. } = arguments;
+    if *no_gpu_decode {
+        job.replace_gpu_decode(None);
+        return Ok(());
+    }
+    let options = [("--gpu-share", gpu_share.is_some()), ("--gpu-memory", gpu_memory.is_some())];
+    let option = options.into_iter().find_map(|(name, is_given)| is_given.then_some(name));
+    let mut decode = match (gpu_decode, job.gpu_decode, option) {
+        (None, _, None) => return Ok(()),
+        (Some(gpu), Some(of_job), _) => GpuDecode { gpu: *gpu, ..of_job },
+        (Some(gpu), None, _) => GpuDecode::new(*gpu),
+        (None, Some(of_job), Some(_)) => of_job,
+        (None, None, Some(option)) => {
+            let message = format!("{} names no GPU for {option}", job.path.display());
             let remedy = "name one with --gpu-decode, such as --gpu-decode cuda:0";
             return Err(Fault::new("no_gpu", message, remedy).into());
         }
     };
-    job.replace_gpu_decode(Some(gpu_decode));
+    decode.share = gpu_share.unwrap_or(decode.share);
+    decode.memory_bytes = gpu_memory.or(decode.memory_bytes);
+    job.replace_gpu_decode(Some(decode));
     Ok(())
 }
 
-/// Parses a size that may be 0.
+/// Memory of a GPU, enough for something.
+fn gpu_memory(text: &str) -> Result<u64, String> {
+    let bytes = units::parse_bytes(text)?;
+    match bytes < GpuMemory::BYTES_MIN {
+        true => Err(format!("less than {}", units::bytes(GpuMemory::BYTES_MIN))),
+        false => Ok(bytes),
+    }
+}
+
+/// A size that may be nothing at all.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
 }

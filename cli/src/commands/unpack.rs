@@ -63,11 +63,16 @@ pub(super) struct SinkArguments {
 }
 
 impl SinkArguments {
+    /// Whether a limit for the size of the files is given.
+    pub(super) fn has_limits(&self) -> bool {
+        self.shard_size.is_some() || self.shard_samples.is_some()
+    }
+
     /// The options of the library.
     pub(super) fn options(&self, stop: &Stop) -> UnpackOptions {
         UnpackOptions {
             sink: self.to,
-            shards: Shards { bytes: self.shard_size, samples: self.shard_samples },
+            shards: Shards::after(self.shard_size, self.shard_samples),
             without: self.without.clone(),
             force: self.force,
             on_error: self.on_error,

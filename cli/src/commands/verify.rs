@@ -3,6 +3,8 @@
 use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
+use meetpoint_datasets::shards::PlanFolder;
+use meetpoint_datasets::verify::sharded::plan_verify;
 use meetpoint_datasets::{Error, Problem, VerifyOptions, VerifyReport, verify_deep, verify_with};
 use meetpoint_diagnose::{Command, Remedy, Surface};
 use meetpoint_format::dataset::MANIFEST_NAME;
@@ -45,6 +47,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if report.is_sound() { Ok(()) } else { Err(Reported.into()) }
 }
 
+/// Plans to verify a dataset in shards.
+pub(super) fn plan(dataset: &Path, shards: u64) -> anyhow::Result<PlanFolder> {
+    plan_verify(dataset, shards).map_err(as_signal)
+}
+
 fn look_deeper(
     arguments: &Arguments,
     stop: &Stop,
@@ -66,7 +73,7 @@ fn as_signal(error: Error) -> anyhow::Error {
     }
 }
 
-fn text(report: &VerifyReport, dataset: &Path) -> String {
+pub(super) fn text(report: &VerifyReport, dataset: &Path) -> String {
     let mut text = String::new();
     for problem in &report.problems {
         text.push_str(&format!("{problem}\n"));

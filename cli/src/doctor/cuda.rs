@@ -81,7 +81,11 @@ pub(super) fn findings(system: &System, cuda: Option<&Cuda>) -> Vec<Finding> {
         }
         Some(Cuda::Driver { version, gpus, cache }) => (version, gpus, cache),
     };
-    let found = format!("driver for CUDA {version}, {} GPUs", gpus.len());
+    let count = match gpus.len() {
+        1 => "1 GPU".to_owned(),
+        count => format!("{count} GPUs"),
+    };
+    let found = format!("driver for CUDA {version}, {count}");
     let mut findings = vec![Finding::ready(topic, found, USED)];
     for gpu in gpus {
         match gpu {
@@ -211,6 +215,9 @@ mod tests {
         let (_folder, system) = made_up(&[(&speed, "32.0 GT/s PCIe\n"), (&width, "16\n")]);
         let found = findings(&system, Some(&driver(vec![Ok(gpu())])));
         assert_eq!(found.len(), 6);
+        assert_eq!(found[0].found, "driver for CUDA 12.8, 1 GPU");
+        let two = findings(&system, Some(&driver(vec![Ok(gpu()), Ok(gpu())])));
+        assert_eq!(two[0].found, "driver for CUDA 12.8, 2 GPUs");
         assert!(found.iter().all(|finding| finding.state == State::Ready), "{found:?}");
         assert!(found[1].found.ends_with("PCIe 0000:1B:00.0 (32.0 GT/s PCIe, x16)"), "{found:?}");
     }

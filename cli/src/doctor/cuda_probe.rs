@@ -46,7 +46,7 @@ fn describe(gpu: &std::sync::Arc<cuda::Gpu>) -> Result<Gpu, Error> {
     let (free_bytes, total_bytes) = gpu.free_and_total_bytes()?;
     let problem = |error| Problem::of(&error);
     let compiler = gpu.compiler().map_err(problem);
-    let kernel = compiler.is_ok().then(|| gpu.self_test().map_err(problem));
+    let kernel = compiler.is_ok().then(|| gpu.self_test(&|| false).map_err(problem));
     let pinned = gpu.allocate_host(PINNED_BYTES as usize).map(drop).map_err(problem);
     Ok(Gpu {
         index: info.index,

@@ -95,6 +95,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Err("not asked".to_owned()),
             memlock_bytes: Some(0),
+            nvme: Vec::new(),
             cuda: None,
             cores_allowed: 2,
         };

@@ -77,6 +77,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         storage::io_uring(system, probes),
         storage::direct(probes),
         storage::nvme(system),
+        storage::computational(probes),
         storage::spdk(),
         sensors::gpu(system),
         sensors::gpudirect(system),

@@ -1,10 +1,11 @@
 //! Results of system calls.
 
+use super::System;
 use super::cuda::Cuda;
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::probe::{
-    DirectSupport, UringSupport, probe_direct, probe_memlock, probe_uring,
+    DirectSupport, NvmeSupport, UringSupport, probe_direct, probe_memlock, probe_nvme, probe_uring,
 };
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,8 @@ pub(crate) struct Probes {
     pub direct: Result<DirectSupport, String>,
     /// Limit of locked memory in bytes; `None`: no limit.
     pub memlock_bytes: Option<u64>,
+    /// What NVMe drives say about their command sets.
+    pub nvme: Vec<NvmeSupport>,
     /// NVIDIA GPUs; `None`: this program was built without CUDA.
     pub cuda: Option<Cuda>,
     /// Cores that this process may run on.
@@ -48,6 +51,7 @@ impl Probes {
             direct_path: path.to_path_buf(),
             direct: probe_direct(path).map_err(|error| error.to_string()),
             memlock_bytes: probe_memlock().current,
+            nvme: probe_nvme(System::this().names("sys/class/nvme")),
             cuda: cuda(),
             cores_allowed: crate::surface::cores_allowed(),
         }

@@ -2,7 +2,7 @@
 
 use super::{Finding, NoRing, Probes, System};
 use meetpoint_diagnose::Surface;
-use meetpoint_storage::probe::{DirectSupport, UringSupport};
+use meetpoint_storage::probe::{DirectSupport, NvmeSupport, UringSupport};
 
 /// Tests io_uring by setting up a ring.
 pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
@@ -82,6 +82,38 @@ pub(super) fn nvme(system: &System) -> Finding {
     )
 }
 
+/// The command sets for computation that NVMe drives support.
+pub(super) fn computational(probes: &Probes) -> Finding {
+    let topic = "computational storage";
+    let agents = "devices that run `meetpoint device serve`";
+    if probes.nvme.is_empty() {
+        return Finding::missing(topic, "no NVMe drive", agents);
+    }
+    let mut offers = false;
+    let mut is_refused = false;
+    let drive = |drive: &NvmeSupport| {
+        let name = &drive.name;
+        match &drive.command_sets {
+            Ok(Some(sets)) => {
+                offers |= sets.has_programs() || sets.has_local_memory();
+                format!("{name} has the command sets {}", sets.names().join(", "))
+            }
+            Ok(None) => format!("{name} lists no command sets, it has only NVM"),
+            Err(reason) => {
+                is_refused = true;
+                format!("{name} cannot be queried: {reason}")
+            }
+        }
+    };
+    let found = probes.nvme.iter().map(drive).collect::<Vec<_>>().join("; ");
+    if offers {
+        // Programs for such drives would have to be written; the commands exist.
+        return Finding::limited(topic, found, format!("not these commands, but {agents}"));
+    }
+    let finding = Finding::missing(topic, found, agents);
+    if is_refused { finding.remedy("run as root to query the drives") } else { finding }
+}
+
 /// SPDK is not part of this program.
 pub(super) fn spdk() -> Finding {
     Finding::missing("SPDK", "not built in", "the kernel's NVMe driver, through io_uring")
@@ -89,11 +121,12 @@ pub(super) fn spdk() -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::{direct, io_uring, nvme};
+    use super::{computational, direct, io_uring, nvme};
     use crate::doctor::system::made_up;
     use crate::doctor::{NoRing, Probes, State};
     use meetpoint_diagnose::Remedy;
-    use meetpoint_storage::probe::{DirectSupport, UringSupport};
+    use meetpoint_storage::nvme::CommandSets;
+    use meetpoint_storage::probe::{DirectSupport, NvmeSupport, UringSupport};
 
     fn probes(io_uring: Result<UringSupport, NoRing>) -> Probes {
         Probes {
@@ -101,6 +134,7 @@ mod tests {
             direct_path: "/data".into(),
             direct: Ok(DirectSupport::No("the file system refuses O_DIRECT".to_owned())),
             memlock_bytes: None,
+            nvme: Vec::new(),
             cuda: None,
             cores_allowed: 2,
         }
@@ -144,5 +178,23 @@ mod tests {
         assert_eq!(nvme(&system).found, "nvme0 (FLASH 9000)");
         let (_folder, system) = made_up(&[]);
         assert_eq!(nvme(&system).state, State::Missing);
+    }
+
+    #[test]
+    fn a_drive_that_offers_programs_is_named() {
+        let with = |command_sets| {
+            let name = "nvme0".to_owned();
+            Probes { nvme: vec![NvmeSupport { name, command_sets }], ..ring(Ok(())) }
+        };
+        let mut structure = [0; 4096];
+        structure[0] = 0x19;
+        let finding = computational(&with(Ok(Some(CommandSets::parse(&structure)))));
+        assert_eq!(finding.state, State::Limited);
+        assert!(finding.found.ends_with("computational programs"), "{finding:?}");
+        let plain = computational(&with(Ok(None)));
+        assert_eq!((plain.state, plain.remedy), (State::Missing, None));
+        let refused = computational(&with(Err("Permission denied".to_owned())));
+        assert!(refused.remedy.is_some() && refused.found.contains("Permission denied"));
+        assert_eq!(computational(&ring(Ok(()))).found, "no NVMe drive");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::surface::Output;
 use crate::surface::failure::Fault;
+use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::{Accelerator, GpuIndex, StopHandle};
 
 /// The GPU of a strategy, for all of its ranks; or none.
@@ -14,7 +15,11 @@ pub(super) struct Deliveries {
 #[cfg(not(feature = "cuda"))]
 impl Deliveries {
     /// Refuses a GPU: this build has none.
-    pub(super) fn open(device: Option<GpuIndex>, _ranks: u32) -> Result<Self, Fault> {
+    pub(super) fn open(
+        device: Option<GpuIndex>,
+        _ranks: u32,
+        _stop: &StopHandle,
+    ) -> Result<Self, Fault> {
         match device {
             None => Ok(Self::default()),
             Some(device) => {
@@ -32,18 +37,22 @@ impl Deliveries {
         step
     }
 
-    pub(super) fn finish(&self, _strategy: &str, _output: Output) -> Result<(), Fault> {
-        Ok(())
+    pub(super) fn finish(
+        &self,
+        _strategy: &str,
+        _output: Output,
+    ) -> Result<Vec<DeliveryUse>, Fault> {
+        Ok(Vec::new())
     }
 }
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use super::{Accelerator, Deliveries, Fault, GpuIndex, Output, StopHandle};
+    use super::{Accelerator, Deliveries, DeliveryUse, Fault, GpuIndex, Output, StopHandle};
     use meetpoint_diagnose::Diagnose;
     use meetpoint_gpu::Error;
     use meetpoint_host::delivery::{
-        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, DeliveryUse, OnGpu,
+        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, OnGpu, Undivided,
         open_cuda,
     };
     use std::sync::{Mutex, PoisonError};
@@ -58,9 +67,15 @@ mod cuda {
 
     impl Deliveries {
         /// Opens the GPU once for each rank.
-        pub(in super::super) fn open(device: Option<GpuIndex>, ranks: u32) -> Result<Self, Fault> {
+        pub(in super::super) fn open(
+            device: Option<GpuIndex>,
+            ranks: u32,
+            stop: &StopHandle,
+        ) -> Result<Self, Fault> {
             let Some(device) = device else { return Ok(Self::default()) };
-            let open = |_| open_cuda(device, None, DeliveryLimits::default(), Vec::new());
+            let is_stopped = || stop.is_stopped();
+            let limits = DeliveryLimits::default();
+            let open = |_| open_cuda(device, None, limits, Vec::new(), &is_stopped);
             let stages = (0..ranks).map(open).collect::<Result<_, _>>();
             let stages = stages.map_err(|error| fault(device, &error))?;
             let outcomes = Mutex::default();
@@ -82,9 +97,14 @@ mod cuda {
             Box::new(OnGpu::new(stage, step, stop, outcome))
         }
 
-        /// Reports what was delivered under a strategy, or the failure that ended it.
-        pub(in super::super) fn finish(&self, strategy: &str, output: Output) -> Result<(), Fault> {
-            let Some(opened) = &self.opened else { return Ok(()) };
+        /// What was delivered under a strategy, rank by rank, or the failure that ended it.
+        pub(in super::super) fn finish(
+            &self,
+            strategy: &str,
+            output: Output,
+        ) -> Result<Vec<DeliveryUse>, Fault> {
+            let Some(opened) = &self.opened else { return Ok(Vec::new()) };
+            let mut uses = Vec::new();
             let outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             for outcome in &*outcomes {
                 match outcome.take_failure() {
@@ -101,10 +121,13 @@ mod cuda {
                 let (device, none) = (opened.device.to_string(), Delivered::default());
                 let staged = outcome.staged();
                 let delivered = outcome.delivered();
-                let used = DeliveryUse::between(device, None, staged.as_ref(), &none, &delivered);
+                let undivided = Some(Undivided::Compared);
+                let used =
+                    DeliveryUse::between(device, undivided, staged.as_ref(), &none, &delivered);
                 output.line(&format!("{strategy}: {used}"));
+                uses.push(used);
             }
-            Ok(())
+            Ok(uses)
         }
     }
 

@@ -50,6 +50,7 @@ pub(super) fn judge(
         events: collect::events(&measured.epochs),
         damage: measured.epochs.iter().flat_map(|epoch| epoch.damage.records.clone()).collect(),
         explanation: explanation(job, measured),
+        deliveries: measured.deliveries.clone(),
         plan: planned(job, measured),
         totals,
     }

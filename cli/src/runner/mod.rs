@@ -30,6 +30,7 @@ use anyhow::{Context, bail};
 use delivery::Deliveries;
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
 use meetpoint_host::stats::EpochStats;
@@ -61,6 +62,8 @@ struct Measured {
     epochs: Vec<EpochStats>,
     /// What the energy meters measured.
     energy: Option<Measurement>,
+    /// What bringing batches to a GPU took, rank by rank; empty without one.
+    deliveries: Vec<DeliveryUse>,
 }
 
 /// Notices and failures for the report.
@@ -192,7 +195,11 @@ fn measure(
         }
         let strategy = name;
         let name = strategy.as_str();
-        let delivered = Deliveries::open(plan.device_out, job.ranks).map_err(Into::into);
+        let delivered = Deliveries::open(plan.device_out, job.ranks, switch);
+        let delivered = delivered.map_err(|fault| match switch.is_stopped() {
+            true => anyhow::Error::from(Interrupted),
+            false => fault.into(),
+        });
         let run = delivered.and_then(|deliveries| {
             run_strategy(job, strategy, costs, deliveries, &mut meters, switch, output)
         });
@@ -259,7 +266,7 @@ fn run_strategy(
     let ranks = group::run(&config, job.epochs, &conductor);
     let (energy, given_back) = conductor.metering.end();
     *meters = given_back;
-    conductor.deliveries.finish(name.as_str(), output)?;
+    let deliveries = conductor.deliveries.finish(name.as_str(), output)?;
     let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
@@ -268,7 +275,7 @@ fn run_strategy(
             output.line(&format!("{}, epoch {}: {time}", name.as_str(), epoch.epoch));
         }
     }
-    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy })
+    Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy, deliveries })
 }
 
 /// Reports on standard error, once per strategy, that it waits for a device.

@@ -22,6 +22,11 @@ impl Output {
         Self { json }
     }
 
+    /// Whether the result is printed as one JSON document.
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
     /// Prints the command's result: `document` with `--json`, otherwise `text`.
     pub(crate) fn result(
         self,

@@ -101,6 +101,7 @@ impl Error {
             Self::Remote(error) => return error.message(),
             Self::Stopped { place, parts } => format!("interrupted; {}", retained(place, *parts)),
             Self::Operation(error) => return error.message(),
+            Self::Shards(error) => return error.message(),
             Self::Source { path, source } => {
                 format!("failed to read {}: {source}", path.display())
             }
@@ -158,6 +159,9 @@ impl Error {
                 from.display(),
                 to.display()
             ),
+            Self::Epoch { value } => {
+                format!("SOURCE_DATE_EPOCH is {value:?}, not a number of seconds since 1970")
+            }
             Self::TooManyThreads { threads, most } => {
                 format!("{threads} threads exceed the limit of {most} for reading a source")
             }

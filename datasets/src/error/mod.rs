@@ -10,6 +10,7 @@ use crate::left_out::LeftOut;
 use crate::message::Message;
 use crate::operations::OperationError;
 use crate::over_budget::OverBudget;
+use crate::shards::ShardError;
 use crate::sink::SinkKind;
 use crate::store::RemoteError;
 use crate::whence::Whence;
@@ -273,6 +274,11 @@ pub enum Error {
     },
     /// A remote source.
     Remote(RemoteError),
+    /// A time in the environment that is none.
+    Epoch {
+        /// The value of `SOURCE_DATE_EPOCH`.
+        value: String,
+    },
     /// Too many threads.
     TooManyThreads {
         /// The requested number.
@@ -300,6 +306,8 @@ pub enum Error {
     },
     /// An operation on datasets that was refused.
     Operation(OperationError),
+    /// Work that is divided into shards.
+    Shards(ShardError),
     /// A dataset that cannot be read.
     Dataset(meetpoint_prepare::Error),
 }
@@ -355,8 +363,10 @@ impl std::error::Error for Error {
             | Self::NoColumn { .. }
             | Self::Overlap { .. }
             | Self::Kept { .. }
+            | Self::Shards(_)
             | Self::ShardsWithoutUse { .. }
             | Self::SampleLimit { .. }
+            | Self::Epoch { .. }
             | Self::TooManyThreads { .. }
             | Self::Interrupted
             | Self::Stopped { .. } => None,
@@ -367,6 +377,12 @@ impl std::error::Error for Error {
 impl From<RemoteError> for Error {
     fn from(error: RemoteError) -> Self {
         Self::Remote(error)
+    }
+}
+
+impl From<ShardError> for Error {
+    fn from(error: ShardError) -> Self {
+        Self::Shards(error)
     }
 }
 

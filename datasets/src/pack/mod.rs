@@ -1,19 +1,22 @@
 //! Packs a source into a dataset, which appears complete or not at all.
 //!
 //! In reading order: `check` (checks and converts a sample), `pipeline` (parallel checks, ordered
-//! results, bounded memory), `keys` (duplicate keys), `rows` (checked samples become rows and are
-//! counted).
+//! results, bounded memory), `keys` (duplicate keys), `census` (keys and labels of all samples),
+//! `rows` (checked samples become rows and are counted), [`sharded`] (the same on many hosts).
 
+pub(crate) mod census;
 mod check;
 pub(crate) mod keys;
 mod pipeline;
 mod rows;
+pub mod sharded;
 
 use crate::choice::Choice;
 use crate::index::InPlace;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::message::Message;
 use crate::operations::is_place;
+use crate::shards::PartRule;
 use crate::source::{
     self, ContentKind, Finished, PixelStore, Source, SourceOptions, SourceStamp, UnusedLabel,
     is_url,
@@ -21,21 +24,23 @@ use crate::source::{
 use crate::store::{RemoteError, StorePath};
 use crate::writer::{Decider, PART_BYTES_TARGET, Recipe, TOOL, Value};
 use crate::{Error, LeftOut, Writer, WriterOptions};
+pub(crate) use census::DIGIT_LABELS_MAX;
 use check::How;
 use keys::first_place;
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use meetpoint_format::dataset::{Provenance, Stored};
 use pipeline::Passage;
-pub(crate) use rows::DIGIT_LABELS_MAX;
 use rows::PackState;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// How to handle a file that cannot be read or decoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What to do about a file that cannot be read or decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnError {
     /// Check all files, write nothing, and list the unreadable ones.
     #[default]
@@ -45,7 +50,8 @@ pub enum OnError {
 }
 
 /// How thoroughly a file is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Check {
     /// The whole file is decoded.
     #[default]
@@ -55,7 +61,7 @@ pub enum Check {
 }
 
 /// How to pack.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PackOptions {
     /// Replace a dataset at the destination.
     pub force: bool,
@@ -75,14 +81,19 @@ pub struct PackOptions {
     /// Leave the content in place, and record its location; images are then not changed, so of
     /// `jpeg` only the spacing of entry points applies. See [`index()`](crate::index::index()).
     pub in_place: bool,
-    /// Bytes after which the next part begins.
+    /// Bytes after which the next part begins, unless `part_rule` says it.
     pub part_bytes_target: u64,
-    /// The time to record in the provenance: RFC 3339, in UTC
-    /// ([`utc_time`](crate::writer::utc_time)). Without it, packing is reproducible byte for byte.
+    /// When the next part begins, from the listing of the source alone, so that shards on many
+    /// hosts give the same bytes as one process.
+    pub part_rule: Option<PartRule>,
+    /// When it is packed, for the provenance: RFC 3339, in UTC
+    /// ([`utc_time`](crate::writer::utc_time)). Without it the same source gives the same bytes.
     pub time: Option<String>,
-    /// Threads that read and check; 0 for one per processor.
+    /// Threads that read and check; 0 for as many as the machine has.
+    #[serde(skip)]
     pub threads: usize,
-    /// Set by another thread to stop; without `resume`, nothing is retained.
+    /// Set by another thread to stop: nothing is left behind.
+    #[serde(skip)]
     pub stop: Arc<AtomicBool>,
 }
 
@@ -98,6 +109,7 @@ impl Default for PackOptions {
             jpeg: JpegOptions::default(),
             in_place: false,
             part_bytes_target: PART_BYTES_TARGET,
+            part_rule: None,
             time: None,
             threads: 0,
             stop: Arc::default(),
@@ -189,6 +201,9 @@ pub fn pack(
     options: &PackOptions,
     progress: &mut dyn FnMut(PackProgress),
 ) -> Result<PackSummary, Error> {
+    if options.part_rule.is_some() {
+        return sharded::pack_alone(from, to, options, progress);
+    }
     let writer_options = WriterOptions {
         force: options.force,
         part_bytes_target: options.part_bytes_target,
@@ -245,8 +260,8 @@ pub fn pack(
     }
 }
 
-/// Whether another attempt may succeed.
-fn can_resume(error: &Error) -> bool {
+/// Whether another try may find what this one did not.
+pub(crate) fn can_resume(error: &Error) -> bool {
     let of_store =
         matches!(error, Error::Remote(RemoteError::Refused { .. } | RemoteError::Cache { .. }));
     of_store || matches!(error, Error::Interrupted | Error::Write { .. })
@@ -272,6 +287,7 @@ fn write_rows(
         how: How { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
         threads: options.threads,
         passed: rows.passed,
+        until: None,
         stop: &options.stop,
     };
     let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;

@@ -48,6 +48,8 @@ pub(super) struct Passage<'a> {
     pub(super) threads: usize,
     /// Number of samples at the beginning that are skipped.
     pub(super) passed: u64,
+    /// The sample of the source at which packing ends; `None` for all samples.
+    pub(super) until: Option<u64>,
     /// Set by another thread to stop, also inside a sample.
     pub(super) stop: &'a Arc<AtomicBool>,
 }
@@ -158,7 +160,7 @@ pub(super) fn go_through(
         for number in 1..=threads {
             start_thread(scope, (number, threads), || look_into(&shared, &passage.how))?;
         }
-        start_thread(scope, (threads + 1, threads), || drain(&shared, source, passage.passed))?;
+        start_thread(scope, (threads + 1, threads), || drain(&shared, source, passage))?;
         loop {
             let arrived = match receive(&shared) {
                 Some(Slot::Arrived(arrived)) => arrived,
@@ -192,11 +194,14 @@ fn receive(shared: &Shared) -> Option<Slot> {
     }
 }
 
-/// Reads all entries of the source, as space becomes available.
-fn drain(shared: &Shared, source: &mut dyn Source, passed: u64) {
+/// Takes everything out of the source, as far as there is room.
+fn drain(shared: &Shared, source: &mut dyn Source, passage: &Passage<'_>) {
     let _alarm = Alarm(shared);
     let (mut place, mut samples, mut ignored) = (0, 0, 0);
     let end = loop {
+        if passage.until.is_some_and(|until| samples >= until) {
+            break Ok(Drained { finished: Finished::default(), ignored });
+        }
         let entry = match source.next() {
             Ok(Some(entry)) => entry,
             Ok(None) => break source.finish().map(|finished| Drained { finished, ignored }),
@@ -209,7 +214,7 @@ fn drain(shared: &Shared, source: &mut dyn Source, passed: u64) {
             }
             Entry::Sample(item) => {
                 samples += 1;
-                if samples > passed {
+                if samples > passage.passed {
                     if !offer(shared, place, item) {
                         return;
                     }

@@ -1,7 +1,7 @@
 //! Converts the samples of a source to rows of a dataset, and counts them.
 
+use super::census::Census;
 use super::check::Verdict;
-use super::keys::Keys;
 use super::pipeline::Arrived;
 use super::{OnError, PackOptions, PackProgress};
 use crate::LeftOut;
@@ -13,9 +13,6 @@ use meetpoint_format::dataset::{Row, Stored};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-
-/// Maximum number of labels that are numbers without names, counted from 0.
-pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
 /// The position of a pack at the end of a part, from which another run resumes.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -51,10 +48,8 @@ pub(super) struct PackState<'a> {
     options: &'a PackOptions,
     done: PackProgress,
     progress: &'a mut dyn FnMut(PackProgress),
-    keys: Keys,
+    census: Census,
     last_key: String,
-    /// The highest label, and the key of a sample that has it.
-    label_max: Option<(i32, String)>,
 }
 
 impl<'a> PackState<'a> {
@@ -92,9 +87,8 @@ impl<'a> PackState<'a> {
             options,
             done,
             progress,
-            keys: Keys::default(),
+            census: Census::default(),
             last_key: String::new(),
-            label_max: None,
         })
     }
 
@@ -108,14 +102,14 @@ impl<'a> PackState<'a> {
             Arrived::NotASample(left_out) => self.not_samples.push(left_out),
             Arrived::Passed(item) => {
                 let bytes = item.content.bytes();
-                self.look_at(&item)?;
+                self.census.look_at(&item)?;
                 self.end_sample(item.key, bytes);
                 if self.done.samples_done == self.passed && self.last_key != self.passed_key {
                     return Err(Error::SourceChanged { path: self.from.to_path_buf() });
                 }
             }
             Arrived::Sample(item, bytes, verdict) => {
-                self.look_at(&item)?;
+                self.census.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
                         // After an unreadable sample, the others are checked but not written.
@@ -149,30 +143,7 @@ impl<'a> PackState<'a> {
 
     /// Names of the labels: `named`, the names from the source, or else the labels as digits.
     pub(super) fn labels(&self, named: Vec<String>) -> Result<Vec<String>, Error> {
-        let Some((label, key)) = &self.label_max else { return Ok(named) };
-        let (label, key) = (*label, key.clone());
-        if named.is_empty() && label < DIGIT_LABELS_MAX {
-            return Ok((0..=label).map(|label| label.to_string()).collect());
-        }
-        let limit = if named.is_empty() { DIGIT_LABELS_MAX as usize } else { named.len() };
-        if usize::try_from(label).expect("not negative") < limit {
-            return Ok(named);
-        }
-        Err(Error::LabelWithoutName { key, label, names: named.len() as u64 })
-    }
-
-    /// Records the key and label of a sample, whether it is packed or not.
-    fn look_at(&mut self, item: &Item) -> Result<(), Error> {
-        if !self.keys.insert(&item.key) {
-            let (key, second) = (item.key.clone(), item.whence.clone());
-            return Err(Error::DuplicateKey { key, first: None, second: Box::new(second) });
-        }
-        if item.label > self.label_max.as_ref().map(|(label, _)| *label)
-            && let Some(label) = item.label.filter(|label| !label.is_negative())
-        {
-            self.label_max = Some((label, item.key.clone()));
-        }
-        Ok(())
+        self.census.labels(named)
     }
 
     fn push(&mut self, item: &Item, converted: Converted, bytes: u64) -> Result<(), Error> {
@@ -207,7 +178,7 @@ impl<'a> PackState<'a> {
 }
 
 /// Counts a sample that is packed.
-fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
+pub(super) fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
     stored.source_bytes += source_bytes;
     stored.converted += u64::from(fate.is_converted);
     stored.rewritten += u64::from(fate.is_rewritten);

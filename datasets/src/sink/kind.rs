@@ -1,7 +1,9 @@
 //! The kinds of sinks.
 
 /// Kinds of sinks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize, serde::Deserialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum SinkKind {
     /// A file for each sample, under its key; further columns in `metadata.jsonl`.

@@ -12,12 +12,16 @@ use crate::Error;
 use crate::source::{ContentKind, SourceSchema};
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 use arrow_schema::DataType;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Name of the list of shards.
 pub(super) const INDEX_NAME: &str = "index.json";
-/// Default bytes of a shard, as in `MDSWriter`.
+/// What it begins with, before the shards.
+const INDEX_HEAD: &str = "{\"shards\": [";
+/// What it ends with.
+const INDEX_TAIL: &str = "], \"version\": 2}";
+/// Bytes of a shard where nothing else is said: what `MDSWriter` takes.
 const SHARD_BYTES: u64 = 1 << 26;
 
 /// The source of a column's values.
@@ -166,7 +170,7 @@ impl Mds {
         self.ends.iter().for_each(|end| bytes.extend(word(first + end)));
         bytes.extend(config.as_bytes());
         bytes.append(&mut self.samples);
-        let name = format!("shard.{:05}.mds", self.listed.len());
+        let name = SinkKind::Mds.shard_name(self.listed.len());
         let [columns, rest] = self.settings();
         self.listed.push(format!(
             "{{{columns}, \"raw_data\": {{\"basename\": \"{name}\", \"bytes\": {}, \"hashes\": \
@@ -204,6 +208,30 @@ impl Mds {
         lengths.append(&mut values);
         Ok(lengths)
     }
+}
+
+/// Writes one index of the shards that several indexes list, numbered in order.
+pub(super) fn join_indexes(indexes: &[PathBuf], to: &Path) -> Result<(), Error> {
+    let (mut listed, mut shards) = (Vec::new(), 0);
+    for path in indexes {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Source { path: path.clone(), source })?;
+        let inner = text.strip_prefix(INDEX_HEAD).and_then(|rest| rest.strip_suffix(INDEX_TAIL));
+        let mut inner = inner.unwrap_or_default().to_owned();
+        if inner.is_empty() {
+            continue;
+        }
+        let named = |index| format!("\"basename\": \"{}\"", SinkKind::Mds.shard_name(index));
+        let count = (0..).take_while(|index| inner.contains(&named(*index))).count();
+        // From the last one on, so that a new name is not taken for an old one.
+        for index in (0..count).rev() {
+            inner = inner.replace(&named(index), &named(shards + index));
+        }
+        shards += count;
+        listed.push(inner);
+    }
+    let index = format!("{INDEX_HEAD}{}{INDEX_TAIL}", listed.join(", "));
+    write_whole(to.to_path_buf(), index.as_bytes(), &mut Tally::default())
 }
 
 /// Appends a further column's value.
@@ -367,7 +395,7 @@ impl Sink for Mds {
 
     fn finish(mut self: Box<Self>, labels: &[String]) -> Result<Closed, Error> {
         self.close()?;
-        let index = format!("{{\"shards\": [{}], \"version\": 2}}", self.listed.join(", "));
+        let index = format!("{INDEX_HEAD}{}{INDEX_TAIL}", self.listed.join(", "));
         write_whole(self.folder.join(INDEX_NAME), index.as_bytes(), &mut self.tally)?;
         if write_labels(&self.folder, labels, &mut self.tally)? {
             let note = "the names of the labels are in labels.json, since MDS holds numbers";

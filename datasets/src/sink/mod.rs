@@ -68,21 +68,82 @@ impl SinkKind {
     }
 }
 
+impl SinkKind {
+    /// Name of the file of a given index, of a sink with shards.
+    pub(crate) fn shard_name(self, index: usize) -> String {
+        match self {
+            Self::WebDataset => format!("shard-{index:06}.tar"),
+            Self::Parquet => format!("data-{index:05}.parquet"),
+            Self::Mds => format!("shard.{index:05}.mds"),
+            Self::TfRecord => format!("data-{index:05}.tfrecord"),
+            Self::Folder | Self::Datadings => unreachable!("it has no shards"),
+        }
+    }
+
+    /// Whether a file holds samples.
+    pub(crate) fn is_shard(self, name: &str) -> bool {
+        let is_extra = name == crate::source::side_files::LABELS_NAME || self.is_index(name);
+        !is_extra && self.is_own_file(name) == Some(true)
+    }
+
+    /// Name of the file that lists the shards, in formats that have one.
+    pub(crate) fn index_name(self) -> Option<&'static str> {
+        (self == Self::Mds).then_some(mds::INDEX_NAME)
+    }
+
+    /// Whether a file lists the shards.
+    pub(crate) fn is_index(self, name: &str) -> bool {
+        self.index_name() == Some(name)
+    }
+
+    /// Whether either all samples have a label or none has.
+    pub(crate) fn has_labels_throughout(self) -> bool {
+        self == Self::Mds
+    }
+}
+
+/// What must be unique among the samples of a sink: the key, or what of it a shard distinguishes.
+pub(crate) fn sample_name(kind: SinkKind, key: &str) -> String {
+    match kind {
+        SinkKind::WebDataset => webdataset::stem_of(key),
+        _ => key.to_owned(),
+    }
+}
+
+/// Writes the file that lists the shards of several sinks, whose own lists are given in order.
+pub(crate) fn join_indexes(
+    kind: SinkKind,
+    indexes: &[std::path::PathBuf],
+    folder: &Path,
+) -> Result<(), Error> {
+    match kind.index_name() {
+        Some(name) => mds::join_indexes(indexes, &folder.join(name)),
+        None => Ok(()),
+    }
+}
+
 /// When the next file begins, in sinks with shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Shards {
     /// After this number of bytes; `None` for the default of the format.
     pub bytes: Option<u64>,
     /// After this number of samples.
     pub samples: Option<u64>,
+    /// Never: who puts the samples begins another sink for the next file.
+    pub(crate) never: bool,
 }
 
 impl Shards {
-    /// Whether `more` bytes exceed the limit of a file that has this number of bytes and samples.
+    /// After these bytes, and after this number of samples.
+    pub fn after(bytes: Option<u64>, samples: Option<u64>) -> Self {
+        Self { bytes, samples, never: false }
+    }
+
+    /// Whether a file of a given number of bytes and samples has no room for `more` bytes.
     fn is_full(&self, bytes: u64, samples: u64, more: u64, bytes_default: u64) -> bool {
         let bytes_max = self.bytes.unwrap_or(bytes_default);
         let too_long = bytes.saturating_add(more) > bytes_max;
-        samples > 0 && (too_long || self.samples.is_some_and(|most| samples >= most))
+        samples > 0 && !self.never && (too_long || self.samples.is_some_and(|most| samples >= most))
     }
 }
 
@@ -234,7 +295,7 @@ fn check_names(kind: SinkKind, schema: &SourceSchema) -> Result<(), Error> {
     Ok(())
 }
 
-fn unheld(kind: SinkKind, column: &str, reason: &str) -> Error {
+pub(crate) fn unheld(kind: SinkKind, column: &str, reason: &str) -> Error {
     Error::Unheld { sink: kind.words(), column: column.to_owned(), reason: reason.to_owned() }
 }
 

@@ -6,7 +6,7 @@
 
 use super::files::Output;
 use super::huggingface as features;
-use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, Tally};
+use super::{Closed, KEY, LABEL, OutSample, Refusal, Shards, Sink, SinkKind, Tally};
 use super::{content_name, one_row};
 use crate::Error;
 use crate::source::{ContentKind, SourceSchema};
@@ -141,7 +141,7 @@ impl Parquet {
     }
 
     fn begin_file(&mut self) -> Result<(), Error> {
-        let path = self.folder.join(format!("data-{:05}.parquet", self.open.len()));
+        let path = self.folder.join(SinkKind::Parquet.shard_name(self.open.len()));
         let output = Output::create(path.clone())?;
         let schema = Arc::clone(&self.schema);
         // The schema is written with the footer, when the names of the labels are known; readers

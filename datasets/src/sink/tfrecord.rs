@@ -73,7 +73,7 @@ pub(super) struct TfRecord {
     shards: Shards,
     /// The current shard, and its number of samples.
     open: Option<(Output, u64)>,
-    begun: u64,
+    begun: usize,
     tally: Tally,
     notes: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl TfRecord {
             self.close()?;
         }
         if self.open.is_none() {
-            let path = self.folder.join(format!("data-{:05}.tfrecord", self.begun));
+            let path = self.folder.join(SinkKind::TfRecord.shard_name(self.begun));
             self.begun += 1;
             self.open = Some((Output::create(path)?, 0));
         }

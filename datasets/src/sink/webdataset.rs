@@ -34,10 +34,10 @@ pub(super) struct WebDataset {
     shards: Shards,
     /// The current shard, and its number of samples.
     open: Option<(Builder<Output>, u64)>,
-    begun: u64,
+    begun: usize,
     /// Names of the samples so far.
     names: Keys,
-    renamed: u64,
+    has_renamed: bool,
     tally: Tally,
     notes: Vec<String>,
 }
@@ -70,7 +70,7 @@ impl WebDataset {
             open: None,
             begun: 0,
             names: Keys::default(),
-            renamed: 0,
+            has_renamed: false,
             tally: Tally::default(),
             notes,
         })
@@ -111,7 +111,7 @@ impl WebDataset {
             self.close()?;
         }
         if self.open.is_none() {
-            let path = self.folder.join(format!("shard-{:06}.tar", self.begun));
+            let path = self.folder.join(SinkKind::WebDataset.shard_name(self.begun));
             self.begun += 1;
             self.open = Some((Builder::new(Output::create(path)?), 0));
         }
@@ -144,14 +144,19 @@ struct Name {
 fn name_of(sample: &OutSample<'_>, kind: ContentKind) -> Result<Name, Refusal> {
     tree::check_key(sample.key).map_err(|problem| Refusal::Sample(problem.to_owned()))?;
     let extension = extension_of(sample.key, sample.file, kind);
-    let stem = split(sample.key).map_or(sample.key, |(stem, _)| stem);
+    let stem = stem_of(sample.key);
+    let is_renamed = stem != sample.key;
+    Ok(Name { stem, extension, is_renamed })
+}
+
+/// The name of a sample in a shard, up to the first dot.
+pub(super) fn stem_of(key: &str) -> String {
+    let stem = split(key).map_or(key, |(stem, _)| stem);
     let (folders, last) = match stem.rsplit_once('/') {
         Some((folders, last)) => (format!("{folders}/"), last),
         None => (String::new(), stem),
     };
-    let stem = format!("{folders}{}", last.replace('.', "_"));
-    let is_renamed = stem != sample.key;
-    Ok(Name { stem, extension, is_renamed })
+    format!("{folders}{}", last.replace('.', "_"))
 }
 
 fn is_bytes(data_type: &arrow_schema::DataType) -> bool {
@@ -196,7 +201,7 @@ impl Sink for WebDataset {
             appended.map_err(|source| shard.get_ref().failed(source))?;
         }
         *samples += 1;
-        self.renamed += u64::from(name.is_renamed);
+        self.has_renamed |= name.is_renamed;
         Ok(())
     }
 
@@ -206,12 +211,10 @@ impl Sink for WebDataset {
             let note = "the names of the labels are in labels.json, since `.cls` holds numbers";
             self.notes.push(note.to_owned());
         }
-        if self.renamed > 0 {
-            self.notes.push(format!(
-                "{} keys are not the names in the shards, which end at the first dot: they are in \
-                 `meetpoint.key` of the .json members",
-                self.renamed
-            ));
+        if self.has_renamed {
+            let note = "some keys are not the names in the shards, which end at the first dot: \
+                        they are in `meetpoint.key` of the .json members";
+            self.notes.push(note.to_owned());
         }
         Ok(Closed { tally: self.tally, notes: self.notes })
     }

@@ -57,10 +57,19 @@ pub fn open(
 /// Names, lengths and times of everything that a source reads. For objects they are those in the
 /// listing; later changes are detected when objects are fetched and when the source ends.
 pub(crate) fn stamp(from: &StorePath, options: &SourceOptions) -> Result<SourceStamp, Error> {
+    stamp_listing(from, options, &mut |_, _| ())
+}
+
+/// As [`stamp`], and calls `each` with every file and the stamp of it alone.
+pub(crate) fn stamp_listing(
+    from: &StorePath,
+    options: &SourceOptions,
+    each: &mut dyn FnMut(&Path, u128),
+) -> Result<SourceStamp, Error> {
     let given = [&options.table, &options.root];
     let given = given.into_iter().flatten().map(|path| from.given(path));
     let paths: Vec<StorePath> = std::iter::once(from.clone()).chain(given).collect();
-    SourceStamp::of(&paths, options.follow_links)
+    SourceStamp::listing(&paths, options.follow_links, each)
 }
 
 /// Refuses a URL as a destination.

@@ -45,7 +45,7 @@ pub use crate::whence::Whence;
 pub use budget::MEMORY_BYTES;
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
 pub use location::{find, is_url, open, open_in};
-pub(crate) use location::{refuse_destination, stamp};
+pub(crate) use location::{refuse_destination, stamp, stamp_listing};
 pub use options::SourceOptions;
 pub use pixels::PixelStore;
 pub(crate) use pixels::as_png;

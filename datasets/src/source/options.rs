@@ -11,7 +11,7 @@ use std::path::PathBuf;
 ///
 /// A source calls [`SourceOptions::allow_only`] with the options that it supports, so that no
 /// option is ignored silently.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct SourceOptions {
     /// Name of the column, member or feature that is the content (`--content`): `image`, `jpg`,
     /// `image/encoded`.

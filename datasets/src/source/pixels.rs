@@ -10,7 +10,8 @@ use meetpoint_kernels::{ImageFormat, Picture, decode_into};
 const RAW_PIXELS_MAX: u64 = 64 * 64;
 
 /// How pixels of a source without picture files are stored (`--store`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PixelStore {
     /// Raw if a picture has at most 4,096 pixels, such as those of CIFAR and MNIST.
     #[default]

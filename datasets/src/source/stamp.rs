@@ -20,6 +20,15 @@ impl SourceStamp {
     /// pattern, it is that of the files beside it. Links that lead out of a folder are included if
     /// `follow_links` is set. Fails if the process reaches a limit.
     pub fn of(paths: &[StorePath], follow_links: bool) -> Result<Self, Error> {
+        Self::listing(paths, follow_links, &mut |_, _| ())
+    }
+
+    /// As [`Self::of`], and calls `each` with every file and the stamp of it alone.
+    pub(crate) fn listing(
+        paths: &[StorePath],
+        follow_links: bool,
+        each: &mut dyn FnMut(&Path, u128),
+    ) -> Result<Self, Error> {
         let mut sum = 0_u128;
         let side_files = paths.iter().flat_map(side_files).collect::<Vec<_>>();
         for path in paths.iter().chain(&side_files) {
@@ -59,8 +68,10 @@ impl SourceStamp {
                 if let Ok(metadata) = found.metadata()
                     && metadata.kind == FileKind::File
                 {
-                    // A sum is independent of the order in which a folder lists its files.
-                    sum = sum.wrapping_add(stamp_of(found.path(), &metadata));
+                    // A sum does not depend on the order, in which a folder lists its files.
+                    let stamp = stamp_of(found.path(), &metadata);
+                    each(found.path(), stamp);
+                    sum = sum.wrapping_add(stamp);
                 }
             }
         }

@@ -2,14 +2,14 @@
 
 use crate::printable::printable;
 use meetpoint_diagnose::{Setting, Surface};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The usual name of a column of labels.
 pub(super) const LABEL_NAME: &str = "label";
 
-/// A column that is named like a label but is not the class label. It is a further column, unless
-/// the user chose others.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A column that is called a label and did not become the class label. It is a further column,
+/// unless the user chose others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnusedLabel {
     /// Its name in the source.
     pub column: String,

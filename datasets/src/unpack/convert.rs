@@ -171,8 +171,8 @@ fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<
     Ok(())
 }
 
-/// What a thread must do for an entry.
-enum Job {
+/// What a thread is to do about an entry.
+pub(super) enum Job {
     Read(Box<Item>),
     /// A sample whose key is a duplicate.
     Twice(Box<Item>),
@@ -181,7 +181,7 @@ enum Job {
 }
 
 /// Reads the bytes of an entry.
-fn read(job: Job) -> Outcome {
+pub(super) fn read(job: Job) -> Outcome {
     let item = match job {
         Job::Read(item) => item,
         Job::Twice(item) => {

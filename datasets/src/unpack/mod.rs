@@ -2,11 +2,13 @@
 //! at all.
 //!
 //! In reading order: [`unpack`] (a dataset), [`convert()`] (a source), `drive` (samples into a
-//! sink), `foreign` (whether a folder contains files that would not be written again).
+//! sink), `foreign` (whether a folder holds something that would not be written again), [`sharded`]
+//! (a source on many hosts).
 
 mod convert;
 mod drive;
 mod foreign;
+pub mod sharded;
 
 pub use convert::{ConvertProgress, ConvertSummary, convert};
 
@@ -26,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// How to unpack.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub struct UnpackOptions {
     /// The kind of sink.
     pub sink: SinkKind,
@@ -38,9 +40,11 @@ pub struct UnpackOptions {
     pub force: bool,
     /// How to handle damaged samples, and those that the sink cannot store.
     pub on_error: OnError,
-    /// Threads that read and write; 0 for one per processor.
+    /// Threads that read and write; 0 for as many as the machine has.
+    #[serde(skip)]
     pub threads: usize,
     /// Set by another thread to stop: nothing is left behind.
+    #[serde(skip)]
     pub stop: Arc<AtomicBool>,
 }
 

@@ -13,8 +13,8 @@ use meetpoint_format::dataset::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Totals of all parts, to compare with the manifest.
-#[derive(Debug, Default)]
+/// What all parts together have, to be compared with the manifest.
+#[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Sums {
     image_bytes: u64,
     image_bytes_max: u64,
@@ -23,7 +23,15 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// The totals that differ from the manifest.
+    /// Adds those of other parts.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.image_bytes += other.image_bytes;
+        self.image_bytes_max = self.image_bytes_max.max(other.image_bytes_max);
+        self.entry_points += other.entry_points;
+        self.entry_points_bytes += other.entry_points_bytes;
+    }
+
+    /// What of the manifest is not so.
     pub(super) fn differences(&self, manifest: &Manifest) -> Vec<String> {
         let stored = manifest.stored.as_ref();
         let entry_points = stored.map(|stored| &stored.entry_points);

@@ -2,15 +2,17 @@
 //! part, row and key.
 //!
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
-//! (the wrong checksums of a damaged part), `locate` (the byte that a checksum points to),
-//! `consistency` (whether the manifest is correct about an intact part), [`verify_deep`] (decodes
-//! each sample and rebuilds its form and entry points).
+//! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
+//! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
+//! [`sharded`] (the same on many hosts), [`verify_deep`] (each sample decoded, its form and entry
+//! points rebuilt).
 
 mod consistency;
 mod deep;
 mod diagnose;
 mod locate;
 mod problem;
+pub mod sharded;
 
 pub use deep::verify_deep;
 pub use problem::{DamageLocation, Problem};
@@ -170,29 +172,55 @@ pub fn verify_with(
             progress(done);
             !options.stop.load(Ordering::Relaxed)
         };
-        let part = PartFile { path: path.join(&entry.file) };
-        let file = match part.open() {
-            Err(source) if !is_of_the_file(&source) => {
-                return Err(Error::Source { path: part.path, source });
-            }
-            opened => opened,
-        };
-        let problems = verify_part((&part, file), entry, &manifest, &mut sums, &mut advance);
+        let problems = check_entry(path, entry, &manifest, &mut sums, &mut advance)?;
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        report.problems.extend(problems.into_iter().map(|(place, problem)| Problem {
-            file: entry.file.clone(),
-            place,
-            problem,
-        }));
+        report.problems.extend(problems);
         report.parts += 1;
         report.bytes += done.bytes_done - before;
         done.bytes_done = before + entry.bytes;
     }
-    // The totals of damaged parts would only report the same damage again.
+    check_whole(path, &manifest, &sums, options, &mut report, &mut |bytes| {
+        done.bytes_done += bytes;
+        progress(done);
+    })?;
+    Ok(report)
+}
+
+/// What is wrong with one part; an error where this process cannot open it.
+fn check_entry(
+    path: &Path,
+    entry: &PartEntry,
+    manifest: &Manifest,
+    sums: &mut Sums,
+    advance: &mut dyn FnMut(u64) -> bool,
+) -> Result<Vec<Problem>, Error> {
+    let part = PartFile { path: path.join(&entry.file) };
+    let file = match part.open() {
+        Err(source) if !is_of_the_file(&source) => {
+            return Err(Error::Source { path: part.path, source });
+        }
+        opened => opened,
+    };
+    let problems = verify_part((&part, file), entry, manifest, sums, advance).into_iter();
+    let file = &entry.file;
+    Ok(problems.map(|(place, problem)| Problem { file: file.clone(), place, problem }).collect())
+}
+
+/// Adds what is wrong with the dataset as a whole, where its parts are sound; `advance` receives
+/// the bytes of content read elsewhere.
+fn check_whole(
+    path: &Path,
+    manifest: &Manifest,
+    sums: &Sums,
+    options: &VerifyOptions,
+    report: &mut VerifyReport,
+    advance: &mut dyn FnMut(u64),
+) -> Result<(), Error> {
+    // The sums of damaged parts would only tell the same damage again.
     if report.is_sound() {
-        let differences = sums.differences(&manifest).into_iter();
+        let differences = sums.differences(manifest).into_iter();
         report.problems.extend(differences.map(|problem| Problem {
             file: MANIFEST_NAME.to_owned(),
             place: DamageLocation::File,
@@ -201,11 +229,12 @@ pub fn verify_with(
     }
     if report.is_sound() && manifest.is_in_place() {
         let dataset = Dataset::open(path)?;
+        let mut read = 0;
         let found = check_contents(&dataset, options.threads, &options.stop, &mut |bytes| {
-            done.bytes_done += bytes;
-            progress(done);
+            read += bytes;
+            advance(bytes);
         })?;
-        report.bytes = done.bytes_done;
+        report.bytes += read;
         report.problems.extend(found);
     }
     if report.is_sound()
@@ -214,7 +243,7 @@ pub fn verify_with(
         let (file, place) = (KEY_INDEX_NAME.to_owned(), DamageLocation::File);
         report.problems.push(Problem { file, place, problem });
     }
-    Ok(report)
+    Ok(())
 }
 
 /// The problems of a part, given the result of opening its file.

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A problem.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// A damage.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Problem {
     /// File name in the dataset's folder.
     pub file: String,
@@ -22,8 +22,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// The location of a problem.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// Where a damage is.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum DamageLocation {
     /// The file as a whole.

@@ -2,10 +2,11 @@
 //!
 //! Rows are stored unchanged: the form of an image and its entry points are decided by the caller.
 //! In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts` (rows into part
-//! files), `part_file` and `part_drain` (write their bytes), `recipe` (the inputs that determine
-//! the bytes) and `journal` (the state needed to resume).
+//! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive),
+//! `recipe` (what decides on the bytes) and `journal` (what another process needs to resume).
 
 mod journal;
+mod one_part;
 mod part_drain;
 mod part_file;
 mod parts;
@@ -18,13 +19,15 @@ use crate::index::index_keys;
 pub(crate) use journal::JOURNAL_NAME;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
+pub(crate) use one_part::OnePart;
 use parts::Parts;
 pub use recipe::{Decider, Difference, Recipe, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use written::WrittenParts;
+pub(crate) use written::{RowCounts, hexadecimal, sha256_of};
 
 /// Default number of bytes after which the next part begins.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;
@@ -50,6 +53,19 @@ pub fn utc_time(time: SystemTime) -> String {
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The time for the provenance of what is written now: the present, or the seconds since 1970 that
+/// `SOURCE_DATE_EPOCH` in the environment says, with which the same source gives the same bytes.
+///
+/// An error where that is not a whole number.
+pub fn provenance_time() -> Result<String, Error> {
+    let Some(value) = std::env::var_os("SOURCE_DATE_EPOCH") else {
+        return Ok(utc_time(SystemTime::now()));
+    };
+    let seconds = value.to_str().and_then(|text| text.parse().ok());
+    let time = seconds.and_then(|it| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(it)));
+    time.map(utc_time).ok_or_else(|| Error::Epoch { value: value.display().to_string() })
 }
 
 /// How to write a dataset.

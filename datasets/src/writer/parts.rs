@@ -1,10 +1,11 @@
 //! Writes rows to part files, which are synced and hashed when they are full.
 
 use super::journal::Journal;
-use super::part_file::{Ending, PartFile, Pieces};
-use super::written::{RowCounts, WrittenParts, hexadecimal};
+use super::one_part::{EndedPart, OnePart};
+use super::part_file::Pieces;
+use super::written::{RowCounts, WrittenParts};
 use crate::Error;
-use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row, part_name};
+use meetpoint_format::dataset::{Columns, PartEntry, Row, part_name};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,23 +16,22 @@ pub(super) struct Parts {
     folder: PathBuf,
     columns: Arc<Columns>,
     bytes_target: u64,
-    open: Option<PartEncoder<PartFile>>,
-    /// The buffers and thread, while no part is open.
+    open: Option<OnePart>,
+    /// What the open part does not have.
     pieces: Pieces,
-    /// The part before the open one, which is being synced.
-    ended: Option<EndedPart>,
-    /// Parts that are synced.
+    /// The part before the open one, which is being brought to the drive.
+    ended: Option<Ended>,
+    /// Parts that are on the drive.
     entries: Vec<PartEntry>,
     /// Row counts of all parts.
     rows: RowCounts,
 }
 
-/// A complete part.
-struct EndedPart {
-    /// The entry without the SHA-256.
-    entry: PartEntry,
-    ending: Ending,
-    /// The counts and state to record in the journal, if it is recorded.
+/// A part that nothing is added to.
+struct Ended {
+    name: String,
+    part: EndedPart,
+    /// What its end is noted with, where it is to be noted.
     note: Option<(RowCounts, String)>,
 }
 
@@ -59,32 +59,20 @@ impl Parts {
         row: Row,
         state: &mut dyn FnMut() -> String,
     ) -> Result<(), Error> {
-        let bytes = row.image.len() as u64;
-        let entry_points_bytes = row.entry_points.as_ref().map_or(0, |found| found.len() as u64);
         let added = row.bytes();
-        let is_full = |part: &PartEncoder<_>| part.bytes() + added > self.bytes_target;
-        if self.open.as_ref().is_some_and(|part| part.samples() > 0 && is_full(part)) {
+        let is_full = |part: &OnePart| part.bytes() + added > self.bytes_target;
+        if self.open.as_ref().is_some_and(|part| part.rows.samples > 0 && is_full(part)) {
             let note = (self.rows, state());
             self.end_part(Some(note))?;
         }
-        let path = self.path();
-        let failed = |error| failure(&path, error);
         let mut part = match self.open.take() {
             Some(part) => part,
-            None => {
-                let pieces = std::mem::take(&mut self.pieces);
-                let file = PartFile::create(&path, pieces)
-                    .map_err(|source| Error::Write { path: path.clone(), source })?;
-                PartEncoder::new(file, Arc::clone(&self.columns)).map_err(failed)?
-            }
+            None => OnePart::begin(self.path(), &self.columns, &mut self.pieces)?,
         };
-        self.rows.entry_points += u64::from(row.entry_points.is_some());
-        self.rows.entry_points_bytes += entry_points_bytes;
-        part.push(row).map_err(failed)?;
+        let added = RowCounts::of(&row);
+        part.push(row)?;
         self.open = Some(part);
-        self.rows.samples += 1;
-        self.rows.image_bytes += bytes;
-        self.rows.image_bytes_max = self.rows.image_bytes_max.max(bytes);
+        self.rows.add(&added);
         Ok(())
     }
 
@@ -112,25 +100,17 @@ impl Parts {
     /// Ends the open part, once the previous one is synced.
     fn end_part(&mut self, note: Option<(RowCounts, String)>) -> Result<(), Error> {
         let Some(part) = self.open.take() else { return Ok(()) };
-        let (file, path) = (self.name(), self.path());
-        let finished = part.finish().map_err(|error| failure(&path, error))?;
-        let ended = finished.sink.finish();
-        let (ending, pieces) = ended.map_err(|source| Error::Write { path, source })?;
-        self.pieces = pieces;
+        let name = self.name();
+        let part = part.end(&mut self.pieces)?;
         self.settle()?;
-        let (samples, bytes) = (finished.samples, finished.bytes);
-        let (tail_crc32c, sha256) = (finished.tail_crc32c, String::new());
-        let entry = PartEntry { file, samples, bytes, tail_crc32c, sha256 };
-        self.ended = Some(EndedPart { entry, ending, note });
+        self.ended = Some(Ended { name, part, note });
         Ok(())
     }
 
     /// Waits until the ended part is synced, and records it.
     fn settle(&mut self) -> Result<(), Error> {
-        let Some(EndedPart { mut entry, ending, note }) = self.ended.take() else { return Ok(()) };
-        let path = self.folder.join(&entry.file);
-        let sha256 = ending.wait().map_err(|source| Error::Write { path, source })?;
-        entry.sha256 = hexadecimal(&sha256);
+        let Some(Ended { name, part, note }) = self.ended.take() else { return Ok(()) };
+        let entry = part.wait(name)?;
         if let Some((rows, state)) = note {
             self.journal.note(&entry, &rows, state)?;
         }
@@ -148,12 +128,5 @@ impl Parts {
 impl Drop for Parts {
     fn drop(&mut self) {
         self.keep();
-    }
-}
-
-fn failure(path: &Path, error: DatasetError) -> Error {
-    match error {
-        DatasetError::Write(source) => Error::Write { path: path.to_path_buf(), source },
-        error => Error::Row(error),
     }
 }

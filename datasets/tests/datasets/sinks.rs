@@ -179,7 +179,7 @@ fn datadings_files_are_those_that_python_writes() {
 #[test]
 fn mds_files_are_those_that_python_writes() {
     let kept = golden_columns().project(&[0, 1, 2, 3]).unwrap();
-    let shards = Shards { bytes: Some(2000), samples: None };
+    let shards = Shards::after(Some(2000), None);
     for (name, source, shards) in [
         ("mds", memory(samples(40), None, &[]), shards),
         ("mds-columns", memory(samples(8), Some(kept), &[]), Shards::default()),
@@ -317,7 +317,7 @@ fn parquet_preserves_every_type() {
     let bench = Bench::new();
     let wanted = held(&mut memory(samples(8), Some(golden_columns()), &[]));
     let source = memory(samples(8), Some(golden_columns()), &[]);
-    let shards = Shards { bytes: None, samples: Some(3) };
+    let shards = Shards::after(None, Some(3));
     let options = UnpackOptions { shards, ..to(SinkKind::Parquet) };
     let summary = converted(&bench, source, &options).unwrap();
     assert_eq!(summary.notes, Vec::<String>::new());
@@ -342,7 +342,7 @@ fn shards_end_where_they_are_asked_to() {
         (SinkKind::Mds, ["shard.00000.mds", "shard.00001.mds", "shard.00002.mds"]),
     ] {
         let bench = Bench::new();
-        let shards = Shards { bytes: None, samples: Some(4) };
+        let shards = Shards::after(None, Some(4));
         let options = UnpackOptions { shards, ..to(sink) };
         converted(&bench, memory(pictures(10), None, &[]), &options).unwrap();
         let written = files(&bench.back());

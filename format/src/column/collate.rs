@@ -3,7 +3,7 @@
 use crate::recipe::{Dtype, SampleType};
 use std::fmt;
 
-/// Most pixels of a side in `max_size`, and the largest `multiple_of`.
+/// Largest side in pixels of `max_size`, and the largest `multiple_of`.
 pub const COLLATE_SIDE_MAX: u32 = 1 << 16;
 
 /// How pictures and their masks are combined into columns of a batch.
@@ -26,8 +26,8 @@ pub struct Pad {
     pub multiple_of: u32,
     /// Value of the elements beyond a picture. Masks are padded with their own `fill`.
     pub fill: f64,
-    /// Height and width of the pictures for which memory is reserved. `None`: the largest that the
-    /// recipe can give.
+    /// Height and width of the pictures for which memory is reserved. `None`: the largest size that
+    /// the recipe can produce.
     pub max_size: Option<(u32, u32)>,
 }
 
@@ -44,7 +44,7 @@ pub struct List {
     pub max_size: Option<(u32, u32)>,
 }
 
-/// Options that no batch can have.
+/// Options of `collate` that are invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollateError {
@@ -54,7 +54,7 @@ pub enum CollateError {
         /// The given value.
         got: String,
     },
-    /// An option of another mode.
+    /// An option that belongs to another mode.
     #[error("`{option}` of `collate` is set, but the mode is \"{mode}\"")]
     Option {
         /// Its name.
@@ -62,7 +62,7 @@ pub enum CollateError {
         /// The mode.
         mode: &'static str,
     },
-    /// A number out of its range.
+    /// A number outside of its range.
     #[error("`{option}` of `collate` is {got}")]
     Range {
         /// Its name.
@@ -81,7 +81,7 @@ pub enum CollateError {
 }
 
 impl CollateError {
-    /// The option that it concerns.
+    /// The option that the error concerns.
     pub fn option(&self) -> &'static str {
         match self {
             Self::Mode { .. } => "mode",
@@ -90,7 +90,7 @@ impl CollateError {
         }
     }
 
-    /// The values that the option takes.
+    /// The values that the option accepts.
     pub fn takes(&self) -> String {
         match self {
             Self::Mode { .. } => {
@@ -186,7 +186,7 @@ impl Collate {
         }
     }
 
-    /// The size for which memory is reserved, where one is given.
+    /// The size for which memory is reserved, if one is given.
     pub fn max_size(&self) -> Option<(u32, u32)> {
         match self {
             Self::Stack => None,
@@ -194,7 +194,7 @@ impl Collate {
         }
     }
 
-    /// A size with each side rounded up to what a batch has.
+    /// A size with each side rounded up to the size of a batch.
     pub fn rounded(&self, (height, width): (u32, u32)) -> (u32, u32) {
         match self {
             Self::Stack | Self::List(_) => (height, width),

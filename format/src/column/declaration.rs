@@ -14,7 +14,7 @@ pub enum ColumnKind {
     Tensor {
         /// Type of its elements.
         element: ElementType,
-        /// Axes of one sample, outermost first; none for a number.
+        /// Axes of one sample, outermost first; empty for a scalar.
         shape: Vec<u32>,
     },
     /// A tensor whose first axis has a different length for every sample.
@@ -28,7 +28,7 @@ pub enum ColumnKind {
     Bytes,
     /// A text in UTF-8.
     Text,
-    /// A tensor that is padded along some axes to a length of the batch.
+    /// A tensor that is padded along some axes to a length common to the batch.
     Padded {
         /// Type of its elements.
         element: ElementType,
@@ -102,7 +102,7 @@ impl ColumnKind {
         }
     }
 
-    /// Whether batches of as many samples may have different numbers of bytes.
+    /// Whether batches with the same number of samples may have different numbers of bytes.
     pub fn is_variable(&self) -> bool {
         self.has_offsets() || self.is_padded()
     }
@@ -132,7 +132,7 @@ impl ColumnKind {
         }
     }
 
-    /// The form in a batch of values that are pictures or masks, in place of this one.
+    /// The form in which a batch stores pictures or masks of this kind.
     #[cfg(feature = "dataset")]
     pub(super) fn collated(self, collate: Collate) -> Self {
         match (collate, self) {
@@ -197,7 +197,7 @@ impl ColumnKind {
         }
     }
 
-    /// The lengths of the axes, where those that depend on the batch are as in `of_batch`.
+    /// The lengths of the axes; `of_batch` gives those that depend on the batch.
     pub(crate) fn lengths(&self, of_batch: &[u32; AXES_MAX]) -> [u32; AXES_MAX] {
         let axes = self.axes();
         std::array::from_fn(|axis| match axes.get(axis) {
@@ -227,7 +227,7 @@ impl fmt::Display for ColumnKind {
     }
 }
 
-/// Axes in words, with `*` for one that varies.
+/// Axes as text, with `*` for one that varies.
 struct Axes<'a>(&'a [u32]);
 
 impl fmt::Display for Axes<'_> {
@@ -242,18 +242,18 @@ impl fmt::Display for Axes<'_> {
 pub enum ColumnSource {
     /// The content of the sample, prepared by the recipe.
     Image,
-    /// A view of it, by its index among those of the recipe.
+    /// A view of it, by its index among the recipe's views.
     View(usize),
     /// The label: an index into the dataset's label names, -1 where the sample has none; or a row
     /// of float32.
     Label,
     /// The key.
     Key,
-    /// The number of the sample in the dataset.
+    /// The index of the sample in the dataset.
     Sample,
-    /// A further column of the dataset, by its index among those.
+    /// A further column of the dataset, by its index among the further columns.
     Further(usize),
-    /// Such a column that the recipe moves with the image.
+    /// A further column that the recipe transforms together with the image.
     Target(usize),
     /// Height and width of the pictures of a column, by its index in [`Recipe::images`].
     ImageSize(usize),
@@ -295,10 +295,10 @@ impl Column {
     pub const LABEL: &'static str = OWN_COLUMNS[0];
     /// Name of the column with keys.
     pub const KEY: &'static str = OWN_COLUMNS[1];
-    /// Name of the column with the numbers of the samples.
+    /// Name of the column with the indices of the samples.
     pub const SAMPLE: &'static str = OWN_COLUMNS[2];
 
-    /// The images of a recipe that makes one picture of each sample.
+    /// The images of a recipe that produces one picture per sample.
     pub fn image(spec: &TensorSpec) -> Self {
         let kind = ColumnKind::Tensor { element: spec.dtype.into(), shape: spec.axes() };
         Self { name: Self::IMAGE.to_owned(), kind, source: ColumnSource::Image }
@@ -330,22 +330,22 @@ impl Column {
     }
 
     /// Height and width of each picture of a column of [`Recipe::images`], without padding: int64
-    /// of shape `[2]`, behind the axes of several pictures.
+    /// of shape `[2]`, after the axes that number several pictures.
     pub fn size_of(index: usize, images: &Images) -> Self {
         let shape = [&images.outer_axes()[..], &[2]].concat();
         let kind = ColumnKind::Tensor { element: ElementType::Int64, shape };
         Self { name: images.size_column(), kind, source: ColumnSource::ImageSize(index) }
     }
 
-    /// For each pixel of each padded picture of a column whether it is padding: bool
-    /// [height, width], behind the axes of several pictures.
+    /// For each pixel of each padded picture of a column, whether it is padding: bool [height,
+    /// width], after the axes that number several pictures.
     pub fn padding_of(index: usize, images: &Images) -> Self {
         let axes = [&images.outer_axes()[..], &[VARIES; 2]].concat();
         let kind = ColumnKind::Padded { element: ElementType::Bool, axes };
         Self { name: images.padding_column(), kind, source: ColumnSource::PaddingMask(index) }
     }
 
-    /// Numbers of the samples in the dataset: int64.
+    /// Indices of the samples in the dataset: int64.
     pub fn sample() -> Self {
         let kind = ColumnKind::Tensor { element: ElementType::Int64, shape: Vec::new() };
         Self { name: Self::SAMPLE.to_owned(), kind, source: ColumnSource::Sample }
@@ -368,14 +368,14 @@ impl Default for ColumnNames {
 }
 
 impl ColumnNames {
-    /// The columns of a batch where none are named: all pictures of a recipe, and labels.
+    /// The default columns of a batch: all pictures of a recipe, and labels.
     pub fn of(recipe: &Recipe) -> Self {
         let images = recipe.images().iter().map(|images| images.column.as_str());
         images.chain([Column::LABEL]).map(str::to_owned).collect::<Vec<_>>().into()
     }
 
-    /// Like [`Self::of`], for pictures of different sizes: with padded pictures, their sizes are a
-    /// column.
+    /// Like [`Self::of`], for pictures of different sizes: padded pictures also have a column with
+    /// their sizes.
     pub fn of_collated(recipe: &Recipe, collate: Collate) -> Self {
         let mut names = Self::of(recipe).to_vec();
         if matches!(collate, Collate::Pad(_)) {
@@ -411,7 +411,7 @@ impl std::ops::Deref for ColumnNames {
     }
 }
 
-/// The columns of a batch, in the order in which they were named: at least one, each once.
+/// The columns of a batch, in the order in which they were named: at least one, no duplicates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchColumns {
     columns: Vec<Column>,

@@ -78,7 +78,7 @@ pub fn value_bytes_max(column: &Column, array: &ArrayRef) -> u64 {
     (0..array.len()).map(bytes).max().unwrap_or(0)
 }
 
-/// The elements of a list in a row: the array of all, and which of them.
+/// The elements of a list in a row: the array that contains all elements, and their range.
 fn list(array: &dyn Array, row: usize) -> (&dyn Array, Range<usize>) {
     if let Some(list) = array.as_list_opt::<i32>() {
         let ends = list.value_offsets();

@@ -16,7 +16,7 @@ pub enum ColumnError {
     /// More columns than the header of a slot describes.
     #[error("`columns` names {count} columns, the limit is {COLUMNS_MAX}")]
     TooMany {
-        /// Named.
+        /// Number of columns that were named.
         count: usize,
     },
     /// A column that the dataset does not have.
@@ -35,7 +35,7 @@ pub enum ColumnError {
         /// As named the second time.
         name: String,
     },
-    /// A column of the dataset that has the name of one that batches have of themselves.
+    /// A column of the dataset with the name of a column that every batch provides.
     #[error(
         "column {name:?} is ambiguous: it names the sample numbers of a batch, and a column of the \
          dataset"
@@ -52,7 +52,8 @@ pub enum ColumnError {
         /// As named.
         name: String,
     },
-    /// A column of the dataset with the name of one that is given with pictures of different sizes.
+    /// A column of the dataset with the name of a column that `collate` adds for pictures of
+    /// different sizes.
     #[error(
         "column {name:?} is ambiguous: it names what `collate` gives for each image, and a column \
          of the dataset"
@@ -61,7 +62,7 @@ pub enum ColumnError {
         /// As named.
         name: String,
     },
-    /// What `collate` gives for the pictures of a column that is not selected.
+    /// A column that `collate` adds for pictures, without the column of these pictures.
     #[error("column {name:?} says something about {image:?}, which is not among the columns")]
     SizeWithoutImage {
         /// As named.
@@ -69,7 +70,7 @@ pub enum ColumnError {
         /// The column with the pictures.
         image: String,
     },
-    /// The image of a sample, where the recipe gives views.
+    /// The image of a sample, although the recipe produces views.
     #[error("there is no column {name:?}: the recipe gives the views {}", views.join(", "))]
     Views {
         /// As named.
@@ -77,7 +78,7 @@ pub enum ColumnError {
         /// Columns of the views.
         views: Vec<String>,
     },
-    /// A column whose type has no form in a batch.
+    /// A column whose type cannot be represented in a batch.
     #[error(
         "column {name:?} has type {found}, which has no form in a batch ({why}); batches hold \
          numbers and bools, strings, binary, and lists and fixed-size lists of numbers (one \
@@ -106,7 +107,7 @@ pub enum ColumnError {
         /// The mismatch.
         why: &'static str,
     },
-    /// A column that cannot lose the values of boxes that are left out.
+    /// A column that cannot drop the values that belong to dropped boxes.
     #[error(
         "column {name:?} is filtered with the boxes of {boxes:?}, but holds {found} for a sample, \
          not a list with one value for each box"
@@ -119,7 +120,7 @@ pub enum ColumnError {
         /// The type of a batch's value for a sample.
         found: String,
     },
-    /// A column in a batch without images, whose sizes it needs.
+    /// A column that needs the sizes of images, in a batch without images.
     #[error("column {name:?} depends on the images, but `columns` does not name \"image\"")]
     WithoutImage {
         /// Its name.
@@ -128,7 +129,7 @@ pub enum ColumnError {
 }
 
 impl ColumnError {
-    /// The column that it is about; `None`: the list as a whole.
+    /// The column that the error concerns; `None`: the list as a whole.
     pub fn column(&self) -> Option<&str> {
         match self {
             Self::Empty { .. } | Self::TooMany { .. } => None,

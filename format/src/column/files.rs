@@ -1,6 +1,7 @@
 //! Several byte strings as one: the files of the objects of a sample.
 
-/// The byte strings that lie one after another, each behind its length (u64, little-endian).
+/// The byte strings, which are stored one after another, each preceded by its length (u64,
+/// little-endian).
 pub fn files_of(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (length, rest) = bytes.split_first_chunk::<8>()?;

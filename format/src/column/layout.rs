@@ -1,8 +1,8 @@
 //! The position of each column of a batch in its payload.
 //!
 //! The layout is a function of the columns, the number of samples and the number of rows of each
-//! column of variable length. Host and device compute it alike, so a slot whose table differs from
-//! it is refused: overlaps, gaps and extents outside of the payload cannot be expressed.
+//! column of variable length. Host and device compute it independently, and a slot whose table
+//! differs is refused, so overlaps, gaps and extents outside of the payload cannot occur.
 
 use super::limits::AXES_MAX;
 use super::{BatchColumns, ColumnKind};
@@ -19,9 +19,9 @@ pub(super) const SHAPE_BYTES: u64 = 8;
 /// The position of one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extent {
-    /// First byte, relative to the payload.
+    /// Offset of its first byte in the payload.
     pub offset: u64,
-    /// Bytes, those of the offsets included.
+    /// Length in bytes, including the offsets.
     pub bytes: u64,
     /// Rows: samples, or the sum of the lengths of all samples where those vary.
     pub rows: u64,
@@ -39,7 +39,7 @@ pub struct BatchLayout {
 
 impl BatchLayout {
     /// The layout of a batch of `samples` whose columns of variable length have `rows(column)` rows
-    /// in all. `None` if its size exceeds 64 bits.
+    /// in total. `None` if its size exceeds 64 bits.
     ///
     /// The image comes first, then the other columns of fixed length, then those of variable
     /// length, each group in the order of the columns. Axes that are padded have length 0.
@@ -51,8 +51,8 @@ impl BatchLayout {
         Self::with_axes(columns, samples, rows, |_| [0; AXES_MAX])
     }
 
-    /// As [`Self::new`], where the axes of a column that are padded have the lengths
-    /// `axes(column)`. Lengths of its other axes are ignored.
+    /// As [`Self::new`]; `axes(column)` gives the lengths of the padded axes of a column. The
+    /// lengths of its other axes are ignored.
     pub fn with_axes(
         columns: &BatchColumns,
         samples: u32,
@@ -88,13 +88,13 @@ impl BatchLayout {
         Some(Self { samples, extents, axes: lengths, bytes: end })
     }
 
-    /// Most bytes of a batch of `samples`, where the value of a sample in column i has at most
-    /// `value_bytes_max[i]` bytes, those of padding included (ignored where the length is fixed);
-    /// `u64::MAX` where 64 bits cannot hold that.
+    /// Upper bound of the bytes of a batch of `samples`, if a value of column i has at most
+    /// `value_bytes_max[i]` bytes including padding (ignored for a fixed length); `u64::MAX` if the
+    /// bound exceeds 64 bits.
     pub fn bytes_max(columns: &BatchColumns, samples: u32, value_bytes_max: &[u64]) -> u64 {
         let rows = |index: usize| {
             let kind = &columns.as_slice()[index].kind;
-            // Of padded axes of length 1.
+            // With padded axes of length 1.
             let row_bytes = kind.row_bytes().unwrap_or(u64::MAX).max(1);
             value_bytes_max[index].div_ceil(row_bytes).saturating_mul(u64::from(samples))
         };
@@ -127,13 +127,13 @@ impl BatchLayout {
         &self.extents
     }
 
-    /// The lengths of the axes of a column, outermost first: as [`ColumnKind::axes`], where those
-    /// that are padded have their length in this batch.
+    /// The lengths of the axes of a column, outermost first: as [`ColumnKind::axes`], but padded
+    /// axes have their length in this batch.
     pub fn axes(&self, columns: &BatchColumns, column: usize) -> &[u32] {
         &self.axes[column][..columns.as_slice()[column].kind.axes().len()]
     }
 
-    /// The lengths of the axes of a column, with 0 behind the last.
+    /// The lengths of the axes of a column, followed by zeros.
     pub(crate) fn all_axes(&self, column: usize) -> &[u32; AXES_MAX] {
         &self.axes[column]
     }

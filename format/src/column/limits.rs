@@ -1,10 +1,10 @@
-//! Limits of columns, which the header of a slot sets.
+//! Limits of columns, set by the header of a slot.
 
-/// Most columns of a batch: as many as the header of a slot describes.
+/// Maximum number of columns of a batch: the number that the header of a slot can describe.
 pub const COLUMNS_MAX: usize = 60;
 
-/// Most axes of the value of one sample.
+/// Maximum number of axes of the value of one sample.
 pub const AXES_MAX: usize = 6;
 
-/// Stands for the length of an axis that is not the same for every sample.
+/// Marks an axis whose length differs between samples.
 pub const VARIES: u32 = 0;

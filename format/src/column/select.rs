@@ -18,15 +18,16 @@ impl BatchColumns {
     /// With views, the names of the views replace `image`.
     ///
     /// `spec` is the recipe's result, or that of its first view. Columns that are targets of the
-    /// recipe have their transformed type, and labels the type that operations on batches give.
+    /// recipe have their transformed type, and labels the type that operations on batches produce.
     ///
-    /// Where `collate` takes pictures of different sizes, height and width of `spec` are
-    /// [`super::VARIES`], and pictures and masks have the form that it gives them; `image_size`
-    /// and, of padded pictures, `padding_mask` are columns then, those of views behind their names.
+    /// If `collate` accepts pictures of different sizes, height and width of `spec` are
+    /// [`super::VARIES`], pictures and masks have the form that `collate` determines, and
+    /// `image_size` and, for padded pictures, `padding_mask` are also columns; those of a view are
+    /// prefixed with its name.
     ///
     /// # Panics
     ///
-    /// Where a view has no fixed shape.
+    /// If a view has no fixed shape.
     pub fn select(
         names: &[String],
         dataset: &Columns,
@@ -128,7 +129,7 @@ fn of_recipe(recipe: &Recipe, index: usize) -> ColumnSource {
     if recipe.views().is_empty() { ColumnSource::Image } else { ColumnSource::View(index) }
 }
 
-/// The column with what is known of the size of each picture, if it has this name.
+/// The column that describes the size or padding of pictures, if it has this name.
 fn of_pictures(
     name: &str,
     dataset: &Columns,
@@ -198,8 +199,8 @@ fn further(name: &str, dataset: &Columns, recipe: &Recipe) -> Result<usize, Colu
     })
 }
 
-/// What a column of a dataset holds of a target. Masks and saliency maps may be files, one for each
-/// object.
+/// What a column of a dataset holds for a target. Masks and saliency maps may be files, one for
+/// each object.
 fn stored_of(field: &Field, target: &TargetKind) -> Result<StoredTarget, ColumnError> {
     let is_file_per_object = match (target, field.data_type()) {
         (

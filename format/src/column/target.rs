@@ -1,11 +1,11 @@
-//! The columns that a recipe moves with the picture: what they may hold, and which of them a batch
-//! needs.
+//! The columns that a recipe transforms together with the picture: which types they may have, and
+//! which of them a batch needs.
 
 use super::collate::Collate;
 use super::{BatchColumns, Column, ColumnError, ColumnKind, ColumnSource, ElementType};
 use crate::recipe::{Keypoints, Operation, Recipe, TargetKind, TensorSpec};
 
-/// A target that batches need: as a column, for another column, or for an operation.
+/// A target that a batch needs: as a column, for another column, or for an operation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetColumn {
     /// Name of the column.
@@ -20,8 +20,8 @@ pub struct TargetColumn {
     pub is_file_per_object: bool,
     /// What a batch holds for a sample.
     pub prepared: ColumnKind,
-    /// Indices of the columns of the batch that lose the rows of boxes that are left out, its own
-    /// first.
+    /// Indices of the columns of the batch that drop the rows of dropped boxes, starting with the
+    /// target's own column.
     pub filtered: Vec<usize>,
 }
 
@@ -30,15 +30,15 @@ pub(super) fn needs_boxes(operations: &[Operation]) -> bool {
     operations.iter().any(|it| it.needs_boxes() || needs_boxes(it.content()))
 }
 
-/// What a dataset holds of a target for a sample.
+/// What a dataset holds for a target, per sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredTarget {
     pub(super) kind: ColumnKind,
     pub(super) is_file_per_object: bool,
 }
 
-/// The targets of a recipe that batches with these columns need. `find` gives the index of a
-/// further column, and what it holds of a target.
+/// The targets of a recipe that a batch with these columns needs. `find` returns the index of a
+/// further column and what it holds for a target.
 pub(super) fn needed(
     columns: &BatchColumns,
     recipe: &Recipe,
@@ -112,7 +112,7 @@ fn check_filtered(column: &Column, boxes: &str) -> Result<(), ColumnError> {
     Err(ColumnError::NotFiltered { name, boxes, found })
 }
 
-/// What a batch holds of a target for a sample, where the dataset holds `stored`.
+/// What a batch holds for a target, per sample, if the dataset holds `stored`.
 pub(super) fn prepared(
     name: &str,
     target: &TargetKind,
@@ -177,7 +177,7 @@ fn mask_kind(
     }
 }
 
-/// Whether the type has this number.
+/// Whether the type can represent this number.
 fn holds(element: ElementType, number: f64) -> bool {
     let whole = |least: f64, most: f64| number.fract() == 0.0 && (least..=most).contains(&number);
     match element {

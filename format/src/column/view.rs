@@ -17,9 +17,9 @@ pub enum ContentError {
         index: usize,
         /// As found.
         got: i64,
-        /// Least that is possible there.
+        /// Smallest valid value.
         least: i64,
-        /// Most that is possible there.
+        /// Largest valid value.
         most: i64,
     },
     /// A text that is not UTF-8.
@@ -28,8 +28,8 @@ pub enum ContentError {
         /// Position in the batch.
         index: usize,
     },
-    /// A shape with another number of elements than the offsets give, or with another length of an
-    /// axis that is common to all samples.
+    /// A shape whose number of elements differs from the offsets, or with a different length along
+    /// an axis that is common to all samples.
     #[error(
         "the shape of sample {index} of the batch is {got:?}, which does not fit {elements} \
              elements of axes {axes:?}"
@@ -57,7 +57,7 @@ pub enum ContentError {
 pub struct ColumnBytes<'a> {
     column: &'a Column,
     samples: usize,
-    /// Offsets, where the length varies.
+    /// Offsets, if the length varies.
     offsets: &'a [u8],
     /// The shapes, if they differ between samples.
     shapes: &'a [u8],
@@ -146,7 +146,7 @@ impl<'a> ColumnBytes<'a> {
         self.values.get(at(sample)?..at(sample.checked_add(1)?)?)
     }
 
-    /// Checks what a checksum does not: offsets, UTF-8 and bools.
+    /// Checks what a checksum cannot: offsets, UTF-8 and bools.
     pub fn check(&self) -> Result<(), ContentError> {
         if self.column.kind.has_offsets() {
             self.check_offsets()?;
@@ -168,7 +168,7 @@ impl<'a> ColumnBytes<'a> {
         Ok(())
     }
 
-    /// The shape of a sample has as many elements as lie between its offsets, which are checked.
+    /// Checks that the shape of a sample has as many elements as its (already checked) offsets say.
     fn check_shape(&self, index: usize) -> Result<(), ContentError> {
         let got = self.shape(index).unwrap_or_default();
         let at = |n| self.offset(n).unwrap_or_default();
@@ -183,7 +183,7 @@ impl<'a> ColumnBytes<'a> {
         Err(ContentError::Shape { index, got, elements, axes: axes.to_vec() })
     }
 
-    /// Offsets begin at 0, never decrease and end at the number of rows.
+    /// Checks that offsets begin at 0, never decrease and end at the number of rows.
     fn check_offsets(&self) -> Result<(), ContentError> {
         let rows = i64::try_from(self.rows()).unwrap_or(i64::MAX);
         let mut before = 0;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// The kind of the bytes of a sample.
+/// What the bytes of a sample are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentKind {
@@ -55,10 +55,10 @@ pub struct Columns {
     /// Name of the content, such as `image`, `jpg` or `audio`; may be empty, see
     /// [`Columns::content_name`].
     pub name: String,
-    /// The columns beside key, content and label: any types but dictionaries, run-end encoded ones
-    /// and views. What a column is (a picture, a mask, boxes, …) is in its field's metadata under
-    /// [`KIND_KEY`], names of its integers under [`LABELS_KEY`] (a JSON list of strings). Metadata
-    /// of the schema as a whole is not kept.
+    /// The columns besides key, content and label: any types except dictionaries, run-end encoded
+    /// arrays and views. What a column is (a picture, a mask, boxes, …) is in its field's metadata
+    /// under [`KIND_KEY`], names of its integers under [`LABELS_KEY`] (a JSON list of strings).
+    /// Metadata of the schema as a whole is dropped.
     pub extra: SchemaRef,
     /// Which operations of a recipe were executed before samples were stored; `None` if the
     /// content is unchanged.
@@ -72,13 +72,13 @@ impl Columns {
         Self { kind: ContentKind::Image, name: IMAGE.to_owned(), extra, prepared: None }
     }
 
-    /// Whether there are columns beside those of every dataset.
+    /// Whether there are columns besides those of every dataset.
     pub fn has_extra(&self) -> bool {
         !self.extra.fields().is_empty()
     }
 
-    /// Name of the column with the content: the one it was given, else that of its kind (`content`
-    /// where samples have none).
+    /// Name of the column with the content: the given name, otherwise that of its kind (`content`
+    /// if samples have no content).
     pub fn content_name(&self) -> &str {
         match (self.name.as_str(), self.kind) {
             ("", ContentKind::None) => "content",
@@ -111,7 +111,7 @@ impl Columns {
         Schema::new(fields).with_metadata(metadata)
     }
 
-    /// Checks that a part can store them; the error names the column and the remedy.
+    /// Checks that a part can store these columns; the error names the column and the remedy.
     pub fn check(&self) -> Result<(), String> {
         let fields = self.extra.fields();
         if fields.len() > EXTRA_COLUMNS_MAX {
@@ -162,10 +162,10 @@ pub struct ColumnEntry {
     /// Its Arrow type in words.
     #[serde(rename = "type")]
     pub type_words: String,
-    /// What it is, where the source says.
+    /// What it is, if the source says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Names of its integers, where the source has such.
+    /// Names of its integers, if the source has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<Vec<String>>,
 }
@@ -192,14 +192,13 @@ pub struct ContentEntry {
     pub kind: ContentKind,
     /// Name of its column.
     pub column: String,
-    /// Which operations of a recipe were executed before it was stored; absent where it is
-    /// unchanged.
+    /// Which operations of a recipe were executed before it was stored; absent if it is unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
 }
 
-/// How many nodes and buffers a column of a type has in a record batch, those of its children
-/// included (Arrow columnar format, "Serialization and Interprocess Communication").
+/// How many nodes and buffers a column of a type has in a record batch, including those of its
+/// children (Arrow columnar format, "Serialization and Interprocess Communication").
 pub(super) fn shape_of(data_type: &DataType, depth: usize) -> Result<(usize, usize), String> {
     use DataType as T;
     if depth > NESTING_MAX {

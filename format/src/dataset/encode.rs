@@ -1,4 +1,4 @@
-//! Rows to the bytes of a part: an Arrow IPC file of uncompressed record batches.
+//! Encodes rows as the bytes of a part: an Arrow IPC file of uncompressed record batches.
 //!
 //! Bytes go to any `std::io::Write`; opening, syncing and renaming belong to the caller. Images are
 //! written without a copy.
@@ -18,7 +18,7 @@ use flatbuffers::FlatBufferBuilder;
 use std::io::Write;
 use std::sync::Arc;
 
-/// A part that is written whole.
+/// A complete part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FinishedPart<W> {
     /// The sink, flushed.
@@ -39,11 +39,11 @@ pub struct PartEncoder<W: Write> {
     head_crc32c: u32,
     record_batches: Vec<RecordBatchExtent>,
     pending: Vec<Row>,
-    /// Of the content of each, taken while that is still at hand for the processor.
+    /// Checksum of the content of each row, computed while the content is still in the CPU cache.
     pending_crc32c: Vec<u32>,
     pending_bytes: u64,
     samples: u64,
-    /// Whether content remains in place, so that only its checksum is written.
+    /// Whether content stays in its own files, so that only its checksum is written.
     in_place: bool,
     /// Bytes of the content that is not written.
     left_bytes: u64,
@@ -79,8 +79,8 @@ impl<W: Write> PartEncoder<W> {
         })
     }
 
-    /// Bytes of the part so far, including rows that wait for their record batch and content in
-    /// place.
+    /// Bytes of the part so far, including rows that wait for their record batch and content that
+    /// is not written.
     pub fn bytes(&self) -> u64 {
         self.sink.position + self.pending_bytes + self.left_bytes
     }
@@ -213,7 +213,7 @@ impl<W: Write> PartEncoder<W> {
 /// A buffer of a record batch's body.
 enum Buffer {
     Bytes(Vec<u8>),
-    /// The images of the rows, one after another: a given number of bytes.
+    /// The images of the rows, one after another: their total length in bytes.
     Images(u64),
 }
 
@@ -229,12 +229,12 @@ impl Buffer {
 /// The buffers of a record batch in the order of `BufferRole`.
 struct CoreBuffers {
     buffers: [Buffer; 13],
-    /// Rows without a value, column by column.
+    /// Rows without a value, for each column.
     nulls: [usize; 5],
 }
 
 impl CoreBuffers {
-    /// Without the content of the rows, of these checksums, where that stays `in_place`.
+    /// With `in_place`, the buffers exclude the content of the rows, whose checksums are `crc32c`.
     fn of(rows: &[Row], crc32c: &[u32], in_place: bool) -> Self {
         let mut key_offsets = 0_i32.to_le_bytes().to_vec();
         let mut keys = Vec::new();
@@ -316,7 +316,8 @@ impl CoreBuffers {
     }
 }
 
-/// The validity bitmap of a column, empty if every row has a value, and how many have none.
+/// The validity bitmap of a column (empty if every row has a value), and the number of rows without
+/// one.
 fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
     let mut bitmap = vec![0_u8; rows.len().div_ceil(8)];
     let mut nulls = 0;
@@ -333,7 +334,7 @@ fn validity(rows: &[Row], is_there: impl Fn(&Row) -> bool) -> (Vec<u8>, usize) {
     (bitmap, nulls)
 }
 
-/// A sink that knows its position and, between start and end, a running checksum.
+/// A sink that tracks its position and, between start and end, a running checksum.
 struct Metered<W> {
     sink: W,
     position: u64,

@@ -1,4 +1,4 @@
-//! Further columns of rows to the end of a record batch's body, by Arrow's own encoder.
+//! Encodes further columns of rows, at the end of a record batch's body, with Arrow's own encoder.
 
 use super::row::{Row, row_bytes};
 use super::schema::{ALIGNMENT, EXTRA_BYTES_MAX};
@@ -13,11 +13,11 @@ use std::sync::{Arc, Weak};
 pub(super) struct EncodedExtra {
     /// Length and nulls of each array, nested ones included.
     pub(super) nodes: Vec<arrow_ipc::FieldNode>,
-    /// Places of the buffers in `body`.
+    /// Positions of the buffers in `body`.
     pub(super) buffers: Vec<arrow_ipc::Buffer>,
     /// The buffers, each at a multiple of [`ALIGNMENT`] and padded to one.
     pub(super) body: Vec<u8>,
-    /// Where each column lies in `body`; together they are all of it.
+    /// The range of each column in `body`; together they cover it.
     pub(super) columns: Vec<Range<usize>>,
 }
 
@@ -57,7 +57,8 @@ pub(super) fn encode(columns: &Columns, rows: &[Row]) -> Result<EncodedExtra, Da
         let offset = buffers.get(buffer).map(|buffer| buffer.offset());
         offset.map_or(body.len(), |at| usize::try_from(at).expect("inside the body"))
     };
-    // A column's bytes go from its first buffer to the next column's; one without buffers has none.
+    // A column extends from its first buffer to that of the next column; one without buffers is
+    // empty.
     let starts: Vec<usize> = ranges.into_iter().map(start).collect();
     let ends = starts.iter().skip(1).copied().chain([body.len()]);
     let columns = starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
@@ -83,8 +84,8 @@ fn gather(columns: &Columns, rows: &[Row]) -> Result<RecordBatch, arrow_schema::
     RecordBatch::try_new_with_options(schema, gathered.columns().to_vec(), &options)
 }
 
-/// Compares the further columns of a row with those of the dataset; a record batch that was checked
-/// last is not checked again.
+/// Compares the further columns of a row with those of the dataset; the record batch that was
+/// checked last is not checked again.
 #[derive(Debug, Default)]
 pub(super) struct ExtraCheck {
     known: Weak<RecordBatch>,
@@ -105,7 +106,7 @@ impl ExtraCheck {
         };
         if !std::ptr::eq(self.known.as_ptr(), Arc::as_ptr(batch)) {
             check_schema(columns, batch)?;
-            // Held weakly, so that no other record batch takes its address.
+            // A weak reference, so that no other record batch can get its address.
             self.known = Arc::downgrade(batch);
         }
         if *row >= batch.num_rows() {

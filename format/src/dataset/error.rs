@@ -7,7 +7,7 @@ use meetpoint_diagnose::{Command, Diagnose, Remedy};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
-    /// `dataset.json` is not what it should be.
+    /// `dataset.json` is invalid.
     #[error("manifest dataset.json: {problem}")]
     Manifest {
         /// What is wrong, with line and column where the text does not parse.
@@ -16,10 +16,10 @@ pub enum DatasetError {
     /// `dataset.json` is of a version that this program does not read.
     #[error("manifest dataset.json: version is {version}, this program reads version {VERSION}")]
     Version {
-        /// What it says.
+        /// The version in the file.
         version: u32,
     },
-    /// A part is not the Arrow IPC file that the manifest promises.
+    /// A part is not the Arrow IPC file that the manifest describes.
     #[error("part {part}: {problem}")]
     Part {
         /// File name.
@@ -43,13 +43,13 @@ pub enum DatasetError {
     Row {
         /// Its key.
         key: String,
-        /// Which limit it breaks.
+        /// The limit that it exceeds.
         problem: String,
     },
     /// Columns that a part cannot hold.
     #[error("{problem}")]
     Columns {
-        /// Which, why, and what to do.
+        /// Which column, why, and the remedy.
         problem: String,
     },
     /// A further column that cannot be read.
@@ -63,10 +63,10 @@ pub enum DatasetError {
         last_row: u64,
         /// Name of the column.
         column: String,
-        /// What is wrong, and what to do.
+        /// What is wrong, and the remedy.
         problem: String,
     },
-    /// No such sample.
+    /// A sample index that is out of range.
     #[error("sample {index} of a dataset of {samples}")]
     OutOfRange {
         /// The requested value.
@@ -77,7 +77,7 @@ pub enum DatasetError {
 }
 
 impl DatasetError {
-    /// File name of the part that it is about.
+    /// File name of the part that the error concerns.
     pub fn part(&self) -> Option<&str> {
         match self {
             Self::Part { part, .. } | Self::Io { part, .. } => Some(part),
@@ -115,7 +115,7 @@ impl Diagnose for DatasetError {
             Self::OutOfRange { samples, .. } => samples
                 .checked_sub(1)
                 .map(|last| Remedy::advice(format!("give an index from 0 to {last}"))),
-            // These name the permitted values, or come from the system.
+            // These name the permitted values, or come from the operating system.
             Self::Write(_) | Self::Row { .. } | Self::Columns { .. } | Self::Extra { .. } => None,
         }
     }

@@ -1,8 +1,8 @@
 //! Further columns of a record batch: their positions, and their values by Arrow's own decoder.
 //!
-//! A column is read separately: its bytes are one range of the part with a separate checksum. The
-//! message is compared with the bytes first, so that false lengths are an error and neither a panic
-//! nor a large allocation.
+//! Each column is read separately: its bytes are one range of the part with a separate checksum.
+//! The message is checked against the bytes first, so that false lengths cause an error instead of
+//! a panic or a large allocation.
 
 use super::Columns;
 use super::columns::shape_of;
@@ -59,8 +59,9 @@ impl ExtraBytes {
 }
 
 impl ExtraTable {
-    /// Finds the columns of a record batch whose body is `body` in the part, as its message says:
-    /// behind a given number of nodes and buffers, which end at `first`.
+    /// Finds the columns of a record batch, as described by its message; `body` is its range in the
+    /// part. The further columns start after a given number of nodes and buffers, which end at
+    /// `first`.
     pub(super) fn parse(
         batch: &arrow_ipc::RecordBatch<'_>,
         columns: &Columns,
@@ -106,7 +107,7 @@ impl ExtraTable {
         Ok(Self { rows, columns: places })
     }
 
-    /// How many columns there are.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -121,7 +122,7 @@ impl ExtraTable {
         Ok(range)
     }
 
-    /// Decodes a column from its bytes, whose checksum was compared.
+    /// Decodes a column from its bytes, whose checksum the caller has verified.
     pub fn decode(
         &self,
         column: usize,
@@ -133,7 +134,7 @@ impl ExtraTable {
         if place.buffers.iter().any(|(offset, length)| offset.saturating_add(*length) > held) {
             return Err("a buffer extends beyond the column".to_owned());
         }
-        // Arrow demands it of every buffer, and its decoder relies on it.
+        // Arrow requires this of every buffer, and its decoder relies on it.
         if let Some((offset, _)) = place.buffers.iter().find(|(offset, _)| offset % 8 != 0) {
             return Err(format!("a buffer at byte {offset} of it, not a multiple of 8"));
         }
@@ -159,8 +160,8 @@ impl ExtraTable {
     }
 }
 
-/// Holds lengths and counts of nulls against one another and the buffers, where Arrow's decoder
-/// would take them as they are.
+/// Checks lengths and null counts against each other and against the buffers, because Arrow's
+/// decoder trusts them.
 fn check_nodes(
     data_type: &DataType,
     nodes: &mut std::slice::Iter<'_, (i64, i64)>,
@@ -224,7 +225,7 @@ fn check_nodes(
     Ok(())
 }
 
-/// A message of one column, its buffers counted from the column's first byte.
+/// A message that describes one column, with buffer offsets relative to the column's first byte.
 fn message(place: &ColumnPosition, rows: u32) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let buffers: Vec<_> =

@@ -1,10 +1,10 @@
-//! Content in place: a column contains the file and the position of each content.
+//! Content in place: a column names the file and the position of each sample's content.
 //!
 //! The last column of such a dataset is [`PLACE_COLUMN`], a struct of five: `path` of the file
 //! relative to the root (`Utf8`), `offset` and `bytes` of the content in it (`UInt64`), and the
 //! state of the file when it was indexed: `file_bytes` (`UInt64`) and `modified_ns`, its
-//! modification time in nanoseconds since 1970 (`Int64`). The metadata of the field hold the root.
-//! The content column has no bytes then; `crc32c` is that of the bytes in the file.
+//! modification time in nanoseconds since 1970 (`Int64`). The metadata of the field contains the
+//! root. The content column is then empty; `crc32c` is the checksum of the bytes in the file.
 
 use super::Columns;
 use super::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX, KIND_KEY};
@@ -15,19 +15,19 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Name of the column, and what its field's metadata say that it is.
+/// Name of the column, and the value of its field's [`KIND_KEY`] metadata.
 pub const PLACE_COLUMN: &str = "content_place";
-/// Key of the field's metadata: the folder that paths are relative to, absolute.
+/// Key of the field's metadata: the absolute path of the folder that paths are relative to.
 pub const ROOT_KEY: &str = "meetpoint.root";
 
-/// A file with content of samples, as it was when it was indexed.
+/// A file that contains samples, in its state when it was indexed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContentFile {
     /// Path relative to the root, `/`-separated.
     pub path: String,
     /// Its length.
     pub bytes: u64,
-    /// When it was changed last, in nanoseconds since 1970.
+    /// Modification time in nanoseconds since 1970.
     pub modified_ns: i64,
 }
 
@@ -67,7 +67,7 @@ fn place_fields() -> Fields {
 }
 
 impl Columns {
-    /// These columns, of a dataset whose content stays in files below `root`.
+    /// The same columns for a dataset whose content stays in files below `root`.
     pub fn in_place(&self, root: &str) -> Self {
         let metadata = BTreeMap::from([
             (KIND_KEY.to_owned(), PLACE_COLUMN.to_owned()),
@@ -99,11 +99,11 @@ impl Columns {
     }
 }
 
-/// Where the content of a record batch's rows lies: some 20 bytes a row, and for each file its path
-/// and 20 bytes.
+/// Locations of the content of a record batch's rows: about 20 bytes per row, and for each file its
+/// path and 20 bytes.
 #[derive(Debug)]
 pub(super) struct LocationTable {
-    /// End of the path in `paths`, length, time.
+    /// End of the path in `paths`, length, modification time.
     files: Vec<(usize, u64, i64)>,
     paths: String,
     /// Index of the file, offset, bytes.
@@ -111,7 +111,7 @@ pub(super) struct LocationTable {
 }
 
 impl LocationTable {
-    /// Takes the column apart; an error says which row is wrong and how.
+    /// Parses the column; the error says which row is wrong and why.
     pub(super) fn parse(column: &ArrayRef, longest: u64) -> Result<Self, String> {
         let column = column.as_struct();
         let paths = column.column(0).as_string::<i32>();
@@ -150,7 +150,7 @@ impl LocationTable {
         Ok(table)
     }
 
-    /// Where the content of a row lies.
+    /// The location of the content of a row.
     pub(super) fn row(&self, row: usize) -> ContentLocation {
         let (index, offset, bytes) = self.rows[row];
         let index = index as usize;
@@ -162,7 +162,7 @@ impl LocationTable {
     }
 }
 
-/// Whether a path names something below the folder that it is relative to.
+/// Whether a path stays below the folder that it is relative to.
 fn stays_below(path: &str) -> bool {
     let is_name = |name: &str| !matches!(name, "" | "." | "..");
     path.len() <= KEY_BYTES_MAX && !path.contains('\0') && path.split('/').all(is_name)

@@ -3,14 +3,14 @@
 //! Opening reads the footer of each part; the table of a record batch is read when one of its
 //! samples is first requested, and cached (16 bytes per sample and 8 for its label).
 //!
-//! Further columns are read one by one on request, and not cached; their positions are part of the
+//! Further columns are read individually on request and not cached; their positions are part of the
 //! table.
 //!
-//! Entry points come with that same read. They are cached only on request, in the order in which
-//! tables are read, as long as they fit the granted bytes; other samples are decoded without them,
-//! which takes longer and does not change the result. An epoch requests every sample once, in
-//! random order, so a cache with replacement would have no higher hit rate with the same memory,
-//! and would read more.
+//! Entry points are read together with the table. They are cached only on request, in the order in
+//! which tables are read, as long as they fit into the granted memory; other samples are decoded
+//! without them, which takes longer and does not change the result. An epoch requests every sample
+//! once, in random order, so a cache with eviction would have no higher hit rate with the same
+//! memory, and would read more.
 
 use super::in_place::LocationTable;
 use super::{
@@ -40,7 +40,7 @@ pub struct SampleLocation {
     pub bytes: u64,
     /// CRC-32C of the image's bytes.
     pub crc32c: u32,
-    /// Index into the labels.
+    /// Index into the label names.
     pub label: Option<i32>,
     /// The entry points, if they were packed and are cached.
     pub entry_points: Option<EntryPoints>,
@@ -48,7 +48,7 @@ pub struct SampleLocation {
     pub file: Option<ContentFile>,
 }
 
-/// A record batch with its place among all samples.
+/// A record batch with its position among all samples.
 #[derive(Debug)]
 struct Batch {
     part: usize,
@@ -69,13 +69,13 @@ struct Batch {
     extra: OnceLock<ExtraTable>,
 }
 
-/// The index of a dataset. Shareable among threads.
+/// The index of a dataset. It can be shared between threads.
 #[derive(Debug)]
 pub struct Index {
     manifest: Manifest,
-    /// Without the one that locates images in other files.
+    /// The columns, without the one that locates images in other files.
     columns: Arc<Columns>,
-    /// As they are stored.
+    /// The columns in the files.
     stored: Arc<Columns>,
     /// Ascending by `first_sample`.
     batches: Vec<Batch>,
@@ -85,7 +85,7 @@ pub struct Index {
     entry_points_kept: AtomicU64,
 }
 
-/// A record batch's rows with their uncached values, for iterating over all samples in order.
+/// The rows of a record batch with uncached values, for iterating over all samples in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyedRows {
     /// Index of the first row in the dataset.
@@ -97,7 +97,7 @@ pub struct KeyedRows {
 }
 
 impl Index {
-    /// Reads the footers and holds them against the manifest (sizes, row counts, schema).
+    /// Reads the footers and checks them against the manifest (sizes, row counts, schema).
     pub fn open(manifest: Manifest, parts: &dyn PartBytes) -> Result<Self, DatasetError> {
         let layouts = manifest.parts.iter().enumerate();
         let layouts = layouts.map(|(part, entry)| PartLayout::read(part, entry, parts));
@@ -105,7 +105,7 @@ impl Index {
         Self::of_layouts(manifest, layouts)
     }
 
-    /// As [`Self::open`], with the footers of all parts, which were read.
+    /// As [`Self::open`], with footers of all parts that are already read.
     pub fn of_layouts(manifest: Manifest, layouts: Vec<PartLayout>) -> Result<Self, DatasetError> {
         let mut batches = Vec::new();
         let mut first_sample = 0;
@@ -161,7 +161,7 @@ impl Index {
 
     /// Caches entry points from now on, in at most `bytes_max` bytes of memory.
     ///
-    /// Otherwise none are cached: only a recipe that decodes regions uses them.
+    /// By default none are cached: only recipes that decode regions use them.
     pub fn keep_entry_points(&self, bytes_max: u64) {
         self.entry_points_granted.fetch_max(bytes_max, Ordering::Relaxed);
     }
@@ -186,7 +186,7 @@ impl Index {
         self.stored.root()
     }
 
-    /// The record batch that a sample is in, and its row there.
+    /// The record batch that contains a sample, and the sample's row in it.
     pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), DatasetError> {
         let (batch, row) = self.find_batch(sample)?;
         Ok((batch, row as usize))
@@ -196,6 +196,15 @@ impl Index {
     pub fn samples_of(&self, record_batch: usize) -> Range<u64> {
         let batch = &self.batches[record_batch];
         batch.first_sample..batch.first_sample + u64::from(batch.place.rows)
+    }
+
+    /// The part of a record batch and the byte range of all its images there; `None` if they are in
+    /// other files, or if none of its samples was located yet.
+    pub fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
+        let batch = self.batches.get(record_batch)?;
+        let table = batch.table.get().filter(|_| self.root().is_none())?;
+        let (first, end) = (table.image_offsets.first()?, table.image_offsets.last()?);
+        Some((batch.part, *first..*end))
     }
 
     /// The further columns of a record batch, all or those of a projection in its order. Only
@@ -229,7 +238,7 @@ impl Index {
             .map_err(|error| self.broken(batch, &format!("{error}; pack again")))
     }
 
-    /// Reads, checks and decodes a further column of a record batch whose places are known.
+    /// Reads, checks and decodes a further column of a record batch whose positions are known.
     fn extra_column(
         &self,
         batch: &Batch,
@@ -261,7 +270,7 @@ impl Index {
         table.decode(column, field, bytes).map_err(broken)
     }
 
-    /// Remembers where the further columns of a record batch lie.
+    /// Caches the positions of the further columns of a record batch.
     fn keep_extra(
         &self,
         batch: &Batch,
@@ -323,8 +332,8 @@ impl Index {
         let granted = self.entry_points_granted.load(Ordering::Relaxed);
         if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
             let metadata = self.read_metadata(batch, parts)?;
-            // Two threads may have read the same. A thread that finds the table finds the places
-            // too, so they come first.
+            // Two threads may have read the same table. A thread that finds the table must also
+            // find the locations, so they are set first.
             if self.stored.has_extra() && batch.extra.get().is_none() {
                 self.keep_extra(batch, &metadata)?;
             }
@@ -361,7 +370,7 @@ impl Index {
         })
     }
 
-    /// Reads where the images of a record batch lie in other files.
+    /// Reads the locations of the images of a record batch in other files.
     fn read_places(
         &self,
         batch: &Batch,
@@ -373,7 +382,7 @@ impl Index {
             .map_err(|problem| self.broken(batch, &problem))
     }
 
-    /// Keeps the entry points of a record batch where there is room for them.
+    /// Caches the entry points of a record batch if they fit.
     fn keep(
         &self,
         batch: &Batch,
@@ -428,7 +437,7 @@ impl Index {
             .ok_or(DatasetError::OutOfRange { index: sample, samples: self.manifest.samples })
     }
 
-    /// Reads a batch without its images and checks that it is what was written.
+    /// Reads a record batch without its images and verifies its checksum.
     fn read_metadata(
         &self,
         batch: &Batch,
@@ -447,7 +456,7 @@ impl Index {
         Ok(metadata)
     }
 
-    /// Reads a batch's table and holds it against the manifest.
+    /// Reads the table of a record batch and checks it against the manifest.
     fn read_table(
         &self,
         batch: &Batch,

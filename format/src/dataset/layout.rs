@@ -36,9 +36,9 @@ const RECORD_BATCHES_KEY: &str = "meetpoint.record_batches";
 /// Key of the footer's metadata: CRC-32C of each further column of each record batch; the columns
 /// of a batch are separated by colons, the batches by commas.
 const EXTRA_COLUMNS_KEY: &str = "meetpoint.extra_columns";
-/// Longest footer: room for a million record batches without further columns.
+/// Longest footer: enough for a million record batches without further columns.
 pub(super) const FOOTER_BYTES_MAX: u64 = 1 << 26;
-/// Bytes at the end of a part that are read at once: most tails have fewer.
+/// Bytes at the end of a part that are read at once: enough for most tails.
 const TAIL_READ_BYTES: u64 = 1 << 12;
 /// Length and magic number after the footer.
 const FOOTER_SUFFIX_BYTES: u64 = 10;
@@ -54,8 +54,7 @@ pub struct RecordBatchExtent {
     pub body_bytes: u64,
     /// Rows.
     pub rows: u32,
-    /// CRC-32C of message and body without the data buffer of the images and without
-    /// further columns.
+    /// CRC-32C of message and body, excluding the data buffer of the images and further columns.
     pub rest_crc32c: u32,
     /// CRC-32C of each further column.
     pub extra_crc32c: Vec<u32>,
@@ -84,7 +83,7 @@ pub struct PartLayout {
 }
 
 impl PartLayout {
-    /// Reads the footer of part `index` and holds it against its entry in the manifest.
+    /// Reads the footer of part `index` and checks it against its entry in the manifest.
     pub fn read(
         index: usize,
         entry: &PartEntry,
@@ -209,7 +208,7 @@ fn parse(tail: &[u8], place: Range<u64>, entry: &PartEntry) -> Result<PartLayout
     Ok(PartLayout { columns, head, head_crc32c, record_batches, tail: place })
 }
 
-/// Checks one block of the footer; `None` for one that is not where it must be.
+/// Checks one block of the footer; `None` if it is out of position.
 fn place_of(
     block: &arrow_ipc::Block,
     (rows, rest_crc32c): (u32, u32),
@@ -301,7 +300,7 @@ pub(super) fn footer(
     builder.finished_data().to_vec()
 }
 
-/// The place in the part of a buffer in a body; `None` if it is not in it.
+/// The range in the part of a buffer of a body; `None` if it is outside of the body.
 pub(super) fn range_in(body: &Range<u64>, offset: i64, length: i64) -> Option<Range<u64>> {
     let start = body.start.checked_add(u64::try_from(offset).ok()?)?;
     let end = start.checked_add(u64::try_from(length).ok()?)?;

@@ -30,7 +30,7 @@ pub fn part_name(index: usize) -> String {
 pub struct Manifest {
     /// Always `meetpoint-dataset`.
     pub format: String,
-    /// Version of these conventions.
+    /// Version of the format.
     pub version: u32,
     /// What the content of samples is.
     pub content: ContentEntry,
@@ -38,16 +38,17 @@ pub struct Manifest {
     pub columns: Vec<ColumnEntry>,
     /// Samples in all parts.
     pub samples: u64,
-    /// Bytes of all content (images, …) as it is stored.
+    /// Bytes of all content (images, …) as stored.
     pub image_bytes: u64,
-    /// Longest content of a sample in bytes, as stored: what a reader's buffer must hold.
+    /// Length of the longest content of a sample in bytes, as stored; readers need a buffer of this
+    /// size.
     pub image_bytes_max: u64,
-    /// Label names in label order; empty when the source was flat.
+    /// Label names by label; empty if the source was flat.
     pub labels: Vec<String>,
     /// The parts in order.
     pub parts: Vec<PartEntry>,
-    /// Form of the images. Every file has it; `None` stands for several datasets of different
-    /// forms.
+    /// Form of the images. Always present in a file; `None` represents several datasets with
+    /// different forms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<Stored>,
     /// Its provenance.
@@ -78,12 +79,12 @@ pub struct Provenance {
     pub tool: String,
     /// The packed source, as the user named it.
     pub source: String,
-    /// Files that were left out as unreadable.
+    /// Files that were skipped as unreadable.
     pub skipped: u64,
     /// The options it was packed with, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, String>,
-    /// When it was made: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`.
+    /// Time of creation: RFC 3339, in UTC, as in `2026-01-31T23:59:59Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Operations that were applied to the samples before they were stored, as text.
@@ -91,7 +92,7 @@ pub struct Provenance {
     pub recipe: Option<String>,
 }
 
-/// What every version of a manifest says.
+/// The members that manifests of every version have.
 #[derive(Deserialize)]
 struct Head {
     format: String,
@@ -99,7 +100,7 @@ struct Head {
 }
 
 impl Manifest {
-    /// The manifest of a dataset of the version that is written, without a sample so far.
+    /// A manifest of the current version, without samples so far.
     pub fn new(columns: &Columns, provenance: Provenance) -> Self {
         let column = columns.content_name().to_owned();
         let fields = columns.extra.fields().iter();
@@ -134,7 +135,7 @@ impl Manifest {
         self.content.prepared.as_ref()
     }
 
-    /// Whether the content is not in the parts but stays in files elsewhere.
+    /// Whether the content stays in files outside of the parts.
     pub fn is_in_place(&self) -> bool {
         self.columns.last().is_some_and(|column| column.kind.as_deref() == Some(PLACE_COLUMN))
     }
@@ -222,7 +223,7 @@ impl Manifest {
         }
     }
 
-    /// The kind of the content agrees with the rest, and the time is one.
+    /// Checks that the content's kind agrees with the other fields, and that the time is valid.
     fn check_content(&self) -> Result<(), String> {
         if let Some(prepared) = self.prepared() {
             prepared.beginning()?;
@@ -244,7 +245,7 @@ impl Manifest {
         }
     }
 
-    /// Names and sums of the parts.
+    /// Checks the names and sums of the parts.
     fn check_parts(&self) -> Result<(), String> {
         let mut names = HashSet::new();
         let (mut samples, mut bytes) = (0_u64, 0_u64);
@@ -293,7 +294,7 @@ fn split_self_sha256(text: &str) -> Option<(&str, &str)> {
     Some((body, stated))
 }
 
-/// Whether a name stays in its folder and is not the manifest's.
+/// Whether a file name stays in its folder and differs from the manifest's.
 fn is_plain_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('.')
@@ -302,8 +303,7 @@ fn is_plain_name(name: &str) -> bool {
         && !name.contains(['/', '\\', '\0'])
 }
 
-/// Whether a text is a time of RFC 3339 in UTC: digits where they belong, with or without a
-/// fraction of a second.
+/// Whether a text is an RFC 3339 time in UTC, with or without a fraction of a second.
 fn is_utc_time(text: &str) -> bool {
     let Some((seconds, rest)) = text.split_at_checked(19) else { return false };
     let has_form = seconds

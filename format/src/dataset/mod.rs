@@ -1,17 +1,15 @@
 //! A dataset on disk: a folder of Arrow IPC files with conventions, and `dataset.json`.
 //!
-//! Every byte of a part is under exactly one checksum: an image under its row's, a further column
-//! of a record batch under one of its own in the footer, the rest of a record batch under that
-//! batch's in the footer, the footer under the manifest's, the manifest under its own.
-//! `docs/dataset-format.md` describes it for other languages.
+//! Exactly one checksum covers every byte of a part: an image by its row's, a further column of a
+//! record batch by its own in the footer, the rest of a record batch by that batch's in the footer,
+//! the footer by the manifest's, the manifest by its own.
 //!
-//! In reading order: [`Manifest`] (what `dataset.json` says), [`Stored`] (in which
-//! form, as it says), [`Prepared`] (which operations were executed before), [`schema`] (names and
-//! limits), [`Columns`] (the columns of samples),
-//! [`PartEncoder`] (rows to the bytes of a part), [`PartLayout`] (the footer of a part),
-//! [`RecordBatchMetadata`] (everything of a record batch but its images and further columns),
-//! [`ExtraTable`] (offsets and values of further columns), [`Index`] (the offset of a sample's
-//! bytes, found by reading little), [`ContentLocation`] (content that stays in files elsewhere).
+//! In reading order: [`Manifest`] (the content of `dataset.json`), [`Stored`] (the form of the
+//! images), [`Prepared`] (which operations were executed before), [`schema`] (names and limits),
+//! [`Columns`] (the columns of samples), [`PartEncoder`] (encodes rows as a part), [`PartLayout`]
+//! (the footer of a part), [`RecordBatchMetadata`] (a record batch without its images and further
+//! columns), [`ExtraTable`] (offsets and values of further columns), [`Index`] (locates a sample's
+//! bytes with few reads), [`ContentLocation`] (content that stays in other files).
 
 mod columns;
 mod encode;

@@ -1,4 +1,4 @@
-//! Compares the schema in a part's footer with that of these conventions.
+//! Compares the schema in a part's footer with that of the format.
 
 use super::Prepared;
 use super::columns::{Columns, ContentKind};
@@ -9,8 +9,8 @@ use super::schema::{
 use arrow_schema::Schema;
 use std::sync::Arc;
 
-/// Compares the schema of a part's footer with that of these conventions, and returns the part's
-/// columns; an error says what differs.
+/// Compares the schema of a part's footer with that of the format, and returns the part's columns;
+/// the error says what differs.
 pub(super) fn check(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
     let pair = |key: &str| {
         let mut pairs = found.custom_metadata().into_iter().flatten();
@@ -64,7 +64,8 @@ fn described(found: arrow_ipc::Schema<'_>) -> Result<Columns, String> {
         let said = said.unwrap_or_default();
         format!("column 1 has `{KIND_KEY}` {said:?}, expected image, audio, text, bytes or none")
     })?;
-    // Opening comes here for each part, so what has no further columns is not converted.
+    // Opening a dataset calls this for each part, so a part without further columns skips the
+    // conversion.
     let extra = match fields.len() > COLUMNS.len() {
         false => Schema::empty(),
         true => {

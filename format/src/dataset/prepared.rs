@@ -10,11 +10,12 @@ use std::ops::Range;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Codec {
-    /// As it is.
+    /// Uncompressed.
     None,
-    /// An LZ4 block, after its length.
+    /// An LZ4 block, preceded by its uncompressed length.
     Lz4,
-    /// A Zstandard frame, at about the reference implementation's level 1, after its length.
+    /// A Zstandard frame, about the reference implementation's level 1, preceded by its
+    /// uncompressed length.
     Zstd,
 }
 
@@ -45,13 +46,13 @@ pub struct Prepared {
     pub recipe_sha256: String,
     /// Compression of each sample.
     pub codec: Codec,
-    /// Quality of pictures that were encoded as JPEG again, 1 to 100, which loses detail; absent
-    /// where samples are arrays.
+    /// Quality, 1 to 100, of pictures that were re-encoded as JPEG, which loses detail; absent if
+    /// samples are arrays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jpeg_quality: Option<u8>,
 }
 
-/// Why a recipe is not applied to prepared samples.
+/// Why a recipe cannot be applied to prepared samples.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PreparedError {
     /// The recipe begins with other operations.
@@ -65,10 +66,10 @@ pub enum PreparedError {
         position: usize,
         /// The operation that was executed, with its keys.
         stored: String,
-        /// That of the recipe; `None` if it has fewer.
+        /// The operation of the recipe; `None` if it has fewer.
         given: Option<String>,
     },
-    /// The recipe begins with these operations, but what they give depends on the rest.
+    /// The recipe begins with these operations, but their result depends on later ones.
     #[error("its samples were prepared by the first {operations} operations; {because}")]
     Cut {
         /// Operations that were executed.
@@ -92,11 +93,11 @@ impl Diagnose for PreparedError {
 }
 
 impl Prepared {
-    /// The record of samples that the first `operations` operations of a recipe prepare.
+    /// The description of samples prepared by the first `operations` operations of a recipe.
     ///
     /// # Panics
     ///
-    /// Where the recipe has fewer operations, or `operations` is 0.
+    /// If the recipe has fewer operations, or `operations` is 0.
     pub fn of(recipe: &Recipe, operations: usize, codec: Codec, jpeg_quality: Option<u8>) -> Self {
         let beginning = recipe.beginning(operations);
         Self {

@@ -1,8 +1,7 @@
-//! Everything of a record batch but its images and further columns: keys, offsets, labels,
-//! checksums, entry points.
+//! A record batch without its images and further columns: keys, offsets, labels, checksums, entry
+//! points.
 //!
-//! It is small, and one CRC-32C in the footer covers it, so that a table that was read is a table
-//! that was written.
+//! It is small, and one CRC-32C in the footer covers it, so damage to a table is always detected.
 
 use super::layout::{CONTINUATION, MESSAGE_PREFIX_BYTES, RecordBatchExtent, range_in};
 use super::part_schema::COLUMNS;
@@ -12,7 +11,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of a record batch without its images and further columns.
+/// Maximum bytes of a record batch without its images and further columns.
 const REST_BYTES_MAX: u64 = 1 << 28;
 /// Buffers of the columns that every dataset has.
 const BUFFERS: usize = 13;
@@ -58,7 +57,7 @@ impl BufferRole {
 /// The properties of the rows of a record batch that are known without reading an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowTable {
-    /// The start of each image in the part, and the end of the last one: one entry more than rows.
+    /// The start of each image in the part, followed by the end of the last one: rows + 1 entries.
     pub image_offsets: Vec<u64>,
     /// CRC-32C of each image.
     pub crc32c: Vec<u32>,
@@ -71,18 +70,18 @@ pub struct RowTable {
 pub struct EntryPointTable {
     /// Those of all rows, one after another.
     bytes: Arc<[u8]>,
-    /// Where each row's lie.
+    /// The range of each row.
     ranges: Vec<Option<Range<u32>>>,
 }
 
 impl EntryPointTable {
-    /// Those of a row.
+    /// The entry points of a row.
     pub fn row(&self, row: usize) -> Option<EntryPoints> {
         let range = self.ranges.get(row)?.clone()?;
         Some(EntryPoints { bytes: Arc::clone(&self.bytes), range })
     }
 
-    /// The row that a byte of the column's data belongs to.
+    /// The row that contains a byte of the column's data.
     pub fn row_of(&self, byte: u32) -> Option<u32> {
         let holds =
             |range: &Option<Range<u32>>| range.as_ref().is_some_and(|range| range.contains(&byte));
@@ -96,7 +95,7 @@ impl EntryPointTable {
     }
 }
 
-/// The entry points of one sample, as they were packed: a place in its record batch's table.
+/// The entry points of one sample, as they were packed: a range of its record batch's table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryPoints {
     bytes: Arc<[u8]>,
@@ -113,22 +112,22 @@ impl AsRef<[u8]> for EntryPoints {
 #[derive(Debug, Clone)]
 pub struct RecordBatchMetadata {
     place: RecordBatchExtent,
-    /// Message and body, the data of the images cut out.
+    /// Message and body, without the data of the images.
     bytes: Vec<u8>,
     core: Core,
 }
 
-/// What a message says of the columns that every dataset has.
+/// What a message says about the columns that every dataset has.
 #[derive(Debug, Clone)]
 struct Core {
     /// The position of each buffer in the part.
     buffers: [Range<u64>; BUFFERS],
     nulls: Nulls,
-    /// Where they end in the part and further columns begin.
+    /// Where these columns end in the part and further columns begin.
     end: u64,
 }
 
-/// Rows without a value in the columns that may have some.
+/// Null counts of the columns that may have nulls.
 #[derive(Debug, Clone, Copy)]
 struct Nulls {
     label: u64,
@@ -139,7 +138,7 @@ impl RecordBatchMetadata {
     /// Reads a record batch of part `part` (whose file name is `name`) without its images and
     /// further columns.
     ///
-    /// [`Self::crc32c`] says whether the bytes are those that were written; it is not checked here.
+    /// The caller compares [`Self::crc32c`] with the expected checksum; it is not checked here.
     pub fn read(
         part: usize,
         name: &str,
@@ -186,19 +185,19 @@ impl RecordBatchMetadata {
         ExtraTable::parse(&batch, columns, known, self.core.end, &body)
     }
 
-    /// CRC-32C of what was read, to be compared with [`RecordBatchExtent::rest_crc32c`].
+    /// CRC-32C of the bytes that were read, to be compared with [`RecordBatchExtent::rest_crc32c`].
     pub fn crc32c(&self) -> u32 {
         let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
         digest.update(&self.bytes);
         u32::try_from(digest.finalize()).expect("a CRC-32 fits 32 bits")
     }
 
-    /// The bytes that [`Self::crc32c`] is of.
+    /// The bytes that [`Self::crc32c`] covers.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The byte of the part that byte `index` of [`Self::bytes`] is.
+    /// The offset in the part of byte `index` of [`Self::bytes`].
     pub fn part_offset(&self, index: usize) -> u64 {
         let images = &self.core.buffers[BufferRole::ImageData as usize];
         let offset = self.place.offset + index as u64;
@@ -268,7 +267,7 @@ impl RecordBatchMetadata {
             }
             if let Some(row) = index.checked_sub(1) {
                 let (role, nulls) = (BufferRole::EntryPointsValidity, self.core.nulls.entry_points);
-                // No bytes are no entry points, as null is.
+                // An empty value means no entry points, as null does.
                 let is_there = begin < end && !self.is_null(role, nulls, row);
                 ranges.push(is_there.then_some(begin..end));
             }
@@ -309,7 +308,7 @@ impl RecordBatchMetadata {
             .map_err(|_| format!("the key of row {row} of the batch is not UTF-8"))
     }
 
-    /// The elements of a fixed-width buffer, `extra` more than rows.
+    /// The elements of a fixed-width buffer: rows + `extra`.
     fn elements<const BYTES: usize>(
         &self,
         role: BufferRole,
@@ -320,7 +319,7 @@ impl RecordBatchMetadata {
     }
 }
 
-/// Finds the buffers in the part, checked so that every later access is inside them.
+/// Finds the buffers in the part, and checks that every later access stays inside them.
 fn parse_message(
     bytes: &[u8],
     place: &RecordBatchExtent,
@@ -367,7 +366,8 @@ fn parse_message(
             BufferRole::LabelData | BufferRole::CrcData => rows * 4,
             BufferRole::LabelValidity if nulls.label > 0 => rows.div_ceil(8),
             BufferRole::EntryPointsValidity if nulls.entry_points > 0 => rows.div_ceil(8),
-            // Columns without nulls have no validity; data is checked with its offsets.
+            // Columns without nulls have no validity buffer; data is checked together with its
+            // offsets.
             BufferRole::KeyValidity
             | BufferRole::ImageValidity
             | BufferRole::LabelValidity

@@ -1,4 +1,4 @@
-//! A sample on its way into a part, and how many bytes it adds.
+//! A sample to be written to a part, and the number of bytes it adds.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -6,16 +6,16 @@ use arrow_schema::DataType;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One sample on its way into a part.
+/// One sample to be written to a part.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Row {
     /// Unique name.
     pub key: String,
-    /// The content: an encoded image, or what else the dataset holds.
+    /// The content: an encoded image, or other bytes.
     pub image: Vec<u8>,
     /// Index into the labels.
     pub label: Option<i32>,
-    /// Where decoding can start in the middle, not empty.
+    /// Entry points, at which decoding can start in the middle of the image; not empty.
     pub entry_points: Option<Vec<u8>>,
     /// Its further columns: a row of a record batch that has the fields of
     /// [`Columns::extra`](super::Columns::extra); absent where there are none.
@@ -23,8 +23,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Bytes that it adds to a part, but for its key and numbers: content, entry points and, as
-    /// far as types tell, further columns.
+    /// Bytes that it adds to a part, excluding its key and numbers: content, entry points and an
+    /// estimate of the further columns by their types.
     pub fn bytes(&self) -> u64 {
         let own = self.image.len() + self.entry_points.as_ref().map_or(0, Vec::len);
         let extra = self.extra.as_ref().map_or(0, |(batch, row)| {
@@ -39,7 +39,7 @@ pub(super) fn row_bytes(batch: &RecordBatch, row: usize) -> u64 {
     batch.columns().iter().map(|column| range_bytes(column, row..row + 1)).sum()
 }
 
-/// Bytes of some elements of an array, nested ones included; validity is left out.
+/// Bytes of a range of elements of an array, including nested ones, without validity.
 fn range_bytes(array: &dyn Array, range: Range<usize>) -> u64 {
     use DataType as T;
     let count = range.len() as u64;
@@ -91,7 +91,7 @@ fn range_bytes(array: &dyn Array, range: Range<usize>) -> u64 {
         T::Boolean => count.div_ceil(8),
         plain => match plain.primitive_width() {
             Some(width) => width as u64 * count,
-            // Nulls have no bytes; of a union the whole is an upper bound.
+            // Nulls have no bytes; for a union, the whole is an upper bound.
             None => array.slice(range.start, range.len()).get_array_memory_size() as u64,
         },
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// The form in which JPEGs of a dataset are stored; everything else is stored as the file it is.
+/// The form in which the JPEGs of a dataset are stored; other files are stored unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
@@ -35,7 +35,7 @@ pub enum NotConverted {
     NotJpeg,
     /// It could not be restored byte for byte from the coefficient form.
     NotReproducible,
-    /// The re-writer does not know its coding process, or its result would show other pixels.
+    /// The rewriter does not support its coding process, or the result would have different pixels.
     NotRewritable,
 }
 
@@ -92,9 +92,9 @@ pub struct EntryPointsStored {
     /// Their spacing; absent if none were requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spacing: Option<EntryPointSpacing>,
-    /// Samples that have some.
+    /// Samples that have entry points.
     pub samples: u64,
-    /// Bytes of all of them.
+    /// Total bytes of the entry points.
     pub bytes: u64,
 }
 
@@ -108,9 +108,9 @@ pub struct Stored {
     pub source_bytes: u64,
     /// Samples that are in the coefficient form.
     pub converted: u64,
-    /// Samples whose file was re-written before: these do not come back as they were.
+    /// Samples whose file was rewritten first: the original bytes cannot be restored.
     pub rewritten: u64,
-    /// Those of them that were progressive and are baseline now.
+    /// Rewritten samples that were progressive and are now baseline.
     pub transcoded: u64,
     /// Samples that were not converted as requested, by reason.
     pub kept: BTreeMap<NotConverted, u64>,
@@ -119,7 +119,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Counts that cannot be, in words.
+    /// Checks the counts; the error describes the contradiction.
     pub(super) fn check(&self, samples: u64) -> Result<(), String> {
         let counts = [
             ("converted", self.converted),

@@ -1,9 +1,9 @@
-//! The Feistel network of an order on several values at a time.
+//! The Feistel network of an order on several values at once.
 //!
-//! A round waits for the ten multiplications of Philox, one after the other, so one value leaves
-//! most of the processor idle. The same steps on [`LANES`] values are written as loops that the
-//! compiler turns into vector instructions; the results are those of the network on each value
-//! alone. Nothing overflows; arithmetic wraps so that checks do not keep the loops scalar.
+//! A round waits for the ten multiplications of Philox, which depend on each other, so a single
+//! value leaves most of the CPU idle. The same steps on [`LANES`] values are written as loops that
+//! the compiler vectorizes; each result equals that of the network on the value alone. Nothing
+//! overflows; arithmetic wraps only so that overflow checks do not prevent vectorization.
 
 #![cfg_attr(
     target_arch = "x86_64",
@@ -18,7 +18,7 @@ pub(super) const LANES: usize = 16;
 
 const LOW: u64 = u32::MAX as u64;
 
-/// What the networks of all lanes share.
+/// The keys that the networks of all lanes share.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keys {
     pub(super) seed: u64,
@@ -86,8 +86,8 @@ fn map(keys: Keys, lanes: &mut Lanes) {
     }
 }
 
-/// f(round, digit) of each lane. Of the counters' words, which lie in 64 bits each, only the lower
-/// half counts.
+/// f(round, digit) of each lane. The words of the counters are stored in 64 bits each, of which
+/// only the lower half is used.
 #[inline(always)]
 fn offsets(
     round_keys: &[[u64; 2]; PHILOX_ROUNDS],

@@ -1,4 +1,4 @@
-//! The two texts of a recipe: TOML for people, and the canonical form that is hashed.
+//! The two texts of a recipe: TOML for users, and the canonical form that is hashed.
 
 use super::targets::KIND;
 use super::value::{Described, Value, quoted};
@@ -60,7 +60,7 @@ pub(super) fn json(recipe: &Recipe) -> String {
     form(recipe, hashed)
 }
 
-/// The same with the paths of all files, which makes an equal recipe.
+/// The same with the paths of all files; two recipes are equal if these texts are.
 pub(super) fn whole(recipe: &Recipe) -> String {
     form(recipe, Operation::describe)
 }
@@ -93,7 +93,7 @@ fn form(recipe: &Recipe, describe: fn(&Operation) -> Described) -> String {
     format!("{{{}}}", members.join(","))
 }
 
-/// An operation as it is hashed: of a file whose checksum is known, the path does not count.
+/// An operation as it is hashed: the path of a file whose checksum is known is left out.
 fn hashed(operation: &Operation) -> Described {
     let mut described = operation.describe();
     if operation.file().is_some_and(|file| file.sha256.is_some()) {

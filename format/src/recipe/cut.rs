@@ -16,7 +16,7 @@ pub enum CutRefusal {
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
-    /// An operation up to here is on batches, of which no sample holds the result.
+    /// An operation up to here works on batches, and no single sample holds its result.
     OnBatches {
         /// Its name.
         by: &'static str,
@@ -30,9 +30,9 @@ pub enum CutRefusal {
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
-    /// The recipe makes several pictures of a sample, each from the decoded one.
+    /// The recipe produces several pictures per sample, each from the decoded one.
     SeveralPictures,
-    /// An operation up to here moves targets of the recipe, which are stored as they were.
+    /// An operation up to here transforms targets of the recipe, which are stored unchanged.
     Targets {
         /// Its name.
         by: &'static str,
@@ -65,14 +65,14 @@ impl fmt::Display for CutRefusal {
 }
 
 impl Recipe {
-    /// Why it cannot be cut after its first `count` operations, so that what they give is the same
-    /// in every epoch and the rest can be applied to it; `None` if it can.
+    /// Why it cannot be cut after its first `count` operations, so that their result is the same in
+    /// every epoch and the remaining operations can be applied to it; `None` if it can.
     ///
     /// All facts come from the declarations of the operations.
     ///
     /// # Panics
     ///
-    /// Where the recipe has fewer operations.
+    /// If the recipe has fewer operations.
     pub fn refusal_of_cut(&self, count: usize) -> Option<CutRefusal> {
         if !self.gives_one_picture() {
             return Some(CutRefusal::SeveralPictures);
@@ -99,18 +99,18 @@ impl Recipe {
         is_between.then_some(CutRefusal::LooksAhead { by, position: index + 1 })
     }
 
-    /// The recipe of its first `count` operations, without targets.
+    /// The recipe that consists of its first `count` operations, without targets.
     ///
     /// # Panics
     ///
-    /// Where `count` is 0, or the recipe has fewer operations.
+    /// If `count` is 0, or the recipe has fewer operations.
     pub fn beginning(&self, count: usize) -> Self {
         let operations = self.operations()[..count].to_vec();
         Self::new(operations).expect("the beginning of a recipe is one")
     }
 
-    /// The position, counted from 1, of the first operation in which it differs from one that
-    /// begins as `beginning`; `None` if it begins as that.
+    /// The position, counted from 1, of the first operation that differs from `beginning`; `None`
+    /// if the recipe starts with all operations of `beginning`.
     pub fn differs_from(&self, beginning: &Self) -> Option<usize> {
         let own = self.operations();
         let differs = |(index, operation): (usize, &Operation)| own.get(index) != Some(operation);
@@ -119,8 +119,8 @@ impl Recipe {
     }
 }
 
-/// How far an operation that looks ahead sees: to the first that always resizes, else to the last
-/// that may crop or resize.
+/// How far an operation that looks ahead sees: up to the first one that always resizes, or else up
+/// to the last one that may crop or resize.
 fn seen_to(operations: &[Operation], from: usize) -> Option<usize> {
     let resizes = |operation: &Operation| {
         let Declaration { phase, needs, gives, .. } = operation.declaration();

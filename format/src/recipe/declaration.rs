@@ -1,35 +1,35 @@
 //! The declaration of an operation: its keys, the types of its input and output, its random
 //! parameters.
 //!
-//! Reading, checking, hashing, the schema, the documentation's tables and the Python classes follow
-//! from these declarations. It must never name an operation.
+//! Parsing, checking, hashing, the schema, the documentation's tables and the Python classes follow
+//! from these declarations. This file must never name an operation.
 
 use super::value::{Described, Value};
 use super::vocabulary::WarpInterpolation;
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 
-/// Largest height or width that a recipe can ask for, in pixels: that of a JPEG.
+/// Largest height or width that a recipe can request, in pixels: that of a JPEG.
 pub(super) const SIDE_MAX: u32 = 65535;
 
-/// All that is known of an operation without its values.
+/// Everything about an operation that does not depend on its values.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Declaration {
     /// Name in a recipe file.
     pub name: &'static str,
     /// Its description, in one line.
     pub about: &'static str,
-    /// Where in the preparation of a sample it is executed.
+    /// The phase of preparing a sample in which it is executed.
     pub phase: Phase,
     /// Its effect on the targets of a sample.
     pub targets: OnTargets,
-    /// Types of input, one of which it must get.
+    /// Accepted types of input.
     pub takes: &'static [Takes],
     /// Type of its output.
     pub gives: Gives,
     /// How much of its input it needs.
     pub needs: Needs,
-    /// Its random parameters, in the order in which they are drawn; none: it is deterministic.
+    /// Its random parameters, in the order in which they are drawn; empty if it is deterministic.
     pub random: &'static [RandomParameter],
     /// Its keys, in the order of the documentation.
     pub keys: &'static [Key],
@@ -42,7 +42,7 @@ impl Declaration {
     }
 }
 
-/// All that is known of a kind of target without its values.
+/// Everything about a type of target that does not depend on its values.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct TargetDeclaration {
     /// Name in a recipe file.
@@ -76,7 +76,7 @@ impl OnTargets {
     }
 }
 
-/// Where in the preparation of a sample or a batch an operation is executed.
+/// The phase of preparing a sample or a batch in which an operation is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -88,22 +88,23 @@ pub enum Phase {
     Pixels,
     /// From a whole picture in memory to another, which may have another size.
     Picture,
-    /// On sound, a spectrogram or a signal: one operation after another, each on all of it.
+    /// On sound, a spectrogram or a signal: one operation after another, each on the whole series.
     Series,
-    /// On a text, its tokens or their embeddings: one operation after another, each on all of it.
+    /// On a text, its tokens or their embeddings: one operation after another, each on the whole
+    /// text.
     Text,
     /// On the values of the tensor, each by itself.
     Elements,
     /// On the whole tensor, after all its elements.
     Tensor,
-    /// Nowhere by itself: it contains operations and decides for each sample which of them are
+    /// Not executed by itself: it contains operations and decides for each sample which of them are
     /// executed, and in which order.
     Choice,
     /// On a whole batch, after its samples.
     Batch,
 }
 
-/// Kind of a value that operations take and give.
+/// Type of a value that operations take and return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueKind {
@@ -119,11 +120,11 @@ pub enum ValueKind {
     Signal,
     /// Characters: the bytes of their UTF-8.
     Text,
-    /// The numbers of the tokens of a text in a vocabulary, int32, in 1 to 3 planes.
+    /// Token ids of a text, int32, in 1 to 3 planes.
     Tokens,
     /// A vector of floats for each token.
     Embedding,
-    /// In what an operation gives: the kind that it took.
+    /// As an output: the same type as the input.
     Same,
     /// Elements of a type and order of axes.
     Tensor,
@@ -157,7 +158,7 @@ pub struct Takes {
     pub kind: ValueKind,
     /// Element types.
     pub dtypes: &'static [&'static str],
-    /// Numbers of channels; none: any number.
+    /// Numbers of channels; empty: any number.
     pub channels: &'static [u32],
 }
 
@@ -242,16 +243,16 @@ impl Gives {
     pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::IMAGE };
 }
 
-/// How a property of the output follows.
+/// How a property of the output is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Property {
-    /// From the input: it is the same.
+    /// Equal to that of the input.
     Same,
-    /// From the file.
+    /// By the file.
     Variable,
-    /// From the value of a key.
+    /// By the value of a key.
     Key(&'static str),
-    /// Always this.
+    /// Always this value.
     Is(&'static str),
 }
 
@@ -293,10 +294,10 @@ pub struct RandomParameter {
     pub distribution: &'static str,
 }
 
-/// Whether a parameter of this name applies an operation with the probability of the key `p`.
+/// A random parameter: whether an operation is applied, with the probability of the key `p`.
 pub(super) const APPLIED: RandomParameter =
     RandomParameter { name: "applied", distribution: "true with probability `p`" };
-/// The sign of the magnitude with which a policy executes an operation.
+/// The sign of the magnitude with which a policy applies an operation.
 pub(super) const SIGN: RandomParameter = RandomParameter {
     name: "sign",
     distribution: "negative with probability 0.5, where the operation has a sign",
@@ -315,8 +316,9 @@ pub struct Key {
     /// Value of a key that is left out, or an example for a key that must be given.
     #[serde(flatten)]
     pub presence: Presence,
-    /// Whether the canonical form has the key only where its value is not the default: so for keys
-    /// that were added to an operation, whose recipes keep their hash.
+    /// Whether the canonical form contains the key only if its value differs from the default. True
+    /// for keys that were added to an existing operation, so that the hash of older recipes does
+    /// not change.
     pub is_omitted_by_default: bool,
 }
 
@@ -324,9 +326,9 @@ pub struct Key {
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Presence {
-    /// It must; this is a value for example.
+    /// It must; this is an example value.
     Example(Value),
-    /// It need not; this is its value then.
+    /// It need not; this is its default.
     Default(Value),
 }
 
@@ -364,11 +366,11 @@ pub enum KeyType {
     Number(Bounds),
     /// Two numbers, the first not above the second.
     Interval {
-        /// What both must be in.
+        /// Range of both numbers.
         #[serde(flatten)]
         bounds: Bounds,
-        /// Where a number x may stand for the interval: the middle of [middle - x, middle + x],
-        /// whose low end is never below the bounds.
+        /// The middle, if a single number x may replace the interval: it then means [middle - x,
+        /// middle + x], with the lower end limited to the bounds.
         middle: Option<f64>,
     },
     /// One number for each channel.
@@ -389,16 +391,16 @@ pub enum KeyType {
         /// The words.
         choices: &'static [&'static str],
     },
-    /// Whole numbers in a range, one or more; one may stand without an array.
+    /// Whole numbers in a range, one or more; a single one may be given without an array.
     WholeList {
-        /// Most numbers.
+        /// Maximum number of them.
         count_max: usize,
         /// Least number.
         least: u32,
         /// Largest number.
         most: u32,
     },
-    /// Whole numbers in a range; where one is enough, it may stand without an array.
+    /// Whole numbers in a range; if one is enough, it may be given without an array.
     Wholes {
         /// Permitted counts.
         counts: &'static [usize],
@@ -407,27 +409,27 @@ pub enum KeyType {
         /// Largest number.
         most: u32,
     },
-    /// Numbers in a range; where one is enough, it may stand without an array.
+    /// Numbers in a range; if one is enough, it may be given without an array.
     Numbers {
         /// Permitted counts.
         counts: &'static [usize],
-        /// What each must be in.
+        /// Range of each number.
         #[serde(flatten)]
         bounds: Bounds,
     },
-    /// One weight for each operation of the key `operations`, or none: all are equal.
+    /// One weight for each operation of the key `operations`, or none if all are equal.
     Weights,
     /// Operations, each a table with a name and keys.
     Operations,
-    /// The path of a file; a relative one begins at the folder of the recipe file.
+    /// The path of a file; a relative path is resolved against the folder of the recipe file.
     File,
-    /// The SHA-256 of the file of another key, in 64 lower-case hexadecimal digits.
+    /// The SHA-256 of the file that another key names, in 64 lower-case hexadecimal digits.
     Sha256,
     /// Names of columns, each once.
     Names,
-    /// Pairs of different whole numbers from 0.
+    /// Pairs of different whole numbers of at least 0.
     Pairs {
-        /// Most pairs.
+        /// Maximum number of pairs.
         count_max: usize,
     },
 }
@@ -436,7 +438,7 @@ pub enum KeyType {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WholeSize {
-    /// The shorter side; the aspect ratio stays.
+    /// The shorter side; the aspect ratio is preserved.
     ShorterSide,
     /// Both sides.
     Square,
@@ -447,7 +449,7 @@ pub enum WholeSize {
 pub struct Bounds {
     /// Least number.
     pub least: f64,
-    /// Whether the least number is itself outside.
+    /// Whether the least number itself is excluded.
     pub is_least_excluded: bool,
     /// Largest number; `None`: any finite number.
     pub most: Option<f64>,
@@ -460,13 +462,13 @@ impl Bounds {
     /// Any finite number above 0.
     pub const POSITIVE: Self = Self { least: 0.0, is_least_excluded: true, most: None };
 
-    /// Any finite number from 0 on.
+    /// Any finite number of at least 0.
     pub const NOT_NEGATIVE: Self = Self { least: 0.0, is_least_excluded: false, most: None };
 
     /// An angle in degrees.
     pub const DEGREES: Self = Self { least: -360.0, is_least_excluded: false, most: Some(360.0) };
 
-    /// A position in pixels, also outside of a picture, near enough that positions around it are
+    /// A position in pixels, which may be outside of a picture, in a range in which positions are
     /// exact to a fraction of a pixel.
     pub const POSITION: Self =
         Self { least: -2_147_483_648.0, is_least_excluded: false, most: Some(2_147_483_648.0) };
@@ -565,7 +567,7 @@ fn quoted(words: &[&str]) -> String {
 }
 
 impl Key {
-    /// A key that must be given, with a value for example.
+    /// A required key, with an example value.
     pub const fn required(
         name: &'static str,
         kind: KeyType,
@@ -587,7 +589,7 @@ impl Key {
         Self { name, about, kind, presence, is_omitted_by_default: false }
     }
 
-    /// A key with a default that is left out of the canonical form while it has that value.
+    /// A key with a default, which the canonical form omits while it has that value.
     pub const fn added(
         name: &'static str,
         kind: KeyType,
@@ -598,7 +600,7 @@ impl Key {
         Self { name, about, kind, presence, is_omitted_by_default: true }
     }
 
-    /// A key without a default: without it, there is no value.
+    /// An optional key without a default: if it is missing, there is no value.
     pub const fn absent(name: &'static str, kind: KeyType, about: &'static str) -> Self {
         Self::optional(name, kind, Value::Absent, about)
     }
@@ -646,12 +648,12 @@ impl Key {
         }
     }
 
-    /// What to do about a wrong value.
+    /// The remedy for a wrong value.
     pub(super) fn instruction(&self) -> String {
         format!("set `{}` to {}", self.name, self.expected())
     }
 
-    /// What a right value is.
+    /// Describes a valid value.
     fn expected(&self) -> String {
         let (about, range) = (self.about, self.kind.range_text());
         match self.kind {

@@ -1,4 +1,4 @@
-//! Why a recipe is refused, where, and what would be right.
+//! Why a recipe is refused, where, and what is expected.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use std::fmt;
@@ -51,9 +51,9 @@ pub struct OperationPosition {
     /// Its index, from 0, in the recipe, or that of the one that contains it; then the index in
     /// that one, and so on. At least one.
     pub path: Vec<usize>,
-    /// Its name, then that of the one that contains it, and so on.
+    /// Its name, then that of the operation that contains it, and so on.
     pub names: Vec<String>,
-    /// Index, from 0, and column of the view whose operation it is; `None` for a common one.
+    /// Index, from 0, and column of the view that contains the operation; `None` for a common one.
     pub view: Option<(usize, Box<str>)>,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for OperationPosition {
 }
 
 impl RecipeError {
-    /// The problem with what it is about.
+    /// The problem, preceded by its subject.
     pub fn located(&self) -> String {
         let problem = &self.problem;
         match &self.subject {
@@ -90,7 +90,7 @@ impl Diagnose for RecipeError {
     }
 }
 
-/// What is wrong with an operation, found by that operation itself.
+/// What is wrong with an operation, as the operation itself detects it.
 #[derive(Debug)]
 pub(super) struct Fault {
     /// Key whose value is wrong; `None` for the operation as a whole.
@@ -155,7 +155,7 @@ impl Problem {
         Fault::new(problem, remedy).of(Subject::Recipe)
     }
 
-    /// The same inside of an operation that contains others.
+    /// The same, inside of an operation that contains others.
     pub(super) fn inside(mut self, index: usize, name: &str) -> Self {
         if let Subject::Operation(place) = &mut self.subject {
             place.path.insert(0, index);
@@ -164,7 +164,7 @@ impl Problem {
         self
     }
 
-    /// The same of a recipe that consists of `common` operations and those of a view.
+    /// The same, for a recipe that consists of `common` operations and those of a view.
     pub(super) fn in_view(mut self, common: usize, index: usize, column: &str) -> Self {
         if let Subject::Operation(place) = &mut self.subject
             && place.path[0] >= common

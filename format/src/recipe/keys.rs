@@ -10,7 +10,7 @@ use meetpoint_diagnose::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Operations that may contain each other.
+/// Maximum depth of operations that contain each other.
 const NESTING_MAX: usize = 8;
 
 /// One `[[operation]]` table, one of the key `operations` of such a table, or one of `targets`.
@@ -18,7 +18,7 @@ pub(super) struct Keys<'t> {
     text: &'t str,
     /// The column, for a table of `targets`.
     pub(super) target: Option<&'t str>,
-    /// Index and column of the view, for an operation of one.
+    /// Index and column of the view, for an operation of a view.
     view: Option<(usize, &'t str)>,
     index: usize,
     /// Index and name of the operations that contain this one, the outermost first.
@@ -65,7 +65,7 @@ impl<'t> Keys<'t> {
             .named()
     }
 
-    /// The key whose value says what the table describes.
+    /// The key whose value selects what the table describes.
     fn naming(&self) -> &'static str {
         if self.target.is_some() { KIND } else { "name" }
     }
@@ -146,13 +146,13 @@ impl<'t> Keys<'t> {
         Err(self.fault(key.span().start, &problem, &remedy))
     }
 
-    /// Where a key's value begins; where there is no such key, the name or the table.
+    /// The position of a key's value or, if the key is missing, of the name or the table.
     pub(super) fn offset_of(&self, key: &str) -> usize {
         let value = self.entries.get(key).or_else(|| self.entries.get(self.naming()));
         value.map_or(self.start, |value| value.span().start)
     }
 
-    /// The tables of the operations that a key contains.
+    /// The tables of the operations in the value of a key.
     pub(super) fn inner(&self, key: &str) -> Result<Vec<Self>, RecipeError> {
         let remedy = "an array of tables, each with a name";
         let Some(value) = self.entries.get(key) else { return Ok(vec![]) };
@@ -179,7 +179,7 @@ impl<'t> Keys<'t> {
     }
 
     /// The values of the declared keys, with defaults, each of its declared type. Ranges are not
-    /// checked, but for what a value of the type cannot hold.
+    /// checked, except where a type cannot hold a value.
     fn values(&self, declared: &'static [Key]) -> Result<Vec<(&'static str, Value)>, RecipeError> {
         let names: Vec<&str> = declared.iter().map(|key| key.name).collect();
         self.allow(&names)?;
@@ -324,7 +324,7 @@ impl<'t> Keys<'t> {
         }
     }
 
-    /// An array of numbers that has one of the lengths, if some are given.
+    /// An array of numbers; `counts`, if given, lists its permitted lengths.
     fn numbers(
         &self,
         key: &Key,
@@ -379,7 +379,7 @@ impl<'t> Keys<'t> {
         self.fault(self.offset_of(self.naming()), &format!("the key `{key}` is missing"), remedy)
     }
 
-    /// A whole number that 32 bits hold.
+    /// A whole number that fits into 32 bits.
     fn whole(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<u32, RecipeError> {
         let DeValue::Integer(number) = value.get_ref() else {
             return Err(self.wrong_type(key.name, value, &key.instruction()));
@@ -390,8 +390,8 @@ impl<'t> Keys<'t> {
         })
     }
 
-    /// A whole number in a range. It is checked here because operations hold some of them in types
-    /// that have no room for others.
+    /// A whole number in a range. It is checked here because operations store some of them in types
+    /// that cannot hold other values.
     fn whole_in(
         &self,
         key: &Key,
@@ -406,7 +406,7 @@ impl<'t> Keys<'t> {
         Err(self.fault(value.span().start, &problem, &key.instruction()))
     }
 
-    /// A float, or an integer where a float is meant.
+    /// A float, or an integer in place of one.
     fn number(&self, key: &Key, value: &Spanned<DeValue<'_>>) -> Result<f64, RecipeError> {
         match value.get_ref() {
             DeValue::Float(number) => number.as_str().parse().ok(),
@@ -447,7 +447,7 @@ pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    // Every character has exactly one byte that does not continue another.
+    // Every character has exactly one byte that is not a continuation byte.
     let column = before[line_start..].iter().filter(|byte| (**byte & 0xc0) != 0x80).count() + 1;
     (line, column)
 }

@@ -32,11 +32,11 @@
 //!
 //! In reading order: `vocabulary` and `value` (the values of keys), `declaration` (declarations of
 //! operations), `named_file` (files that operations need), `sample_type` (the type of a sample
-//! between two operations), `sizes` (sizes that pictures can have), `operations` (the registry, one
+//! between two operations), `sizes` (possible sizes of pictures), `operations` (the registry, one
 //! file for each operation), `targets` (masks, boxes and points), `views` (several pictures of one
-//! sample), `keys` and `parse` (from TOML), `validate` (possible orders), `cut` (where a recipe can
-//! be divided), `canonical` (the hashed form), `schema` (the declarations for others), `shipped`
-//! (recipes that come with the program).
+//! sample), `keys` and `parse` (from TOML), `validate` (valid orders), `cut` (where a recipe can be
+//! divided), `canonical` (the hashed form), `schema` (the declarations as JSON), `shipped` (recipes
+//! that come with the program).
 
 mod canonical;
 mod cut;
@@ -102,15 +102,15 @@ impl std::fmt::Debug for RecipeHash {
     }
 }
 
-/// A checked sequence of operations, the views that follow them, and the targets that they move
-/// with the picture.
+/// A checked sequence of operations, the views that follow them, and the targets that are
+/// transformed together with the picture.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     operations: Vec<Operation>,
     views: Vec<View>,
-    /// The columns that they give, one for each view.
+    /// The columns that it produces, one for each view.
     images: Vec<Images>,
-    /// In alphabetical order of their columns.
+    /// Sorted by column name.
     targets: Vec<Target>,
     /// Type of a sample after the operations.
     result: SampleType,
@@ -173,12 +173,12 @@ impl Recipe {
         canonical::to_toml(self)
     }
 
-    /// The operations in order; where there are views, those before them.
+    /// The operations in order; in a recipe with views, those that precede the views.
     pub fn operations(&self) -> &[Operation] {
         &self.operations
     }
 
-    /// The views; none if the recipe gives one column.
+    /// The views; empty if the recipe produces one column.
     pub fn views(&self) -> &[View] {
         &self.views
     }
@@ -189,7 +189,7 @@ impl Recipe {
         &self.images
     }
 
-    /// The targets, in alphabetical order of their columns.
+    /// The targets, sorted by column name.
     pub fn targets(&self) -> &[Target] {
         &self.targets
     }
@@ -216,7 +216,7 @@ impl Recipe {
         canonical::whole(self)
     }
 
-    /// Hash of the canonical form (not of the text: comments and spelling of defaults don't count).
+    /// Hash of the canonical form (not of the text: comments and spelled-out defaults don't count).
     pub fn hash(&self) -> RecipeHash {
         canonical::hash(self)
     }
@@ -226,12 +226,12 @@ impl Recipe {
         self.operations.iter().filter_map(Operation::file).collect()
     }
 
-    /// The same recipe with other values of its files: `replace` gets each, with the name of its
+    /// The same recipe with its files replaced: `replace` receives each file with the name of its
     /// operation.
     ///
     /// # Errors
     ///
-    /// The first that `replace` gives.
+    /// The first error of `replace`.
     pub fn with_files<E>(
         mut self,
         mut replace: impl FnMut(&'static str, &NamedFile) -> Result<NamedFile, E>,
@@ -252,13 +252,13 @@ impl Recipe {
         self.operations.iter().chain(of_views).all(|operation| !operation.is_random())
     }
 
-    /// Whether the recipe prepares one picture of each sample, in the column `image`.
+    /// Whether the recipe produces one picture per sample, in the column `image`.
     pub fn gives_one_picture(&self) -> bool {
         self.views.is_empty() && self.result.pictures == 1
     }
 
-    /// Shape, type and layout of every sample, when it does not depend on the picture; `None` also
-    /// if it prepares several pictures of a sample; see [`Self::images`].
+    /// Shape, type and layout of every sample, if they do not depend on the picture; `None` also if
+    /// the recipe produces several pictures per sample; see [`Self::images`].
     pub fn output(&self) -> Option<TensorSpec> {
         let size = self.result.size.filter(|_| self.gives_one_picture());
         size.map(|size| self.result.tensor(size))
@@ -270,7 +270,7 @@ impl Recipe {
         self.images()[0].sizes(source)
     }
 
-    /// Type of a sample after the operations; where there are views, before those.
+    /// Type of a sample after the operations that [`Self::operations`] returns.
     pub fn result(&self) -> SampleType {
         self.result
     }

@@ -1,7 +1,7 @@
 //! A file that an operation needs besides the samples, such as a vocabulary.
 //!
-//! It is named by a path and identified by the SHA-256 of its content. Its content is attached by
-//! who reads files; nothing here does.
+//! It is named by a path and identified by the SHA-256 of its content. The caller reads the file
+//! and attaches its content; nothing here opens files.
 
 use super::value::Value;
 use std::any::Any;
@@ -13,16 +13,16 @@ const DIGITS: usize = 64;
 
 /// The file of an operation.
 ///
-/// Two are equal if their contents are, by their checksums; where one is not known, if their paths
-/// are.
+/// Two are equal if the checksums of their contents are equal or, if a checksum is not known, if
+/// their paths are equal.
 #[derive(Debug, Clone)]
 pub struct NamedFile {
-    /// Where it is; a relative path begins at the folder of the recipe file.
+    /// Its path; a relative path is resolved against the folder of the recipe file.
     pub path: String,
-    /// SHA-256 of its content in hexadecimal digits, where the recipe says it or the file has been
+    /// SHA-256 of its content in hexadecimal digits, if the recipe states it or the file has been
     /// read.
     pub sha256: Option<String>,
-    /// Its content, where it has been read.
+    /// Its content, if it has been read.
     pub content: Option<FileContent>,
 }
 
@@ -55,7 +55,7 @@ impl PartialEq for NamedFile {
     }
 }
 
-/// The content of a file, and what was made of it.
+/// The content of a file, and the result of parsing it.
 #[derive(Clone)]
 pub struct FileContent {
     bytes: Arc<[u8]>,
@@ -75,12 +75,12 @@ impl FileContent {
         &self.bytes
     }
 
-    /// What `parse` makes of the file: once for all clones, which share it. An error says what is
-    /// wrong with the file.
+    /// The result of applying `parse` to the file, computed once and shared by all clones. The
+    /// error says what is wrong with the file.
     ///
     /// # Panics
     ///
-    /// Where another type was made of it before.
+    /// If the content was parsed to a different type before.
     pub fn parsed<T: Send + Sync + 'static>(
         &self,
         parse: impl FnOnce(&[u8]) -> Result<T, String>,

@@ -22,8 +22,8 @@ const VIEW_KEYS: [&str; 3] = ["column", "count", CONTENT];
 /// The key of an operation or a view that holds the operations that it contains.
 const CONTENT: &str = "operations";
 
-/// The operations, views and targets of a recipe, the last in alphabetical order of their columns.
-/// `check` judges them together; what it finds is placed in the text.
+/// The operations, views and targets of a recipe, the targets sorted by column name. `check` checks
+/// them together; its problems are reported with their position in the text.
 pub(super) fn from_toml<T>(
     text: &str,
     check: impl FnOnce(RecipeParts) -> Result<T, Problem>,
@@ -72,7 +72,7 @@ pub(super) fn from_toml<T>(
     })
 }
 
-/// Where the value of a key of the operation at a path begins; `None` if there is no such
+/// The position of the value of a key of the operation at a path; `None` if there is no such
 /// operation.
 fn offset_of(tables: &[Keys<'_>], path: &[usize], key: &str) -> Option<usize> {
     let (first, rest) = path.split_first()?;
@@ -219,7 +219,7 @@ fn view_table<'t>(
     Ok(ViewTable { start, column, count, operations, entries })
 }
 
-/// The tables of `targets`, each with a kind, in alphabetical order of their columns.
+/// The tables of `targets`, each with a kind, sorted by column name.
 fn target_tables<'t>(
     text: &'t str,
     document: &'t DeTable<'t>,

@@ -3,11 +3,11 @@
 use super::declaration::ValueKind;
 use super::{ColorSpace, Dtype, Layout};
 
-/// Most pixels of a picture, before, between and after operations: the limit of the kernels. Sound,
-/// a spectrogram or a signal has as many values at most.
+/// Maximum number of pixels of a picture, before, between and after operations: the limit of the
+/// kernels. It also limits the number of values of sound, a spectrogram or a signal.
 pub const PIXELS_MAX: u64 = 1 << 28;
 
-/// Most steps in time of sound, a spectrogram or a signal.
+/// Maximum number of steps in time of sound, a spectrogram or a signal.
 pub const LENGTH_MAX: u32 = 1 << 28;
 
 /// Channels of a picture after it is decoded.
@@ -16,11 +16,11 @@ const CHANNELS: u32 = 3;
 /// Shape, element type and layout of one prepared sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TensorSpec {
-    /// Rows; of sound and signals 1, of a spectrogram the frequencies.
+    /// Rows; 1 for sound and signals, the number of frequencies for a spectrogram.
     pub height: u32,
     /// Columns; the steps in time, if there are any.
     pub width: u32,
-    /// Channels; of a picture 1, 3 or 4.
+    /// Channels; 1, 3 or 4 for a picture.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
@@ -59,20 +59,20 @@ impl TensorSpec {
 /// The type of a sample: its properties that are known before its file is opened.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleType {
-    /// Kind of value.
+    /// Type of value.
     pub kind: ValueKind,
-    /// Height and width in pixels; `None` if they depend on the picture. Of sound, spectrograms
-    /// and signals the rows of a channel and the steps in time.
+    /// Height and width in pixels; `None` if they depend on the picture. For sound, spectrograms
+    /// and signals, the rows of a channel and the steps in time.
     pub size: Option<(u32, u32)>,
-    /// Channels; of a picture 1, 3 or 4.
+    /// Channels; 1, 3 or 4 for a picture.
     pub channels: u32,
     /// Element type.
     pub dtype: Dtype,
-    /// Order of the axes, where an operation has set it.
+    /// Order of the axes, if an operation has set it.
     pub layout: Option<Layout>,
-    /// Colour space, where an operation has converted to one.
+    /// Colour space, if an operation has converted to one.
     pub space: Option<ColorSpace>,
-    /// Pictures of a sample, all of this type: more than 1 after an operation that gives several.
+    /// Pictures per sample, all of this type: more than 1 after an operation that produces several.
     pub pictures: u32,
     /// The conversion of labels by an operation on batches, if there is one.
     pub labels: Option<SoftLabels>,
@@ -105,7 +105,7 @@ impl SampleType {
         series: None,
     };
 
-    /// Makes it sound, a spectrogram or a signal of float32.
+    /// Sets the type to sound, a spectrogram or a signal of float32.
     pub(super) fn set_series(&mut self, series: Series, layout: Layout) {
         self.dtype = Dtype::Float32;
         self.layout = Some(layout);
@@ -113,7 +113,7 @@ impl SampleType {
         self.size = series.length.map(|length| (series.rows, length));
     }
 
-    /// Makes it text, tokens or their embeddings: of a length, where that is known.
+    /// Sets the type to text, tokens or their embeddings, with a length if it is known.
     pub(super) fn set_text(
         &mut self,
         length: Option<u32>,
@@ -124,16 +124,16 @@ impl SampleType {
         (self.channels, self.dtype) = (channels, dtype);
     }
 
-    /// What is known of sound, a spectrogram, a signal, text or tokens.
+    /// The properties of sound, a spectrogram, a signal, text or tokens.
     ///
     /// # Panics
     ///
-    /// Where it is none of them.
+    /// If the sample is none of them.
     pub(super) fn expect_series(&self) -> Series {
         self.series.expect("its input was checked")
     }
 
-    /// The tensor of a sample of this height and width.
+    /// The tensor for a sample of this height and width.
     pub fn tensor(&self, (height, width): (u32, u32)) -> TensorSpec {
         let Self { channels, dtype, .. } = *self;
         let layout = self.layout.unwrap_or(Layout::Nhwc);
@@ -145,7 +145,7 @@ impl SampleType {
 /// their sum is 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SoftLabels {
-    /// Classes: elements of a row.
+    /// Number of classes: elements of a row.
     pub classes: u32,
     /// The share of the label that is divided evenly among all classes, from 0 to 1.
     pub smoothing: f64,

@@ -1,4 +1,4 @@
-//! The declarations of all operations, for other programs, people and documents.
+//! The declarations of all operations, for other programs, users and documents.
 
 use super::declaration::{Declaration, Property, RandomParameter, Takes, TargetDeclaration};
 use super::{DECLARATIONS, Key, TARGET_DECLARATIONS};
@@ -12,15 +12,15 @@ pub struct Schema {
     pub version: u32,
     /// The operations in the order of the documentation.
     pub operations: Vec<&'static Declaration>,
-    /// The kinds of targets in the order of the documentation.
+    /// The types of targets in the order of the documentation.
     pub targets: Vec<&'static TargetDeclaration>,
 }
 
 /// A header and rows of text.
 pub type TextTable = (Vec<&'static str>, Vec<Vec<String>>);
 
-/// The schema of all operations and kinds of targets, or of one of them; `None` if there is none
-/// of this name.
+/// The schema of all operations and targets, or of the one with the given name; `None` if the name
+/// is unknown.
 pub fn schema(name: Option<&str>) -> Option<Schema> {
     let is_asked = |it: &str| name.is_none_or(|name| it == name);
     let operations = DECLARATIONS.iter().filter(|it| is_asked(it.name)).copied();
@@ -89,7 +89,7 @@ fn takes(declaration: &Declaration) -> String {
     types.collect::<Vec<_>>().join(" or ")
 }
 
-/// The kind, and what differs from the input.
+/// The type, and the properties that differ from the input.
 fn gives(declaration: &Declaration) -> String {
     let gives = declaration.gives;
     let mut text = gives.kind.name().to_owned();

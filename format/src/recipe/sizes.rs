@@ -1,14 +1,14 @@
-//! Which sizes the pictures of a recipe can have, before any is decoded.
+//! Possible sizes of the pictures of a recipe, computed before any picture is decoded.
 
 use super::Padding;
 use super::sample_type::PIXELS_MAX;
 
-/// Heights and widths between two ends, both included. Sides are at least 1.
+/// Heights and widths between two bounds, both inclusive. Sides are at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeRange {
-    /// Least height and width.
+    /// Smallest height and width.
     pub least: (u32, u32),
-    /// Greatest height and width; `u32::MAX` where there is no limit.
+    /// Largest height and width; `u32::MAX` if there is no limit.
     pub most: (u32, u32),
 }
 
@@ -21,19 +21,19 @@ impl SizeRange {
         Self { least: size, most: size }
     }
 
-    /// The size, where there is only one.
+    /// The size, if there is only one.
     pub fn only(self) -> Option<(u32, u32)> {
         (self.least == self.most).then_some(self.most)
     }
 
-    /// The greatest height and width, where both have a limit that pictures can reach.
+    /// The largest height and width, if both have a limit that pictures can reach.
     pub fn limit(self) -> Option<(u32, u32)> {
         let (height, width) = self.most;
         let is_limited = |side: u32| u64::from(side) < PIXELS_MAX;
         (is_limited(height) && is_limited(width)).then_some(self.most)
     }
 
-    /// Everything between the ends of both.
+    /// The smallest range that contains both.
     #[must_use]
     pub(super) fn or(self, other: Self) -> Self {
         let least = |side: fn((u32, u32)) -> u32| side(self.least).min(side(other.least));
@@ -44,14 +44,14 @@ impl SizeRange {
         }
     }
 
-    /// Height for width.
+    /// Height and width swapped.
     #[must_use]
     pub(super) fn turned(self) -> Self {
         let turn = |(height, width): (u32, u32)| (width, height);
         Self { least: turn(self.least), most: turn(self.most) }
     }
 
-    /// With pixels around.
+    /// With padding added.
     #[must_use]
     pub(super) fn padded(self, padding: Padding) -> Self {
         let Padding { left, top, right, bottom } = padding;
@@ -62,14 +62,14 @@ impl SizeRange {
         Self { least: around(self.least), most: around(self.most) }
     }
 
-    /// Resized so that the shorter side has a length between two, and the longer one at most
-    /// `longer_most`, whichever way results are rounded.
+    /// Resized so that the shorter side has a length between two bounds and the longer one is at
+    /// most `longer_most`, allowing for any rounding of the result.
     #[must_use]
     pub(super) fn of_shorter_side(self, shorter: (u32, u32), longer_most: Option<u32>) -> Self {
         let (from, limit) = (self, longer_most.unwrap_or(u32::MAX));
         let most = |own: u32, other: u32| {
             let stretched = f64::from(own) / f64::from(other.max(1));
-            // The cast stops at the end of the range.
+            // The cast saturates.
             let side = (f64::from(shorter.1) * stretched.max(1.0)).ceil() as u32;
             if own == u32::MAX { limit } else { side.saturating_add(1).min(limit) }
         };
@@ -87,7 +87,7 @@ impl SizeRange {
         }
     }
 
-    /// The greatest sides times a factor, the least as they are.
+    /// The largest sides times a factor, the smallest unchanged.
     #[must_use]
     pub(super) fn stretched(self, factor: f64) -> Self {
         let side = |side: u32| match side {

@@ -8,8 +8,8 @@ use super::sample_type::{PIXELS_MAX, SampleType};
 use super::value::Value;
 use crate::random::OPERATIONS_MAX;
 
-/// Checks a whole recipe; the first problem in the order of the operations is the one reported.
-/// Returns the type of a prepared sample.
+/// Checks a whole recipe and reports the first problem in the order of the operations. Returns the
+/// type of a prepared sample.
 pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     if operations.is_empty() {
         return Err(Problem::of_recipe(
@@ -25,7 +25,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
         ));
     }
     let mut sample = SampleType::ENCODED;
-    // The operation that gave a value of the kind in hand.
+    // The operation that produced the current type of value.
     let mut giver = "";
     // The last operation on the whole tensor.
     let mut on_tensor = None;
@@ -52,7 +52,7 @@ pub(super) fn check(operations: &[Operation]) -> Result<SampleType, Problem> {
     Ok(sample)
 }
 
-/// Checks that an operation on elements comes before those on the whole tensor.
+/// Checks that an operation on elements precedes those on the whole tensor.
 fn check_order(operation: &Operation, on_tensor: Option<&str>) -> Result<(), Fault> {
     let Some(on_tensor) = on_tensor else { return Ok(()) };
     let name = operation.name();
@@ -60,12 +60,13 @@ fn check_order(operation: &Operation, on_tensor: Option<&str>) -> Result<(), Fau
     Err(Fault::new(problem, format!("move `{name}` up, before `{on_tensor}`")))
 }
 
-/// Operations, those that they contain included.
+/// Number of operations, including contained ones.
 fn count(operations: &[Operation]) -> usize {
     operations.iter().map(|operation| 1 + count(operation.content())).sum()
 }
 
-/// Checks that an operation can follow on a sample, and changes the sample's type to its result's.
+/// Checks that an operation can follow on a sample, and sets the sample's type to that of the
+/// result.
 fn follow(
     operation: &Operation,
     index: usize,
@@ -78,7 +79,7 @@ fn follow(
         check_value(key, &value).map_err(of_operation)?;
     }
     let is_on_batches = operation.is_on_batches();
-    // What contains operations on batches takes what they take.
+    // An operation that contains operations on batches accepts what those accept.
     if !is_on_batches || declaration.phase == Phase::Batch {
         check_input(declaration.takes, sample, giver).map_err(of_operation)?;
     }
@@ -101,8 +102,8 @@ fn follow(
     check_pixels(declaration.keys, sample).map_err(of_operation)
 }
 
-/// Checks an operation that makes several pictures of one, and one on batches, on a sample that may
-/// be several pictures already.
+/// Checks an operation that produces several pictures from one, and one on batches, on a sample
+/// that may consist of several pictures already.
 fn check_pictures(operation: &Operation, sample: &SampleType) -> Result<(), Fault> {
     let name = operation.name();
     match sample.pictures {
@@ -122,9 +123,10 @@ fn check_pictures(operation: &Operation, sample: &SampleType) -> Result<(), Faul
     }
 }
 
-/// Checks the operations that an operation contains: each takes an image and gives one with as many
-/// channels, so that it does not matter to the operations after it which of them are executed; or
-/// all of them are on batches. Those say what labels become, also where they are not executed.
+/// Checks the operations that an operation contains: each takes an image and returns one with the
+/// same number of channels, so that later operations do not depend on which of them are executed;
+/// or all of them are on batches. Those determine the conversion of labels even if they are not
+/// executed.
 fn check_content(
     operation: &Operation,
     input: &mut SampleType,
@@ -222,7 +224,7 @@ pub(super) fn check_value(key: &Key, value: &Value) -> Result<(), Fault> {
     Err(Fault::of_value(key.name, problem, key.instruction()))
 }
 
-/// Whether there are none, or each is finite and not negative and not all are 0.
+/// Whether the list is empty, or all weights are finite and not negative and at least one is not 0.
 fn are_weights(weights: &[f64]) -> bool {
     let sum: f64 = weights.iter().sum();
     weights.is_empty() || weights.iter().all(|it| *it >= 0.0) && sum > 0.0 && sum.is_finite()
@@ -233,7 +235,7 @@ fn is_interval(bounds: Bounds, ends: &[f64]) -> bool {
     bounds.contains(*low) && bounds.contains(*high) && low <= high
 }
 
-/// Checks that an operation takes what there is; `giver` is the operation that gave it.
+/// Checks that an operation accepts its input; `giver` is the operation that produced it.
 fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), Fault> {
     let dtype = sample.dtype.name();
     let of_kind = takes.iter().find(|it| it.kind == sample.kind);
@@ -295,13 +297,13 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     ))
 }
 
-/// Whether an operation takes sound, spectrograms, signals, text or tokens alone.
+/// Whether an operation accepts only sound, spectrograms, signals, text or tokens.
 fn takes_series(takes: &[Takes]) -> bool {
     let is_series = |it: &Takes| Takes::SERIES.iter().any(|series| series.kind == it.kind);
     takes.iter().all(|it| is_series(it) || Takes::TEXTS.contains(&it.kind))
 }
 
-/// The operations that decode to what another takes.
+/// The operations that decode to a type that another accepts.
 fn decoders(takes: &[Takes]) -> &'static str {
     let gives = |kind| takes.iter().any(|it| it.kind == kind);
     if takes.iter().any(|it| Takes::TEXTS.contains(&it.kind)) {
@@ -315,7 +317,7 @@ fn decoders(takes: &[Takes]) -> &'static str {
     }
 }
 
-/// Refuses a value of another kind, where one of both kinds is sound, a spectrogram or a signal.
+/// Refuses a value of another type, if either type is sound, a spectrogram or a signal.
 fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
     let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
     let (wanted, found) = (kinds.join(" or "), sample.kind.name());
@@ -337,7 +339,7 @@ fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
     Fault::new(problem, remedy)
 }
 
-/// Refuses an image of another element type, or of other channels.
+/// Refuses an image with another element type or number of channels.
 fn wrong_image<'a>(
     wanted: impl Iterator<Item = &'a Takes>,
     sample: &SampleType,
@@ -356,7 +358,7 @@ fn wrong_image<'a>(
     Fault::new(problem, "leave it out, or set `mode` of `decode` to \"rgb\" or \"gray\"")
 }
 
-/// Checks the number of pixels of a result, where it is the same for every picture.
+/// Checks the number of pixels of a result, if it is the same for every picture.
 fn check_pixels(keys: &[Key], sample: &SampleType) -> Result<(), Fault> {
     let Some((height, width)) = sample.size else { return Ok(()) };
     let pixels = u64::from(height) * u64::from(width);

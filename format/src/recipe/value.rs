@@ -1,4 +1,4 @@
-//! The value of a key, as a recipe file, the canonical form and the schema hold it.
+//! The value of a key, as stored in a recipe file, the canonical form and the schema.
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::borrow::Cow;
@@ -17,9 +17,9 @@ pub enum Value {
     Sides([u32; 2]),
     /// A number.
     Number(f64),
-    /// A low and a high end, one number for each channel or operation, or coordinates.
+    /// A lower and an upper bound, one number for each channel or operation, or coordinates.
     Numbers(Cow<'static, [f64]>),
-    /// Whole numbers; one alone is written as a number.
+    /// Whole numbers; a single one is written as a number.
     Wholes(#[serde(serialize_with = "one_or_more")] Cow<'static, [u32]>),
     /// Names of columns.
     Names(Cow<'static, [String]>),
@@ -31,11 +31,11 @@ pub enum Value {
     Digest(Cow<'static, str>),
     /// The operations that an operation contains.
     Operations(Cow<'static, [Described]>),
-    /// Nothing: the key is left out.
+    /// No value: the key is left out.
     Absent,
 }
 
-/// One number alone, more as an array.
+/// A single number as such, several as an array.
 fn one_or_more<S: Serializer>(numbers: &[u32], serializer: S) -> Result<S::Ok, S::Error> {
     match numbers {
         [number] => serializer.serialize_u32(*number),
@@ -53,7 +53,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// Name, under a key of its own, and keys, each value spelled.
+    /// The name, under the given key, and the other keys with their values as text.
     fn members(
         &self,
         name: &'static str,
@@ -64,7 +64,7 @@ impl Described {
         std::iter::once(name).chain(keys).collect()
     }
 
-    /// An inline table of TOML.
+    /// An inline table in TOML.
     fn to_toml(&self) -> String {
         let members = self.members("name", Value::to_toml).into_iter();
         let members: Vec<String> = members.map(|(key, value)| format!("{key} = {value}")).collect();
@@ -76,7 +76,7 @@ impl Described {
         self.to_json_with("name")
     }
 
-    /// The canonical form, with this key for the name: keys in alphabetical order.
+    /// The canonical form, with the given key for the name: keys in alphabetical order.
     pub(super) fn to_json_with(&self, name: &'static str) -> String {
         let mut members = self.members(name, Value::to_json);
         members.sort_by_key(|(key, _)| *key);
@@ -100,7 +100,7 @@ impl Serialize for Described {
 impl Value {
     /// The value in TOML.
     ///
-    /// `{:?}` of a float is the shortest text that reads back to it, and always a TOML float.
+    /// `{:?}` of a float is the shortest text that parses to it, and always a TOML float.
     pub fn to_toml(&self) -> String {
         self.spell(", ", |number| format!("{number:?}"), Described::to_toml)
     }
@@ -164,8 +164,8 @@ impl From<Option<(f64, f64)>> for Value {
     }
 }
 
-/// A text in quotes, both for TOML and for JSON: these agree for what is not ASCII, and in the
-/// escapes of quotes, backslashes and control characters.
+/// A quoted text, valid in both TOML and JSON: the two agree about non-ASCII characters and about
+/// the escapes of quotes, backslashes and control characters.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -181,7 +181,7 @@ pub(super) fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The fewest digits that read back to the number, never with an exponent; both zeros are "0".
+/// The fewest digits that parse to the number, never with an exponent; both zeros are "0".
 fn plain_decimal(number: f64) -> String {
     if number == 0.0 { "0".to_owned() } else { format!("{number}") }
 }
@@ -212,7 +212,7 @@ impl Values {
         self.switch_or_word(key).unwrap_or_else(|| panic!("`{key}` is a word"))
     }
 
-    /// A word as what it names.
+    /// A word, converted to the value that it names.
     pub(super) fn named<T>(&self, key: &str, from_name: impl Fn(&str) -> Option<T>) -> T {
         let Value::Word(word) = self.get(key) else { panic!("`{key}` is not a word") };
         from_name(word).unwrap_or_else(|| panic!("`{key}` declares the unknown word {word}"))
@@ -223,7 +223,7 @@ impl Values {
         *number
     }
 
-    /// Height and width; `Err` with the number where the value is one number.
+    /// Height and width; `Err` with the number if the value is one number.
     pub(super) fn size(&self, key: &str) -> Result<(u32, u32), u32> {
         match *self.get(key) {
             Value::Sides([height, width]) => Ok((height, width)),
@@ -232,7 +232,7 @@ impl Values {
         }
     }
 
-    /// Height and width, where a whole number stands for both.
+    /// Height and width; a single whole number sets both.
     pub(super) fn sides(&self, key: &str) -> (u32, u32) {
         self.size(key).unwrap_or_else(|side| (side, side))
     }
@@ -252,12 +252,12 @@ impl Values {
         numbers
     }
 
-    /// A number of a key that may be left out.
+    /// A number of an optional key.
     pub(super) fn optional_whole(&self, key: &str) -> Option<u32> {
         (*self.get(key) != Value::Absent).then(|| self.whole(key))
     }
 
-    /// Height and width of a key that may be left out.
+    /// Height and width of an optional key.
     pub(super) fn optional_sides(&self, key: &str) -> Option<(u32, u32)> {
         (*self.get(key) != Value::Absent).then(|| self.sides(key))
     }
@@ -271,17 +271,17 @@ impl Values {
         }
     }
 
-    /// Two numbers of a key that may be left out.
+    /// Two numbers of an optional key.
     pub(super) fn optional_pair(&self, key: &str) -> Option<(f64, f64)> {
         (*self.get(key) != Value::Absent).then(|| self.interval(key))
     }
 
-    /// A number of a key that may be left out.
+    /// A number of an optional key.
     pub(super) fn optional_number(&self, key: &str) -> Option<f64> {
         (*self.get(key) != Value::Absent).then(|| self.number(key))
     }
 
-    /// A word of a key that may be left out, as what it names.
+    /// A word of an optional key, converted to the value that it names.
     pub(super) fn optional_named<T>(
         &self,
         key: &str,
@@ -296,7 +296,7 @@ impl Values {
         path
     }
 
-    /// A checksum of a key that may be left out.
+    /// A checksum of an optional key.
     pub(super) fn optional_digest(&self, key: &str) -> Option<&str> {
         match self.get(key) {
             Value::Absent => None,

@@ -1,4 +1,4 @@
-//! Views: several pictures of one sample, each by separate operations after common ones.
+//! Views: several pictures of one sample, each with separate operations after common ones.
 
 use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
@@ -12,21 +12,22 @@ pub const IMAGE_COLUMN: &str = "image";
 /// Name of the column that says which elements of padded pictures are padding.
 const PADDING_MASK: &str = "padding_mask";
 
-/// Names of the columns that batches have of themselves: label, key and sample number.
+/// Names of the columns that every batch provides: label, key and sample index.
 pub const OWN_COLUMNS: [&str; 3] = ["label", "key", "sample"];
 
-/// Most views of a recipe.
+/// Maximum number of views of a recipe.
 pub const VIEWS_MAX: usize = 16;
 
-/// Most pictures of one view.
+/// Maximum number of pictures of one view.
 pub const VIEW_COUNT_MAX: u32 = 256;
 
 /// A view: a named column of a batch, with one picture of each sample or more.
 ///
-/// Its operations follow the common ones of the recipe. Its pictures have numbers: they are counted
-/// from 0 over all views in their order. The number is part of the key of the random parameters of
-/// the view's own operations; common operations are executed once for all views. So a picture has
-/// the bits that a recipe of the common operations and the view's own ones gives for its number.
+/// Its operations follow the common ones of the recipe. Its pictures are numbered from 0 over all
+/// views in their order. The number is part of the key of the random parameters of the view's own
+/// operations; common operations are executed once for all views. So a picture is bit-identical to
+/// the result of a recipe that consists of the common operations and those of the view, for its
+/// number.
 #[derive(Debug, Clone, PartialEq)]
 pub struct View {
     /// Name of the column.
@@ -44,28 +45,29 @@ pub struct Images {
     pub column: String,
     /// Its operations on samples, the common ones first.
     pub operations: Vec<Operation>,
-    /// How many of them, at the beginning, are executed once for all pictures.
+    /// How many of the first operations are executed once for all pictures.
     pub common: usize,
     /// Number of its first picture in the key of random parameters.
     pub first_view: u32,
     /// Number of pictures, each with different random parameters.
     pub count: u32,
-    /// Type of one prepared picture, and how many the operations give for each of `count`.
+    /// Type of one prepared picture, and how many pictures the operations produce for each of
+    /// `count`.
     pub result: SampleType,
 }
 
 impl Images {
-    /// Shape, type and layout of each picture, where they do not depend on the sample.
+    /// Shape, type and layout of each picture, if they do not depend on the sample.
     pub fn spec(&self) -> Option<TensorSpec> {
         self.result.size.map(|size| self.result.tensor(size))
     }
 
-    /// Pictures of one sample.
+    /// Number of pictures per sample.
     pub fn pictures(&self) -> usize {
         self.count as usize * self.result.pictures as usize
     }
 
-    /// Bytes of the pictures of one sample, each of `spec`.
+    /// Bytes of the pictures of one sample, each with the shape `spec`.
     pub fn bytes(&self, spec: &TensorSpec) -> usize {
         self.pictures() * spec.bytes()
     }
@@ -75,20 +77,20 @@ impl Images {
         [self.outer_axes(), spec.axes()].concat()
     }
 
-    /// The axes of several pictures: the number of views and that of crops, each where it is not 1.
+    /// The axes that number several pictures: views and crops, each if its number is not 1.
     pub fn outer_axes(&self) -> Vec<u32> {
         let outer = [self.count, self.result.pictures];
         outer.into_iter().filter(|length| *length != 1).collect()
     }
 
-    /// Name of the column with the heights and widths of the pictures, where these may have
-    /// different sizes.
+    /// Name of the column with the heights and widths of the pictures, for pictures of different
+    /// sizes.
     pub fn size_column(&self) -> String {
         format!("{}_size", self.column)
     }
 
     /// Name of the column that says which elements of padded pictures are padding: `padding_mask`,
-    /// behind the name of a view.
+    /// prefixed with the name of the view.
     pub fn padding_column(&self) -> String {
         match &self.column[..] {
             IMAGE_COLUMN => PADDING_MASK.to_owned(),
@@ -96,16 +98,16 @@ impl Images {
         }
     }
 
-    /// The sizes that a picture can have; `source`: height and width of the picture in its file,
-    /// where they are known.
+    /// The possible sizes of a picture; `source`: height and width of the picture in its file, if
+    /// known.
     pub fn sizes(&self, source: Option<(u32, u32)>) -> SizeRange {
         let from = source.map_or(SizeRange::ANY, SizeRange::exact);
         self.operations.iter().fold(from, |sizes, operation| operation.sizes(sizes))
     }
 }
 
-/// Checks the views of a recipe whose other operations and targets have been checked, and says what
-/// each column holds.
+/// Checks the views of a recipe whose other operations and targets have been checked, and returns
+/// what each column contains.
 pub(super) fn check(
     operations: &[Operation],
     common: SampleType,
@@ -170,11 +172,11 @@ pub(super) fn check(
     Ok(found)
 }
 
-/// What a recipe without views gives.
+/// The column of a recipe without views.
 fn alone(operations: &[Operation], result: SampleType) -> Images {
     let on_batches = operations.iter().position(Operation::is_on_batches);
     let on_samples = &operations[..on_batches.unwrap_or(operations.len())];
-    // What comes before an operation with several results is common to them.
+    // The operations before one with several results are executed once for all of them.
     let common = on_samples.iter().position(|operation| operation.pictures() > 1);
     Images {
         column: IMAGE_COLUMN.to_owned(),
@@ -186,7 +188,7 @@ fn alone(operations: &[Operation], result: SampleType) -> Images {
     }
 }
 
-/// Checks that an operation before the views gives one picture.
+/// Checks that an operation before the views produces one picture.
 fn check_common(operation: &Operation) -> Result<(), Fault> {
     let remedy = "move it to the operations of each view";
     match operation.declaration().phase {
@@ -221,7 +223,7 @@ fn check_common(operation: &Operation) -> Result<(), Fault> {
     }
 }
 
-/// Checks the keys of a view, which follows others.
+/// Checks the keys of a view against those before it.
 fn check_view(view: &View, before: &[View]) -> Result<(), Fault> {
     let remedy = "such as column = \"global\"";
     if view.column.is_empty() {

@@ -1,6 +1,6 @@
 //! The values that keys of operations can have: element types, layouts, filters, sizes, colours.
 
-/// Gives each variant of an enum the name that stands for it in a recipe file.
+/// Defines an enum whose variants have names in recipe files.
 macro_rules! named {
     ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $type {
@@ -17,7 +17,7 @@ macro_rules! named {
                 }
             }
 
-            /// The value of this name.
+            /// The value with this name.
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|it| it.name() == name)
             }
@@ -115,7 +115,7 @@ impl Dtype {
     /// The types of pictures, sound and signals, to which a recipe can convert.
     pub const CONVERTIBLE: &[&'static str] = &["uint8", "uint16", "float16", "float32"];
 
-    /// The largest value of an unsigned type, by which values are scaled to 1; `None` for others.
+    /// The largest value of an unsigned type, which is scaled to 1; `None` for other types.
     pub fn largest(self) -> Option<u32> {
         match self {
             Self::Uint8 => Some(255),
@@ -125,7 +125,7 @@ impl Dtype {
     }
 }
 
-/// How values of an integer type, whose largest is 255 or 65535, become values of a float type.
+/// How values of an integer type with the maximum 255 or 65535 are converted to a float type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
     /// 255 stays 255.0: `false` in a recipe, and the default, as in torchvision.
@@ -149,13 +149,13 @@ pub enum Layout {
     /// Channel, height, width (NCHW in a batch).
     #[serde(rename = "NCHW")]
     Nchw,
-    /// Channel, time (NCT in a batch), of sound and signals: no recipe can ask for it.
+    /// Channel, time (NCT in a batch), of sound and signals: recipes cannot request it.
     #[serde(rename = "NCT")]
     Nct,
-    /// Time alone (NT in a batch), of text and of tokens in one plane: no recipe can ask for it.
+    /// Time alone (NT in a batch), of text and of tokens in one plane: recipes cannot request it.
     #[serde(rename = "NT")]
     Nt,
-    /// Time, channel (NTC in a batch), of embedded tokens: no recipe can ask for it.
+    /// Time, channel (NTC in a batch), of embedded tokens: recipes cannot request it.
     #[serde(rename = "NTC")]
     Ntc,
 }
@@ -169,14 +169,14 @@ pub enum Encoding {
     Utf16Le,
     /// UTF-16, high byte first.
     Utf16Be,
-    /// ISO 8859-1: each byte is the character of its number.
+    /// ISO 8859-1: each byte is the character with its number.
     Latin1,
 }
 
-/// What happens with bytes that are not characters.
+/// How bytes that are not valid characters are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DecodingErrors {
-    /// The text does not decode.
+    /// Invalid bytes are an error.
     Strict,
     /// They become U+FFFD, as by Python's `errors="replace"`.
     Replace,
@@ -195,7 +195,7 @@ pub enum Planes {
 }
 
 impl Planes {
-    /// How many there are.
+    /// Number of planes.
     pub fn count(self) -> u32 {
         match self {
             Self::Ids => 1,
@@ -208,27 +208,27 @@ impl Planes {
 /// How the documents of a batch share its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Packing {
-    /// Each document lies in the first row with room for all of it.
+    /// Each document is placed in the first row that has space for all of it.
     FirstFit,
-    /// One document follows another; one that reaches the end of a row continues in the next.
+    /// Documents follow one another; one that reaches the end of a row continues in the next.
     Concatenate,
 }
 
 impl Layout {
-    /// The layouts that an operation can ask for.
+    /// The layouts that an operation can request.
     pub(super) const OF_IMAGES: &'static [&'static str] = &[Self::Nhwc.name(), Self::Nchw.name()];
 }
 
-/// What frames at both ends of a signal are filled with, by librosa's and torch's names.
+/// What the padding at both ends of a signal contains, with librosa's and torch's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PadMode {
     /// Zeros: librosa's default.
     Constant,
-    /// The signal mirrored, without its ends: torch's default.
+    /// The mirrored signal, without its ends: torch's default.
     Reflect,
 }
 
-/// How frequency becomes mel, by torchaudio's names.
+/// How a frequency is converted to mel, with torchaudio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MelScale {
     /// Linear below 1000 Hz, logarithmic above: librosa's default.
@@ -263,8 +263,8 @@ pub enum Interpolation {
     Bilinear,
     /// Catmull-Rom-like cubic with a = -0.5, support 2.
     Bicubic,
-    /// The nearest pixel as it is; antialiasing has no effect on it. Positions are those of
-    /// Pillow's `NEAREST`, which torchvision takes for its PIL images.
+    /// The nearest pixel; antialiasing has no effect on it. Positions are those of Pillow's
+    /// `NEAREST`, which torchvision uses for PIL images.
     Nearest,
     /// The mean of equal weights, support 1/2.
     Box,
@@ -289,9 +289,9 @@ pub enum WarpInterpolation {
 /// Which side of a picture fills the result of [`super::CrumpetsAffine`] at a scale of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScaleMode {
-    /// The shorter one, so that the result has no outside.
+    /// The shorter one, so that no part of the result is outside of the picture.
     Shortest,
-    /// The longer one, so that the result has all of the picture.
+    /// The longer one, so that the result contains the whole picture.
     Longest,
 }
 
@@ -302,7 +302,7 @@ pub enum PaddingMode {
     Constant,
     /// The pixels of the border, repeated.
     Edge,
-    /// The picture mirrored, without its border; of a side of one pixel, that pixel.
+    /// The picture mirrored, without its border; for a side of one pixel, that pixel.
     Reflect,
     /// The picture mirrored, with its border.
     Symmetric,
@@ -322,7 +322,7 @@ pub struct Padding {
 }
 
 impl Padding {
-    /// Height and width with the padding of a picture of this height and width. A side that exceeds
+    /// Height and width of a picture of this height and width with the padding. A side that exceeds
     /// 32 bits becomes `u32::MAX`.
     pub fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
         let sum = |a: u32, b: u32, c: u32| a.saturating_add(b).saturating_add(c);
@@ -345,7 +345,7 @@ impl Fill {
     /// Black.
     pub const BLACK: Self = Self::Every(0);
 
-    /// Red, green, blue and alpha, of which a picture has the first ones.
+    /// Red, green, blue and alpha; a picture uses as many as it has channels.
     pub fn rgba(self) -> [u8; 4] {
         match self {
             Self::Every(value) => [value; 4],
@@ -377,38 +377,38 @@ pub enum TimmInterpolation {
     Bicubic,
 }
 
-/// What replaces the elements of an erased rectangle, by timm's names.
+/// What replaces the elements of an erased rectangle, with timm's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErasingMode {
     /// A value.
     Constant,
     /// One standard normal number for each channel: that of the next draw.
     Rand,
-    /// A standard normal number for each element: that of its word in a field that is drawn.
+    /// A standard normal number for each element, from a field that is drawn.
     Pixel,
 }
 
-/// Which samples of a batch are mixed with the same random parameters, by timm's names.
+/// Which samples of a batch are mixed with the same random parameters, with timm's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MixMode {
-    /// All.
+    /// All samples.
     Batch,
-    /// Each has its own.
+    /// Each sample has its own.
     Elem,
-    /// Each and its mirrored partner.
+    /// Each sample shares them with its mirrored partner.
     Pair,
 }
 
 /// The partner with which a sample of a batch is mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MixPartner {
-    /// The sample before it, the first with the last, as in torchvision.
+    /// The previous sample, for the first the last, as in torchvision.
     Previous,
-    /// The sample as far from the end as it is from the beginning, as in timm.
+    /// The sample at the mirrored position in the batch, as in timm.
     Mirrored,
 }
 
-/// How a rectangle that is pasted follows from lambda, by whose definition it is.
+/// Whose definition determines the pasted rectangle from lambda.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutBox {
     /// That of torchvision, and of timm before 1.0.31: sides are even numbers.
@@ -423,16 +423,16 @@ pub enum OnError {
     /// The sample is an error.
     #[default]
     Fail,
-    /// Missing data are filled in as libjpeg does it, whose warnings are ignored. A file that
-    /// libjpeg gives up on is an error.
+    /// Missing data are filled in as libjpeg does; its warnings are ignored. A file that libjpeg
+    /// rejects is an error.
     Lenient,
 }
 
 /// Target of a resize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// The shorter side gets this length in pixels, the aspect ratio is kept
-    /// (torchvision: long = int(size * long / short)).
+    /// The shorter side gets this length in pixels; the aspect ratio is preserved (torchvision:
+    /// long = int(size * long / short)).
     ShorterSide(u32),
     /// Exactly this height and width in pixels.
     Exact {
@@ -444,8 +444,8 @@ pub enum Size {
 }
 
 impl Size {
-    /// Height and width that a picture of this height and width gets. A side that exceeds 32 bits
-    /// becomes `u32::MAX`, and a picture without pixels stays one.
+    /// Height and width of the result for a picture of this height and width. A side that exceeds
+    /// 32 bits becomes `u32::MAX`; an empty picture stays empty.
     pub fn resolve(self, height: u32, width: u32) -> (u32, u32) {
         let side = match self {
             Self::Exact { height, width } => return (height, width),
@@ -464,11 +464,11 @@ impl Size {
 /// One number for each channel of a picture.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PerChannel {
-    /// Of a grey picture.
+    /// For a grey picture.
     Grey([f64; 1]),
-    /// Of a picture with red, green and blue.
+    /// For a picture with red, green and blue.
     Rgb([f64; 3]),
-    /// Of a picture with red, green, blue and alpha.
+    /// For a picture with red, green, blue and alpha.
     Rgba([f64; 4]),
 }
 
@@ -482,7 +482,7 @@ impl PerChannel {
         }
     }
 
-    /// The number of a channel; that of a grey picture holds for all channels.
+    /// The number for a channel; a single number applies to all channels.
     pub fn channel(&self, channel: usize) -> f64 {
         match self {
             Self::Grey([number]) => *number,
@@ -525,7 +525,7 @@ pub enum BoxFormat {
 pub enum MaskType {
     /// Grey of 1 or 8 bits, or a palette, whose indices are the elements.
     Uint8,
-    /// As well as these, grey of 16 bits.
+    /// The same, and grey of 16 bits.
     Uint16,
 }
 
@@ -584,7 +584,7 @@ impl DecodeMode {
         self.channels() as usize * self.dtype().bytes()
     }
 
-    /// Whether a pixel is anything other than three bytes, or three equal ones.
+    /// Whether a pixel is not three bytes (or one byte that stands for three equal ones).
     pub fn is_wide(self) -> bool {
         match self {
             Self::Rgb | Self::Gray => false,
@@ -598,7 +598,7 @@ impl DecodeMode {
 pub enum OutsidePoint {
     /// It is moved to the border.
     Clamp,
-    /// It stays where it is.
+    /// It is unchanged.
     Keep,
     /// All its numbers become 0.
     Zero,

@@ -15,8 +15,8 @@ const FACTOR_MAX: u64 = 16;
 /// torchvision's default of `--aspect-ratio-group-factor`.
 const FACTOR: u64 = 3;
 
-/// Every sample once, in batches of pictures with similar aspect ratios: what torchvision's
-/// `GroupedBatchSampler` with `create_aspect_ratio_groups` is for, with random access and without
+/// Every sample once, in batches of pictures with similar aspect ratios: like torchvision's
+/// `GroupedBatchSampler` with `create_aspect_ratio_groups`, but with random access and without
 /// repeated or missing samples.
 ///
 /// The edges of the buckets are 2^(i / factor) for i from -factor to factor; for a factor of 0, 1.
@@ -51,7 +51,8 @@ impl AspectRatio {
     /// Height and width of each sample.
     fn sizes<C: SampleColumns>(&self, columns: &C) -> Result<Vec<(u32, u32)>, C::Error> {
         let Some((width, height)) = &self.columns else {
-            // Damaged pictures count as square; preparing one treats it as the job says.
+            // Damaged pictures count as square; how they are handled is decided when they are
+            // prepared.
             return Ok(columns
                 .picture_sizes()?
                 .into_iter()
@@ -161,7 +162,7 @@ impl Data for AspectRatio {
     }
 
     fn memory_bytes(&self, samples: u64) -> u64 {
-        // Values of a column, or sizes from files; both sides; buckets as they grow, as a list, and
+        // Column values, or sizes from files; both sides; buckets while they grow, as a list, and
         // as the devices' shares.
         samples.saturating_mul(16 + 8 + 16 + 8 + 8)
     }

@@ -1,24 +1,24 @@
-//! Random access to batches of samples of one bucket each.
+//! Random access to batches of samples that share a bucket.
 //!
-//! For batches of B samples, bucket k with n samples gives n / B whole batches. The samples that
-//! are left of all buckets, at the last n mod B positions of each, follow one another in the order
-//! of the buckets, and are divided into batches too, of neighbouring buckets; only the last of
-//! these may be short. The whole batches of both kinds are permuted; the short one is the last of
-//! the epoch. So every sample occurs once, and only as many batches mix buckets as there are
+//! For batches of B samples, a bucket with n samples has n / B whole batches. The remaining samples
+//! of all buckets, at the last n mod B positions of each, are concatenated in the order of the
+//! buckets and divided into batches too, which then contain neighbouring buckets; only the last of
+//! these may be short. The whole batches of both types are permuted; the short one is the last of
+//! the epoch. So every sample occurs once, and at most as many batches mix buckets as there are
 //! buckets.
 
 use crate::order::Order;
 use std::sync::Arc;
 
-/// Samples whose positions are found together.
+/// Number of samples that are located together.
 const CHUNK: usize = 64;
 
 /// Samples by bucket. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buckets {
-    /// Of all buckets, one bucket after another, each in ascending order.
+    /// The samples of all buckets, one bucket after another, each in ascending order.
     samples: Arc<[u64]>,
-    /// The end of each bucket among them.
+    /// The end of each bucket in `samples`.
     ends: Arc<[u64]>,
 }
 
@@ -52,12 +52,12 @@ impl Buckets {
         })
     }
 
-    /// All samples, one bucket after another, and behind them the ends of the buckets.
+    /// All samples, one bucket after another, followed by the ends of the buckets.
     pub(super) fn table(&self) -> Vec<u64> {
         [&self.samples[..], &self.ends[..]].concat()
     }
 
-    /// Those for which `holds` is true.
+    /// The buckets with only those samples for which `holds` is true.
     pub(super) fn of(&self, holds: impl Fn(u64) -> bool) -> Self {
         let held = |bucket: &[u64]| bucket.iter().copied().filter(|it| holds(*it)).collect();
         Self::new(&self.each().map(held).collect::<Vec<Vec<u64>>>())
@@ -72,18 +72,18 @@ pub(super) struct Batched {
     shuffle: bool,
     /// First sample of each bucket.
     starts: Vec<u64>,
-    /// Whole batches of all buckets before each, and of all.
+    /// Number of whole batches of all buckets before each, and of all buckets.
     batches: Vec<u64>,
-    /// Samples that are left of all buckets before each, and of all.
+    /// Number of remaining samples of all buckets before each, and of all buckets.
     left: Vec<u64>,
 }
 
 /// The order of an epoch of batches.
 #[derive(Debug, Clone)]
 pub(super) struct BatchedOrder {
-    /// Of whole batches.
+    /// The order of whole batches.
     batches: Order,
-    /// Of the samples of each bucket.
+    /// The order of the samples of each bucket.
     samples: Vec<Order>,
 }
 
@@ -124,7 +124,7 @@ impl Batched {
     pub(super) fn fill(&self, order: &BatchedOrder, first: u64, out: &mut [u64]) {
         let mut buckets = [0_u16; CHUNK];
         let whole = self.len() / self.batch_size;
-        // Successive positions are of the same batch, mostly.
+        // Successive positions are mostly in the same batch.
         let (mut batch, mut number) = (u64::MAX, 0);
         let mut position = first;
         for chunk in out.chunks_mut(CHUNK) {
@@ -146,7 +146,7 @@ impl Batched {
         }
     }
 
-    /// The bucket of a batch's n-th sample, and its position among those of the bucket.
+    /// The bucket of a batch's n-th sample, and the sample's position in that bucket.
     fn place(&self, batch: u64, n: u64) -> (usize, u64) {
         let of_one = *self.batches.last().expect("there is an end");
         if batch < of_one {

@@ -1,4 +1,4 @@
-//! `class_balanced`: every class of a column equally often, and every sample of a class too.
+//! `class_balanced`: draws every class of a column equally often.
 
 use super::Data;
 use super::column_type::ColumnType;
@@ -10,8 +10,8 @@ use super::values::Values;
 use super::weights::whole_weights;
 use std::collections::HashMap;
 
-/// Independent draws in which every class of a column is equally likely, and every sample of a
-/// class too: [`super::Weighted`] with the weight 1 / (samples of the class).
+/// Independent draws in which all classes of a column are equally likely, and all samples of a
+/// class as well: [`super::Weighted`] with the weight 1 / (samples of the class).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClassBalanced {
     /// Column of whole numbers, a class for each sample.
@@ -81,8 +81,8 @@ impl Data for ClassBalanced {
     }
 
     fn memory_bytes(&self, samples: u64) -> u64 {
-        // The classes as they are read; their counts, where every sample has a class of its own, in
-        // a map that grows; weights and integer weights. Cumulative weights are fewer bytes.
+        // The classes as read; their counts, in a growing map with an entry per sample at worst;
+        // weights and integer weights. Cumulative weights need less.
         samples.saturating_mul(16 + 64 + 8 + 8)
     }
 }

@@ -3,7 +3,7 @@
 /// The type of a column for a sampler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnType {
-    /// Whole numbers of at most 64 bits with a sign.
+    /// Integers of at most 64 bits, signed.
     Whole,
     /// Other numbers.
     Number,
@@ -11,7 +11,7 @@ pub enum ColumnType {
     Text,
     /// True or false.
     Flag,
-    /// Nothing that a sampler can use; the type in words.
+    /// A type that samplers cannot use, in words.
     Other(String),
 }
 

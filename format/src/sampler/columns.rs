@@ -13,10 +13,10 @@ pub trait SampleColumns {
     /// Number of samples.
     fn samples(&self) -> u64;
 
-    /// Samples of each dataset, where several are served as one; else the number of samples.
+    /// Number of samples of each dataset, if several are served as one; otherwise of the only one.
     fn datasets(&self) -> Vec<u64>;
 
-    /// Names and types of the columns, those that samplers cannot use included.
+    /// Names and types of the columns, including those that samplers cannot use.
     fn columns(&self) -> Vec<(String, ColumnType)>;
 
     /// Values of a column of whole numbers; `None` if a sample has none.
@@ -25,8 +25,8 @@ pub trait SampleColumns {
     /// Values of a column of numbers, whole or not; `None` if a sample has none.
     fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Self::Error>;
 
-    /// Height and width of the picture of each sample, as they lie in its file; `None` if the
-    /// file does not say.
+    /// Height and width of the picture of each sample as stored in its file; `None` if the file
+    /// does not state them.
     fn picture_sizes(&self) -> Result<Vec<Option<(u32, u32)>>, Self::Error>;
 
     /// The samples for which a checked expression is true, in ascending order.

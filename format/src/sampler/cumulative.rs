@@ -2,17 +2,17 @@
 
 use crate::random::{DRAW_DOMAIN, halves, join, philox4x32_10};
 
-/// Positions whose samples are found together.
+/// Number of positions that are looked up together.
 const CHUNK: usize = 64;
 
-/// Cumulative weights of samples, with a guide to where a search begins: 16 bytes for each sample.
+/// Cumulative weights of samples, with a guide table for searches: 16 bytes for each sample.
 ///
-/// The guide has as many entries as there are samples: entry g is the first sample whose cumulative
-/// weight exceeds g/samples of the sum (Chen and Asau, "On generating random variates from an
-/// empirical distribution", 1974). It changes how fast a sample is found, never which.
+/// The guide table has as many entries as there are samples: entry g is the first sample whose
+/// cumulative weight exceeds g/samples of the sum (Chen and Asau, "On generating random variates
+/// from an empirical distribution", 1974). It affects how fast a sample is found, never which one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cumulative {
-    /// Of each sample: the sum of its weight and of all before it.
+    /// For each sample: the sum of its weight and of all before it.
     sums: Vec<u64>,
     guide: Vec<usize>,
 }
@@ -61,15 +61,15 @@ impl Cumulative {
         }
     }
 
-    /// The samples of at most [`CHUNK`] values of 64 random bits. Tables are larger than caches, so
-    /// each step is taken for all of them: their reads are then under way together.
+    /// The samples of at most [`CHUNK`] values of 64 random bits. Tables exceed the CPU caches, so
+    /// each step is taken for all values, to overlap their memory accesses.
     fn find(&self, bits: &[u64], samples: &mut [u64]) {
         let scaled = |bits: u64, to: u64| ((u128::from(bits) * u128::from(to)) >> 64) as u64;
         let (total, cells) = (self.total(), self.guide.len());
         let mut ranges = [(0, 0); CHUNK];
         for (range, bits) in ranges.iter_mut().zip(bits) {
             let cell = scaled(*bits, cells as u64) as usize;
-            // Values of this cell are no greater than the least of the next.
+            // Values of this cell do not exceed the smallest value of the next one.
             let next = self.guide[(cell + 1).min(cells - 1)];
             let end = if cell + 1 < cells { next + 1 } else { self.sums.len() };
             *range = (self.guide[cell], end);

@@ -69,8 +69,8 @@ pub enum Value {
 }
 
 impl Takes {
-    /// Whether the option takes this value. Weights and sample numbers are checked when the sampler
-    /// meets its dataset.
+    /// Whether the option accepts this value. Weights and sample indices are checked later, against
+    /// the dataset.
     pub fn accepts(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Whole { least, most }, Value::Whole(number)) => (least..=most).contains(number),
@@ -121,7 +121,7 @@ impl fmt::Display for Takes {
 }
 
 impl fmt::Display for Value {
-    /// Lists are shown by their length alone.
+    /// Shows lists by their length only.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole(number) => write!(f, "{number}"),

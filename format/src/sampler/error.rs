@@ -4,7 +4,7 @@ use super::{DECLARATIONS, declaration_of};
 use meetpoint_diagnose::{Diagnose, Remedy, nearest};
 use std::fmt;
 
-/// A sampler whose options are wrong, or do not fit the dataset.
+/// A sampler whose options are invalid or do not match the dataset.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SamplerError {
@@ -13,7 +13,7 @@ pub enum SamplerError {
         /// The given value.
         name: String,
     },
-    /// Not one weight per dataset.
+    /// The number of weights differs from the number of datasets.
     DatasetWeights {
         /// Weights given.
         weights: usize,
@@ -22,14 +22,14 @@ pub enum SamplerError {
     },
     /// The weight of a dataset is negative, infinite or not a number.
     DatasetWeight {
-        /// Which, counted from 0.
+        /// Index of the dataset.
         dataset: usize,
         /// Its value.
         value: f64,
     },
     /// A dataset with a positive weight that has no samples.
     NothingToMix {
-        /// Which, counted from 0.
+        /// Index of the dataset.
         dataset: usize,
     },
     /// A length, although another stopping rule determines the end of an epoch.
@@ -51,7 +51,7 @@ pub enum SamplerError {
         /// The option.
         option: &'static str,
     },
-    /// A value outside of what the option takes.
+    /// A value that the option does not accept.
     Value {
         /// Name of the sampler.
         sampler: &'static str,
@@ -62,21 +62,21 @@ pub enum SamplerError {
     },
     /// A weight that is negative, infinite or not a number.
     Weight {
-        /// Which, counted from 0.
+        /// Index of the sample.
         sample: u64,
         /// Its value.
         value: f64,
     },
     /// Every weight is 0.
     NoWeight,
-    /// Not one weight per sample.
+    /// The number of weights differs from the number of samples.
     WeightsLength {
         /// Weights given.
         weights: u64,
         /// Samples of the dataset.
         samples: u64,
     },
-    /// An epoch that is longer than the sampler can make it.
+    /// An epoch that is longer than the sampler allows.
     Length {
         /// The given value.
         length: u64,
@@ -85,7 +85,7 @@ pub enum SamplerError {
         /// The reason for the limit.
         limit: LengthLimit,
     },
-    /// A sample number beyond the dataset.
+    /// A sample index that is out of range.
     Index {
         /// Position in the list, counted from 0.
         position: u64,
@@ -94,9 +94,9 @@ pub enum SamplerError {
         /// Samples of the dataset.
         samples: u64,
     },
-    /// A list of no sample.
+    /// An empty list of samples.
     NoIndices,
-    /// An expression that does not parse, or compares what cannot be compared.
+    /// An expression that does not parse, or compares incompatible types.
     Expression {
         /// The expression.
         text: String,
@@ -122,7 +122,7 @@ pub enum SamplerError {
         option: &'static str,
         /// The given value.
         column: String,
-        /// The character of the expression, counted from 1, where it is part of one.
+        /// Position of the character in the expression, counted from 1, if the name is part of one.
         at: Option<usize>,
         /// The columns that can be named.
         known: Vec<String>,
@@ -135,7 +135,7 @@ pub enum SamplerError {
         column: String,
         /// Its type in words.
         found: String,
-        /// The required value.
+        /// The required type.
         wanted: &'static str,
     },
     /// A sample without a value in the column.
@@ -179,12 +179,12 @@ pub enum LengthLimit {
 }
 
 impl SamplerError {
-    /// For a name that no sampler has.
+    /// The error for an unknown name.
     pub fn unknown(name: &str) -> Self {
         Self::UnknownName { name: name.to_owned() }
     }
 
-    /// The option that it concerns; `None`: the name of the sampler.
+    /// The option that the error concerns; `None`: the name of the sampler.
     pub fn option(&self) -> Option<&str> {
         match self {
             Self::UnknownName { .. } => None,
@@ -209,7 +209,7 @@ impl SamplerError {
         }
     }
 
-    /// The instruction that every one of them has.
+    /// The remedy.
     pub fn instruction(&self) -> Remedy {
         let text = match self {
             Self::UnknownName { name } => {
@@ -275,7 +275,8 @@ impl SamplerError {
     }
 }
 
-/// A choice from the known words, and the nearest of them where the given one looks like a slip.
+/// The known words to choose from, with the most similar one first if the given word looks like a
+/// typo.
 fn one_of(what: &str, given: &str, known: &[&str]) -> String {
     let all = format!("choose a {what} of {}", known.join(", "));
     match nearest(given, known) {

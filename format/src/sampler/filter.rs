@@ -62,7 +62,7 @@ impl Data for Filter {
     }
 
     fn memory_bytes(&self, samples: u64) -> u64 {
-        // At most every sample: as found, as a list, and as the devices' shares.
+        // Every sample at worst: as found, as a list, and as the devices' shares.
         samples.saturating_mul(8 + 8 + 8)
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Indices {
     /// Sample numbers, counted from 0.
     pub indices: Arc<[u64]>,
-    /// Whether each epoch has an order of its own; otherwise the order is that of the list.
+    /// Whether each epoch has a different order; otherwise the order is that of the list.
     pub shuffle: bool,
 }
 
@@ -64,7 +64,8 @@ impl Data for Indices {
     }
 
     fn memory_bytes(&self, samples: u64) -> u64 {
-        // A bit for each sample, to find repeats; the devices' shares, as they grow and as lists.
+        // A bit for each sample, to find repeats; the devices' shares, while they grow and as
+        // lists.
         (self.indices.len() as u64).saturating_mul(8 + 8).saturating_add(samples.div_ceil(8))
     }
 }

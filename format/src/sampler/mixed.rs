@@ -1,8 +1,9 @@
-//! Random access to a mixture: which dataset a position has, and the sample of it.
+//! Random access to a mixture: the dataset of a position, and the sample in it.
 //!
-//! The datasets are interleaved as batches of devices are, so the number of a dataset's positions
-//! before any other is counted, not looked up. Position n of a dataset has sample n mod its samples
-//! of an order of its own, and every pass over the dataset has another.
+//! The datasets are interleaved like the batches of devices, so how many positions of a dataset
+//! precede another position is computed, without a table. Position n of a dataset holds sample n
+//! mod (number of samples) of that dataset's order, and every pass over the dataset has another
+//! order.
 
 use super::rule::DatasetShare;
 use super::shares::divide;
@@ -10,10 +11,10 @@ use crate::holders::Held;
 use crate::interleave::Interleave;
 use crate::order::Order;
 
-/// Datasets that a batch takes positions of without memory of its own.
+/// Number of datasets up to which filling a batch allocates nothing.
 const CHUNK: usize = 64;
 
-/// A mixture on one device; on all samples where all devices hold the same.
+/// A mixture on one device, or on all samples if all devices hold the same.
 #[derive(Debug)]
 pub(super) struct Mixed {
     /// By dataset.
@@ -25,7 +26,7 @@ pub(super) struct Mixed {
 /// What a device holds of a dataset.
 #[derive(Debug, Clone, Copy)]
 struct HeldOf {
-    /// Samples of other datasets that come before them on the device.
+    /// Samples of other datasets that precede them on the device.
     before: u64,
     samples: u64,
 }
@@ -82,7 +83,7 @@ impl Mixed {
         MixedOrder { orders: (0..).zip(&self.held).map(order).collect() }
     }
 
-    /// The samples at the positions from `first` on, as numbers among those that the device holds.
+    /// The samples at the positions from `first` on, as indices among those that the device holds.
     pub(super) fn fill(&self, order: &MixedOrder, first: u64, out: &mut [u64]) {
         let mut datasets = [0_u16; CHUNK];
         let mut passes = [0_u64; CHUNK];
@@ -92,7 +93,7 @@ impl Mixed {
                 let (dataset, n) = positions.next().expect("positions of the epoch");
                 let samples = self.held[usize::from(dataset)].samples;
                 datasets[at] = dataset;
-                // Most positions are of the first pass, and divisions take long.
+                // Most positions are in the first pass, and divisions are slow.
                 (passes[at], *value) =
                     if n < samples { (0, n) } else { (n / samples, n % samples) };
             }

@@ -11,21 +11,21 @@ use super::weights::whole_weights;
 use crate::interleave::INTERLEAVED_MAX;
 use std::sync::Arc;
 
-/// Most datasets of a mixture, and most folders that are served as one dataset.
+/// Maximum number of datasets of a mixture, and of folders that are served as one dataset.
 pub const DATASETS_MAX: usize = 4096;
 
 const STOPS: &[&str] = &["first_exhausted", "all_exhausted", "size"];
 
-/// Several datasets in proportion to weights. Every stretch of an epoch has them in that
-/// proportion, as exactly as whole numbers can.
+/// Several datasets in proportion to weights. Every range of an epoch has them in that proportion,
+/// up to rounding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mixture {
-    /// One for each dataset.
+    /// One weight for each dataset.
     pub weights: Arc<[f64]>,
     /// When an epoch ends.
     pub stop: Stop,
-    /// Whether each epoch has the samples of a dataset in an order of its own; otherwise in that of
-    /// the dataset.
+    /// Whether each epoch has a different order of a dataset's samples; otherwise the order is that
+    /// of the dataset.
     pub shuffle: bool,
 }
 
@@ -153,8 +153,8 @@ impl Data for Mixture {
     }
 }
 
-/// Positions of each dataset. Where a dataset ends the epoch, it has as many as samples, and the
-/// others in proportion to it, rounded to the nearest whole number.
+/// Number of positions of each dataset. A dataset that ends the epoch has as many as samples, and
+/// the others are in proportion to it, rounded to the nearest whole number.
 fn lengths(weights: &[u64], samples: &[u64], stop: Stop) -> Vec<u64> {
     let mixed = || (0..weights.len()).filter(|at| weights[*at] > 0);
     // Compares samples / weight of two datasets.

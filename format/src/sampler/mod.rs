@@ -1,16 +1,16 @@
 //! Samplers: which samples an epoch has, and in which order, as values with random access.
 //!
-//! A sampler is a description: a name and options. [`Sampling`] is what it amounts to on one
-//! dataset, and [`crate::batching::Batching`] maps the positions of an epoch to samples with it.
-//! The sample at a position is a function of (seed, epoch, position) and the sampler alone, so any
-//! strategy, device and rank can start anywhere.
+//! A sampler is a description: a name and options. [`Sampling`] applies it to a dataset, and
+//! [`crate::batching::Batching`] maps the positions of an epoch to samples with it. The sample at a
+//! position is a function of (seed, epoch, position) and the sampler alone, so any strategy, device
+//! and rank can start anywhere.
 //!
 //! In reading order: `declaration` (names, options, values), `values` (options as given), `error`,
-//! one file per sampler, `column_type` and `columns` (what samplers read of a dataset),
-//! `expression` (filters), `rule` and `sampling` (what a sampler amounts to), `weights` (integers
-//! from weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions
-//! per device), `positions` (random access), `mixed` (random access to several datasets), `buckets`
-//! (and to batches of one bucket each).
+//! one file per sampler, `column_type` and `columns` (what samplers read from a dataset),
+//! `expression` (filters), `rule` and `sampling` (a sampler on a dataset), `weights` (integers from
+//! weights), `cumulative` and `race` (draws with and without replacement), `shares` (positions per
+//! device), `positions` (random access), `mixed` (random access to several datasets), `buckets`
+//! (random access to batches that share a bucket).
 
 mod aspect_ratio;
 mod buckets;
@@ -72,7 +72,7 @@ trait Data: Sized {
     /// Whether every epoch has the same samples in the same order.
     fn is_same_in_every_epoch(&self) -> bool;
 
-    /// What it amounts to on a dataset.
+    /// The rule that it becomes on a dataset.
     fn rule<C: SampleColumns>(&self, columns: &C) -> Result<Rule, C::Error>;
 
     /// See [`Sampler::memory_bytes`].
@@ -91,7 +91,7 @@ macro_rules! samplers {
         pub const DECLARATIONS: &[&Declaration] = &[$($type::DECLARATION),+];
 
         impl Sampler {
-            /// What is known of the sampler without its options.
+            /// Everything about the sampler that does not depend on its options.
             pub fn declaration(&self) -> &'static Declaration {
                 match self {
                     $(Self::$type(_) => $type::DECLARATION),+
@@ -112,15 +112,15 @@ macro_rules! samplers {
                 }
             }
 
-            /// Most memory that [`Sampling::of`] and [`crate::batching::Batching`] take for it at a
-            /// time on a dataset of this size, besides the lists among its options.
+            /// Maximum memory that [`Sampling::of`] and [`crate::batching::Batching`] use for it at
+            /// a time on a dataset of this size, besides the lists among its options.
             pub fn memory_bytes(&self, samples: u64) -> u64 {
                 match self {
                     $(Self::$type(it) => it.memory_bytes(samples)),+
                 }
             }
 
-            /// The sampler of this name with these options.
+            /// The sampler with this name and these options.
             pub fn read(name: &str, options: Vec<(String, Value)>) -> Result<Self, SamplerError> {
                 $(if name == $type::DECLARATION.name {
                     let values = Values::check($type::DECLARATION, options)?;

@@ -11,14 +11,14 @@ use crate::holders::{Held, Holders};
 use crate::order::Order;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Epochs whose sorted samples are cached: the one that is consumed, and the one that devices begin
-/// before it ends.
+/// Number of epochs whose sorted samples are cached: the one that is consumed, and the next, which
+/// devices may begin early.
 const EPOCHS_CACHED: usize = 2;
 
-/// Positions whose samples are found together.
+/// Number of positions that are looked up together.
 const CHUNK: usize = 64;
 
-/// What of a sampler's positions is the same in every epoch. Cheap to clone.
+/// The positions of a sampler, without what differs between epochs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Positions {
     devices: Vec<OfDevice>,
@@ -26,16 +26,16 @@ pub struct Positions {
     seed: u64,
 }
 
-/// The positions of one device; of all samples where all devices hold the same.
+/// The positions of one device, or of all samples if all devices hold the same.
 #[derive(Debug, Clone)]
 struct OfDevice {
     length: u64,
-    /// Positions of the devices before it.
+    /// Positions of the preceding devices.
     before: u64,
     draws: Draws,
 }
 
-/// How positions become samples, or numbers among those that the device holds.
+/// How positions are mapped to samples, or to indices among those that the device holds.
 #[derive(Debug, Clone)]
 enum Draws {
     /// Each sample held, once.
@@ -73,18 +73,18 @@ pub struct EpochOrder {
     holders: Holders,
 }
 
-/// The order of an epoch of one device; of all samples where all devices hold the same.
+/// The order of an epoch of one device, or of all samples if all devices hold the same.
 #[derive(Debug, Clone)]
 enum DeviceOrder {
-    /// Numbers among the samples that the device holds.
+    /// Indices among the samples that the device holds.
     Held(Order),
     /// Samples of the dataset.
     Listed(Order, Arc<[u64]>),
-    /// Numbers among the samples that the device holds.
+    /// Indices among the samples that the device holds.
     Drawn { cumulative: Arc<Cumulative>, seed: u64, epoch: u32, device: u16 },
-    /// Numbers among the samples that the device holds, each several times in succession.
+    /// Indices among the samples that the device holds, each several times in succession.
     Repeated(Order, u64),
-    /// Numbers among the samples that the device holds.
+    /// Indices among the samples that the device holds.
     Mixed(Arc<Mixed>, MixedOrder),
     /// Samples of the dataset.
     Batched(Arc<Batched>, BatchedOrder),
@@ -172,16 +172,16 @@ impl Positions {
         self.devices.iter().map(|device| device.length)
     }
 
-    /// Number of a device's position among those of all devices.
+    /// Index of a device's position among the positions of all devices.
     pub(crate) fn overall(&self, device: u16, position: u64) -> u64 {
         self.devices[usize::from(device)].before + position
     }
 
-    /// The device of a position among those of all devices, and its position there. Panics beyond
-    /// the last.
+    /// The device of a position among those of all devices, and the position on that device. Panics
+    /// beyond the last.
     pub(crate) fn of_overall(&self, overall: u64) -> (u16, u64) {
         let after = self.devices.partition_point(|device| device.before <= overall);
-        // Of devices without positions, the last is the one that has some.
+        // If devices have no positions, the last match is the one that has some.
         let device = after - 1;
         let position = overall - self.devices[device].before;
         (u16::try_from(device).expect("at most 65536 devices"), position)
@@ -256,7 +256,7 @@ impl EpochOrder {
                 positions(out);
                 order.samples_at(out);
                 let listed = |at: u64| list[usize::try_from(at).expect("below the list's length")];
-                // What is listed are samples of the dataset.
+                // Lists contain indices in the dataset.
                 return out.iter_mut().for_each(|value| *value = listed(*value));
             }
             DeviceOrder::Drawn { cumulative, seed, epoch, device } => {
@@ -274,7 +274,7 @@ impl EpochOrder {
                 order.samples_at(out);
             }
             DeviceOrder::Mixed(mixed, order) => mixed.fill(order, first, out),
-            // Samples of the dataset as well.
+            // These are also indices in the dataset.
             DeviceOrder::Batched(batched, order) => return batched.fill(order, first, out),
         }
         if let Some(held) = self.holders.held(device) {
@@ -283,13 +283,13 @@ impl EpochOrder {
     }
 }
 
-/// The samples at successive positions, a chunk of which is found at a time.
+/// The samples at successive positions, looked up in chunks.
 pub(crate) struct Samples<'o> {
     order: &'o EpochOrder,
     device: u16,
-    /// The position after those of the chunk.
+    /// The position after the current chunk.
     next: u64,
-    /// Positions from it on.
+    /// Number of positions from there on.
     left: u64,
     chunk: [u64; CHUNK],
     taken: usize,
@@ -329,7 +329,7 @@ impl Race {
 
     /// The samples of an epoch, cached for the latest [`EPOCHS_CACHED`].
     fn sorted(&self, length: u64, seed: u64, epoch: u32) -> Arc<[u64]> {
-        // What it protects is only pushed to and shortened.
+        // The cached list is only pushed to and shortened, so it stays valid after a panic.
         let mut cached = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sorted)) = cached.iter().find(|(of, _)| *of == epoch) {
             return Arc::clone(sorted);

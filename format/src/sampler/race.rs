@@ -8,7 +8,7 @@
 use crate::random::{RACE_DOMAIN, halves, join, philox4x32_10};
 use std::cmp::Ordering;
 
-/// Bits of a time behind the point.
+/// Fraction bits of a time.
 const FRACTION_BITS: u32 = 48;
 
 /// A sample in the race.
@@ -19,10 +19,10 @@ struct Runner {
     weight: u64,
 }
 
-/// The first `length` samples of the race among `weights`, pairs of a sample and its positive
-/// weight, in the order of their times; equal times in the order of the samples.
+/// The first `length` samples of the race. `weights` contains pairs of a sample and its positive
+/// weight. Samples are sorted by time; equal times by sample.
 ///
-/// Takes 24 bytes for each pair while it sorts, and 8 for each sample of the result.
+/// Uses 24 bytes for each pair while it sorts, and 8 for each sample of the result.
 pub(super) fn race(weights: &[(u64, u64)], length: u64, seed: u64, epoch: u32) -> Vec<u64> {
     let runner = |&(sample, weight): &(u64, u64)| {
         let [low, high] = halves(sample);
@@ -45,9 +45,8 @@ fn by_time(a: &Runner, b: &Runner) -> Ordering {
     left.cmp(&right).then(a.sample.cmp(&b.sample))
 }
 
-/// -log2((bits + 1) / 2^64) with [`FRACTION_BITS`] bits behind the point, digit by digit: the
-/// mantissa is squared, truncated to 63 bits behind the point, and gives a digit 1 when it reaches
-/// 2.
+/// -log2((bits + 1) / 2^64) with [`FRACTION_BITS`] fraction bits, digit by digit: the mantissa is
+/// squared and truncated to 63 fraction bits; the digit is 1 if it reaches 2.
 fn exponential(bits: u64) -> u64 {
     let Some(value) = bits.checked_add(1) else { return 0 };
     let exponent = u64::from(value.ilog2());

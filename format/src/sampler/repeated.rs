@@ -11,15 +11,15 @@ use super::values::Values;
 const ROUNDED_TO: u64 = 256;
 
 /// Repeated augmentation (Hoffer et al., "Augment your batch", 2020): the beginning of a shuffled
-/// epoch in which every sample occurs `repeats` times in succession. The samples of a step of all
-/// ranks together are those of torchvision's `RASampler` and timm's `RepeatAugSampler` under the
-/// same permutation; within the step they are divided by batches.
+/// epoch in which every sample occurs `repeats` times in succession. In each step, all ranks
+/// together have the same samples as with torchvision's `RASampler` or timm's `RepeatAugSampler`
+/// and the same permutation; within the step, whole batches are assigned to ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Repeated {
-    /// How many times in succession.
+    /// Number of times in succession.
     pub repeats: u64,
-    /// Positions of an epoch. `None`: the number of samples rounded down to a multiple of 256, or
-    /// the number of samples where it is below 256.
+    /// Positions of an epoch. `None`: the number of samples, rounded down to a multiple of 256 if
+    /// it is at least 256.
     pub length: Option<u64>,
 }
 

@@ -1,9 +1,9 @@
-//! How the samples of an epoch follow from their positions: what samplers amount to on a dataset.
+//! How a sampler maps the positions of an epoch to samples of a dataset.
 
 use super::buckets::Buckets;
 use std::sync::Arc;
 
-/// How the samples of an epoch follow from their positions. Lengths count positions.
+/// How the positions of an epoch are mapped to samples. Lengths count positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rule {
     /// Every sample once.
@@ -13,33 +13,33 @@ pub enum Rule {
     },
     /// Listed samples, each as often as the list contains it.
     Listed {
-        /// Sample numbers.
+        /// Sample indices.
         list: Arc<[u64]>,
         /// In a different order in each epoch; otherwise in that of the list.
         shuffle: bool,
     },
     /// Independent draws, in proportion to weights.
     WithReplacement {
-        /// Of each sample; their sum is below 2^63.
+        /// Weight of each sample; their sum is below 2^63.
         weights: Arc<[u64]>,
         /// Positions of an epoch.
         length: u64,
     },
-    /// Successive draws in proportion to the weights of the samples that are left.
+    /// Successive draws in proportion to the weights of the remaining samples.
     WithoutReplacement {
-        /// Of each sample; their sum is below 2^63.
+        /// Weight of each sample; their sum is below 2^63.
         weights: Arc<[u64]>,
         /// Positions of an epoch, at most the number of positive weights.
         length: u64,
     },
     /// The beginning of a permutation, each sample several times in succession.
     Repeated {
-        /// How many times.
+        /// Number of times.
         repeats: u64,
         /// Positions of an epoch, at most samples · repeats.
         length: u64,
     },
-    /// Every sample once, in batches of samples of one bucket each.
+    /// Every sample once, in batches of samples that share a bucket.
     Bucketed {
         /// The samples of each bucket.
         buckets: Buckets,
@@ -48,9 +48,9 @@ pub enum Rule {
     },
     /// Several datasets, evenly interleaved.
     Mixture {
-        /// Of each dataset, in their order.
+        /// The share of each dataset, in order.
         datasets: Arc<[DatasetShare]>,
-        /// In an order of its own in each epoch; otherwise in that of the dataset.
+        /// In a different order in each epoch; otherwise in that of the dataset.
         shuffle: bool,
     },
 }
@@ -58,14 +58,14 @@ pub enum Rule {
 /// A dataset's part of a mixture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetShare {
-    /// Samples that it has.
+    /// Number of its samples.
     pub samples: u64,
-    /// Its positions of an epoch. Where there are more than samples, it begins again.
+    /// Its positions in an epoch. If there are more than samples, it is repeated.
     pub length: u64,
 }
 
 impl DatasetShare {
-    /// How often a sample of it occurs at most.
+    /// Maximum number of times that one of its samples occurs.
     pub(super) fn passes(&self) -> u64 {
         if self.samples == 0 { 0 } else { self.length.div_ceil(self.samples) }
     }

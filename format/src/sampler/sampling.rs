@@ -1,11 +1,12 @@
-//! A sampler on one dataset: its rule, the length of an epoch, and a checksum for the other end.
+//! A sampler on one dataset: its rule, the length of an epoch, and a checksum to compare with the
+//! other end's.
 
 use super::columns::SampleColumns;
 use super::rule::Rule;
 use super::{Sampler, Sequential, Shuffled};
 use sha2::{Digest, Sha256};
 
-/// A sampler with everything that it takes from its dataset. Cheap to clone behind an `Arc`.
+/// A sampler with everything that it reads from its dataset. Cheap to clone behind an `Arc`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sampling {
     sampler: Sampler,
@@ -60,13 +61,13 @@ impl Sampling {
         &self.rule
     }
 
-    /// Whether a sample may occur more than once in an epoch. Its random parameters then follow
-    /// from its position, otherwise from its number.
+    /// Whether a sample may occur more than once in an epoch. Its random parameters are then keyed
+    /// by its position instead of its index.
     pub fn has_repeats(&self) -> bool {
         self.has_repeats
     }
 
-    /// Whether an epoch may hold any sample of the dataset.
+    /// Whether an epoch may contain any sample of the dataset.
     pub fn is_of_every_sample(&self) -> bool {
         matches!(self.rule, Rule::Every { .. } | Rule::Repeated { .. } | Rule::Bucketed { .. })
     }
@@ -84,14 +85,14 @@ impl Sampling {
         }
     }
 
-    /// SHA-256 of the description and of the tables: equal where host and device draw the same.
+    /// SHA-256 of the description and the tables: equal if host and device select the same samples.
     pub fn checksum(&self) -> [u8; 32] {
         self.checksum
     }
 }
 
-/// Whether a sample occurs more than once in a list. Takes a bit for each of the dataset's samples,
-/// and nothing for an ascending list, such as that of a filter.
+/// Whether a sample occurs more than once in a list. Uses one bit for each of the dataset's
+/// samples, and nothing for an ascending list, such as that of a filter.
 fn is_repeated(list: &[u64], samples: u64) -> bool {
     if list.is_sorted_by(|a, b| a < b) {
         return false;

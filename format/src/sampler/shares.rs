@@ -1,8 +1,9 @@
 //! Positions of an epoch per device, in proportion to what each device holds.
 
 /// Divides `length` positions in proportion to `masses`, at most `most` for each device: the whole
-/// part of each share, then one more by the greatest remainder, of equal ones by the lower device.
-/// What exceeds `most` is divided again among the others. The sum of `most` is at least `length`.
+/// part of each share, then one more by the largest remainder; of equal remainders, the lower
+/// device comes first. Any excess over `most` is divided among the other devices. The sum of `most`
+/// is at least `length`.
 pub(super) fn divide(length: u64, masses: &[u128], most: &[u64]) -> Vec<u64> {
     let mut shares = vec![0u64; masses.len()];
     let mut left = length;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct Values(Vec<(&'static str, Value)>);
 
 impl Values {
-    /// Checks names, types and ranges, and that nothing required is missing.
+    /// Checks names, types and ranges, and that all required options are given.
     pub(super) fn check(
         declaration: &'static Declaration,
         given: Vec<(String, Value)>,

@@ -17,8 +17,8 @@ pub struct Weighted {
     pub weights: Weights,
     /// Whether a sample may occur more than once in an epoch.
     pub replacement: bool,
-    /// Positions of an epoch. `None`: the number of samples, or of those with a positive weight
-    /// where a sample occurs at most once.
+    /// Positions of an epoch. `None`: the number of samples, or, without replacement, the number of
+    /// samples with a positive weight.
     pub length: Option<u64>,
 }
 
@@ -107,11 +107,11 @@ impl Data for Weighted {
     fn memory_bytes(&self, samples: u64) -> u64 {
         let read = match &self.weights {
             Weights::Numbers(_) => 0,
-            // The values as they are read, and without those that are missing.
+            // The values as read, and without missing ones.
             Weights::Column(_) => 16 + 8,
         };
-        // Integer weights; then cumulative weights with their guide, or pairs of a sample and its
-        // weight, those that are sorted, and the results of three epochs.
+        // Integer weights; then cumulative weights with their guide table, or pairs of a sample and
+        // its weight, those that are sorted, and the results of three epochs.
         let tables = if self.replacement { 8 + 16 } else { 8 + 16 + 24 + 3 * 8 };
         samples.saturating_mul(read + tables)
     }

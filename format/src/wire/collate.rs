@@ -1,10 +1,10 @@
-//! How pictures of different sizes become one batch, on the device link.
+//! How pictures of different sizes are combined into a batch, on the device link.
 
 use super::Collate as CollateMessage;
 use crate::column::{Collate, CollateError, Pad};
 
 impl From<Collate> for CollateMessage {
-    /// Without `max_size`: the size of a slot says what the device reserves.
+    /// Without `max_size`: the size of a slot determines what the device reserves.
     fn from(collate: Collate) -> Self {
         let pad = match collate {
             Collate::Pad(pad) => pad,

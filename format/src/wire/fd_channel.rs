@@ -1,14 +1,14 @@
-//! How a spool's file descriptor reaches the device: a connection of its own on the same socket.
+//! How a spool's file descriptor reaches the device: a separate connection on the same socket.
 //!
 //! A connection whose first byte is that of [`FD_CHANNEL_MAGIC`] is not HTTP/2 (whose preface
 //! starts with `P`). The host sends one [`FdOffer`] of 16 bytes with the descriptor attached as
 //! `SCM_RIGHTS`; the device answers with the same 16 bytes once it holds the descriptor, or with
-//! [`FD_CHANNEL_BUSY`] where it holds too many already.
+//! [`FD_CHANNEL_BUSY`] if it holds too many already.
 
 /// First eight bytes of an offer.
 pub const FD_CHANNEL_MAGIC: [u8; 8] = *b"mpspool1";
 
-/// Answer of a device that holds as many descriptors as it can that no `Load` has named yet.
+/// Answer of a device that already holds the maximum number of descriptors without a `Load`.
 pub const FD_CHANNEL_BUSY: [u8; 16] = *b"mpbusy_1\0\0\0\0\0\0\0\0";
 
 /// Announces one file descriptor under a token that `Load` then names.
@@ -27,7 +27,7 @@ impl FdOffer {
         bytes
     }
 
-    /// Reads an offer; `None` when the magic is another.
+    /// Parses an offer; `None` if the magic differs.
     pub fn decode(bytes: &[u8; 16]) -> Option<Self> {
         let (magic, token) = bytes.split_first_chunk::<8>()?;
         let token = u64::from_le_bytes(token.try_into().ok()?);
@@ -62,7 +62,8 @@ mod tests {
         }
     }
 
-    /// The first byte of a connection decides what it is (RFC 9113 section 3.4 has the preface).
+    /// The first byte of a connection determines its protocol (RFC 9113 section 3.4 has the
+    /// preface).
     #[test]
     fn the_first_byte_distinguishes_an_offer_from_http2() {
         assert_ne!(FD_CHANNEL_MAGIC[0], b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[0]);

@@ -349,7 +349,7 @@ pub struct Meters {
     pub spool_bytes_written: u64,
     #[prost(uint64, tag = "5")]
     pub batches: u64,
-    /// What was achieved, in the unit of the name, for each knob that is set; 0 if it is not.
+    /// What was achieved, in the unit of the name, for each knob that is set; 0 where it is not.
     #[prost(double, tag = "6")]
     pub cpu_ratio_achieved: f64,
     #[prost(double, tag = "7")]

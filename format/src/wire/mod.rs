@@ -22,15 +22,15 @@ pub use sampler::{SAMPLER_BYTES_MAX, SamplerMessageError, sampler_data};
 /// Version of the device link. Host and device must have the same.
 pub const PROTOCOL_VERSION: u32 = 8;
 
-/// What both ends send first on a connection over a network, inside TLS where there is any: the
-/// host, then the device once it has admitted the host. An end that reads anything else hangs up.
+/// The first bytes of a connection over a network, inside TLS if it is used: sent by the host, then
+/// by the device once it has accepted the host. An end that reads anything else disconnects.
 pub const NETWORK_GREETING: [u8; 8] = *b"mplink_1";
 
-/// Longest time without a message while a device has work, in milliseconds.
+/// Longest time without a message from a device that has work, in milliseconds.
 pub const PROGRESS_INTERVAL_MS: u64 = 200;
 
-/// Most bytes in one message of the link.
+/// Maximum bytes of one message of the link.
 pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
-/// Most bytes of a slot in one [`SlotData`].
+/// Maximum bytes of a slot in one [`SlotData`].
 pub const SLOT_DATA_BYTES_MAX: usize = 256 << 10;

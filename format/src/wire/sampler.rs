@@ -1,19 +1,19 @@
-//! A sampler on the device link: its options in the request, its lists in pieces behind it.
+//! A sampler on the device link: its options in the request, its lists in the pieces that follow.
 
 use super::{LoadPart, LoadRequest, load_part::Part};
 use super::{Sampler as SamplerMessage, SamplerOption, sampler_option::Value as Given};
 use crate::sampler::{Sampler, SamplerError, Value};
 
-/// Most bytes of the lists of a sampler.
+/// Maximum bytes of the lists of a sampler.
 pub const SAMPLER_BYTES_MAX: u64 = 1 << 30;
 
-/// Most bytes of a list in one message.
+/// Maximum bytes of a list in one message.
 const PIECE_BYTES: usize = 512 << 10;
 
 /// Bytes of an element of a list.
 const ELEMENT_BYTES: u64 = 8;
 
-/// A sampler that a message does not describe.
+/// A message that does not describe a valid sampler.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SamplerMessageError {
@@ -32,18 +32,19 @@ pub enum SamplerMessageError {
     /// More or fewer bytes than were announced.
     #[error("the lists of the sampler have {got} bytes, where {announced} were announced")]
     OtherLength {
-        /// That came.
+        /// Bytes received.
         got: u64,
-        /// By the options.
+        /// Bytes announced by the options.
         announced: u64,
     },
-    /// Options that are wrong.
+    /// Options that are invalid.
     #[error("sampler: {0}")]
     Sampler(#[from] SamplerError),
 }
 
 impl SamplerMessage {
-    /// For a sampler, with the checksum of what it amounts to on the dataset.
+    /// The message for a sampler, with the checksum of [`crate::sampler::Sampling`] for the
+    /// dataset.
     pub fn of(sampler: &Sampler, checksum: [u8; 32]) -> Self {
         let option = |(name, value): (&'static str, Value)| SamplerOption {
             name: name.to_owned(),

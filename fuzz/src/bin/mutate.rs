@@ -1,9 +1,9 @@
-//! Runs a target on mutated files for some time, on any compiler and without a fuzzing engine.
+//! Runs a target on mutated files for a given time, with any compiler and without a fuzzing engine.
 //!
 //!     cargo run --release --no-default-features --bin mutate -- TARGET SECONDS SEED FILES...
 //!
-//! Input number n of a seed and a length is always the same. One that fails, or takes more memory
-//! or time than its limits, is written to `artifacts/TARGET-n`, and the exit code is 1.
+//! Input number n is determined by the seed and the maximum length. An input that fails, or exceeds
+//! its limits of memory or time, is written to `artifacts/TARGET-n`, and the exit code is 1.
 //!
 //! Options, in this order and in front of TARGET: `--max-len BYTES` limits an input (4 MiB),
 //! `--timeout SECONDS` its time (25) and `--memory MIB` its memory (2560); `--from N` begins at
@@ -21,13 +21,13 @@ use std::time::{Duration, Instant};
 #[global_allocator]
 static MEMORY: memory::Counting = memory::Counting;
 
-/// Failing inputs that are written before it ends.
+/// Maximum number of failing inputs that are written before the run ends.
 const FAILURES_MAX: usize = 10;
 
 /// First inputs that are also written enlarged, for cargo-fuzz.
 const ENLARGED: usize = 16;
 
-/// What an input may take, on a machine that does other things too.
+/// Limits of an input, on a machine that also does other work.
 #[derive(Clone, Copy)]
 struct Limits {
     input_bytes: usize,
@@ -35,10 +35,10 @@ struct Limits {
     memory_bytes: usize,
 }
 
-/// Inputs between two lines of progress.
+/// Number of inputs between two lines of progress.
 const PROGRESS: u64 = 100_000;
 
-/// Number of the input that runs, for the watch.
+/// Number of the current input, for the watchdog.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 fn main() -> ExitCode {
@@ -92,7 +92,7 @@ fn usage() -> ExitCode {
     ExitCode::from(64)
 }
 
-/// Where inputs come from.
+/// The source of inputs.
 struct Inputs {
     corpus: Vec<Vec<u8>>,
     seed: u64,
@@ -153,7 +153,7 @@ fn run(target: &Target, seconds: u64, limits: Limits, inputs: &Inputs) -> ExitCo
     if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Ends the process where an input does not end, and says which.
+/// Ends the process if an input does not finish, and reports the input.
 fn watch(name: &'static str, time: Duration) {
     let mut before = (u64::MAX, 0);
     loop {
@@ -204,7 +204,7 @@ fn write_seeds(target: &Target, limits: Limits, folder: &Path, paths: &[String])
     }
 }
 
-/// Runs a target on files as they are: those that failed before.
+/// Runs a target on unmodified files, such as inputs that failed before.
 fn run_only(target: &Target, limits: Limits, paths: &[String]) -> ExitCode {
     let mut files = Vec::new();
     for path in paths {

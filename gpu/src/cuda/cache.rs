@@ -5,8 +5,10 @@
 
 use super::driver::Version;
 use super::nvrtc::Target;
+use super::regular;
 use sha2::{Digest, Sha256};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -30,7 +32,8 @@ impl CacheFile {
 
     /// The stored kernels; `None` if there are none, or the file is damaged.
     pub(super) fn read(&self) -> Option<Vec<u8>> {
-        let file = std::fs::read(&self.0).ok()?;
+        let mut file = Vec::new();
+        regular::open(&self.0).ok()?.read_to_end(&mut file).ok()?;
         let (sum, content) = file.strip_prefix(MAGIC)?.split_first_chunk::<32>()?;
         (Sha256::digest(content).as_slice() == sum).then(|| content.to_vec())
     }
@@ -43,7 +46,7 @@ impl CacheFile {
         let unfinished =
             self.0.with_extension(format!("{}-{number}.unfinished", std::process::id()));
         let write = || {
-            let mut file = std::fs::File::create(&unfinished)?;
+            let mut file = create(&unfinished)?;
             file.write_all(MAGIC)?;
             file.write_all(&Sha256::digest(content))?;
             file.write_all(content)?;
@@ -53,12 +56,25 @@ impl CacheFile {
     }
 }
 
+/// Creates a new file that no other process has open. Removes a file that an earlier process with
+/// the same process ID left behind.
+fn create(path: &Path) -> std::io::Result<File> {
+    match File::create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            std::fs::remove_file(path)?;
+            File::create_new(path)
+        }
+        created => created,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::CacheFile;
     use crate::cuda::Version;
     use crate::cuda::nvrtc::Target;
     use std::collections::HashSet;
+    use std::process::Command;
 
     const V12_9: Version = Version { major: 12, minor: 9 };
 
@@ -99,6 +115,16 @@ mod tests {
             std::fs::write(&file.0, &content[..at]).unwrap();
             assert_eq!(file.read(), None, "{at} bytes");
         }
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_a_file_is_replaced_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = CacheFile::of(folder.path(), "text", Target::Cubin(90), V12_9);
+        assert!(Command::new("mkfifo").arg(&file.0).status().unwrap().success());
+        assert_eq!(file.read(), None);
+        file.write(b"kernels").unwrap();
+        assert_eq!(file.read().as_deref(), Some(&b"kernels"[..]));
     }
 
     #[test]

@@ -265,10 +265,10 @@ impl Compute for CudaCompute {
         self.gpu.context.is_done("cuStreamQuery", result)
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<(), Error> {
+    fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         // SAFETY: the stream is this one's.
         unsafe { self.finished.record(self.stream.0)? };
-        self.finished.wait(limit)
+        self.finished.wait_unless(limit, is_stopped)
     }
 }
 

@@ -57,8 +57,17 @@ impl Event {
 
     /// Waits until the work before it is done; [`Error::Hung`] after `limit`.
     pub fn wait(&self, limit: Duration) -> Result<(), Error> {
+        self.wait_unless(limit, &|| false)
+    }
+
+    /// Like [`Self::wait`], but returns [`Error::Stopped`] when `is_stopped` returns true, which is
+    /// checked at each poll.
+    pub fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let start = Instant::now();
         while !self.query()? {
+            if is_stopped() {
+                return Err(Error::Stopped);
+            }
             let waited = start.elapsed();
             if waited >= limit {
                 self.context.set_late(true);

@@ -92,9 +92,13 @@ impl Gpu {
         self.context.check_usable()
     }
 
-    /// Compiles and loads all kernels, which are otherwise loaded when they are first used.
-    pub fn load_kernels(&self) -> Result<(), Error> {
-        MODULES.iter().try_for_each(|module| self.kernels.load(module))
+    /// Compiles and loads all kernels, which are otherwise loaded when they are first used. Calls
+    /// `is_stopped` before each module and returns [`Error::Stopped`] if it returns true.
+    pub fn load_kernels(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        MODULES.iter().try_for_each(|module| match is_stopped() {
+            true => Err(Error::Stopped),
+            false => self.kernels.load(module),
+        })
     }
 
     /// The run-time compiler. The first call searches for it.

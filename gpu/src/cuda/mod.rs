@@ -4,7 +4,8 @@
 //! [`Gpu::open`], and a machine without them gets a typed [`Error`](crate::Error).
 //!
 //! In reading order: [`Options`], `driver` (the library and its error codes), `context` (one GPU in
-//! one process: fork, failures, counters), `memory`, [`Event`], `nvrtc` (finds the compiler),
+//! one process: fork, failures, counters), `memory`, [`Event`], `regular` (opens files),
+//! `nvrtc` (finds the compiler),
 //! `cache` (compiled kernels on disk), `kernels` (compiles and loads), [`Gpu`], `shared` (each GPU
 //! is opened once), [`CudaCompute`], `self_test`, `streams` (the streams of others).
 
@@ -18,6 +19,7 @@ mod kernels;
 mod memory;
 mod nvrtc;
 mod options;
+mod regular;
 mod self_test;
 mod shared;
 mod streams;

@@ -3,6 +3,7 @@
 
 use super::driver::Version;
 use super::options::Options;
+use super::regular;
 use crate::{Error, Module};
 use libloading::Library;
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -85,7 +86,7 @@ fn candidates(options: &Options, driver: Version, root: &Path) -> Vec<PathBuf> {
             path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"cuda"))
         })
         .collect();
-    toolkits.sort();
+    toolkits.sort_by_key(|path| numbers(path));
     let machine = if cfg!(target_arch = "aarch64") { "sbsa-linux" } else { "x86_64-linux" };
     let mut folders: Vec<PathBuf> = toolkits
         .iter()
@@ -101,8 +102,15 @@ fn candidates(options: &Options, driver: Version, root: &Path) -> Vec<PathBuf> {
         found.extend(majors().map(|major| folder.join(format!("libnvrtc.so.{major}"))));
     }
     // The loader searches for names; a file that is not there need not be tried.
-    found.retain(|path| path.components().count() == 1 || path.exists());
+    found.retain(|path| path.components().count() == 1 || regular::is_readable(path));
     found
+}
+
+/// The numbers in the name of a folder, so that 12.10 comes after 12.9.
+fn numbers(path: &Path) -> (Vec<u64>, PathBuf) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let digits = name.split(|it: char| !it.is_ascii_digit());
+    (digits.filter_map(|digits| digits.parse().ok()).collect(), path.to_path_buf())
 }
 
 impl Compiler {
@@ -119,6 +127,10 @@ impl Compiler {
     }
 
     fn load(path: &Path) -> Option<Self> {
+        // Loading anything but a regular file may block forever.
+        if path.components().count() > 1 && !regular::is_readable(path) {
+            return None;
+        }
         // The compiler loads its built-in functions by name; one that is loaded already is found.
         for builtins in builtins_beside(path) {
             // SAFETY: it is a library of CUDA without initialisation of its own.
@@ -175,7 +187,8 @@ fn builtins_beside(path: &Path) -> Vec<PathBuf> {
     let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_builtins = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default();
-        name.as_encoded_bytes().starts_with(b"libnvrtc-builtins.so.")
+        let is_named = name.as_encoded_bytes().starts_with(b"libnvrtc-builtins.so.");
+        is_named && regular::is_readable(path)
     };
     files.filter(is_builtins).collect()
 }
@@ -294,6 +307,7 @@ mod tests {
     use crate::Error;
     use crate::cuda::{Options, Version};
     use std::path::Path;
+    use std::process::Command;
 
     const DRIVER: Version = Version { major: 13, minor: 0 };
 
@@ -334,6 +348,34 @@ mod tests {
         assert_eq!(found(DRIVER), expected);
         let old = Version { major: 12, minor: 8 };
         assert_eq!(found(old), [&names[1..], &[files[0], files[3]]].concat());
+    }
+
+    #[test]
+    fn newer_toolkits_come_first_by_their_numbers() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = ["cuda-12", "cuda-12.10", "cuda-12.9", "cuda-12.1", "cuda"];
+        for name in names {
+            let path = folder.path().join("usr/local").join(name).join("lib64/libnvrtc.so.12");
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = candidates(&Options::default(), DRIVER, folder.path());
+        let toolkits: Vec<_> = found
+            .iter()
+            .filter_map(|path| path.strip_prefix(folder.path().join("usr/local")).ok())
+            .map(|path| path.iter().next().unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(toolkits, ["cuda-12.10", "cuda-12.9", "cuda-12.1", "cuda-12", "cuda"]);
+    }
+
+    #[test]
+    fn a_pipe_in_the_place_of_the_compiler_is_no_compiler() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("libnvrtc.so.12");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let options = Options { nvrtc: Some(pipe), ..Options::default() };
+        let found = Compiler::find(&options, DRIVER).map(|found| found.info);
+        assert!(matches!(found, Err(Error::NoCompiler { .. })), "{found:?}");
     }
 
     #[test]

@@ -10,8 +10,8 @@ const COUNT: u32 = 1000;
 const BLOCK: u32 = 128;
 
 impl Gpu {
-    /// Compiles a small kernel, runs it and checks its results.
-    pub fn self_test(self: &Arc<Self>) -> Result<(), Error> {
+    /// Compiles a small kernel, runs it and checks its results. A request to stop ends the wait.
+    pub fn self_test(self: &Arc<Self>, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut compute = self.compute()?;
         let squares = compute.allocate(COUNT as usize * 4)?;
         compute.fill(&squares, 0, squares.bytes(), 0xff)?;
@@ -22,6 +22,7 @@ impl Gpu {
             shared_bytes: 0,
             arguments: &[(&squares).into(), COUNT.into()],
         })?;
+        compute.wait_unless(self.hang_limit, is_stopped)?;
         let mut bytes = vec![0; squares.bytes()];
         compute.download(&squares, 0, &mut bytes)?;
         let mut found = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));

@@ -4,10 +4,10 @@
 use super::compute::CudaCompute;
 use super::event::Event;
 use super::gpu::Gpu;
-use crate::Error;
 use crate::delivery::{self, ConsumerStream, Consumers, Streams};
+use crate::{ASK_EVERY, Error};
 use cudarc::driver::sys;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 /// Streams of other libraries on a GPU, for any thread. They must exist as long as batches that
@@ -22,8 +22,8 @@ impl delivery::Event for Event {
         self.query()
     }
 
-    fn wait(&self, limit: Duration) -> Result<(), Error> {
-        Event::wait(self, limit)
+    fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        Event::wait_unless(self, limit, is_stopped)
     }
 
     fn since(&self, earlier: &Self) -> Result<Duration, Error> {
@@ -72,10 +72,32 @@ impl Consumers for CudaConsumers {
         Ok(event)
     }
 
-    fn settle(&self) -> Result<(), Error> {
-        let _entered = self.gpu.context.enter()?;
-        // SAFETY: the context is current.
-        self.gpu.context.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. After a request to
+    /// stop, this function returns and the thread continues to wait.
+    fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        let (sender, settled) = mpsc::sync_channel(1);
+        let gpu = Arc::clone(&self.gpu);
+        let wait = move || {
+            let result = gpu.context.enter().and_then(|_entered| {
+                // SAFETY: the context is current.
+                gpu.context.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
+            });
+            // The receiver is gone if the caller has returned after a request to stop.
+            drop(sender.send(result));
+        };
+        let thread = std::thread::Builder::new().name("gpu-settle".to_owned()).spawn(wait);
+        thread.map_err(|error| Error::Driver {
+            call: "cuCtxSynchronize",
+            name: "no thread".to_owned(),
+            what: error.to_string(),
+        })?;
+        loop {
+            match settled.recv_timeout(ASK_EVERY) {
+                Ok(result) => return result,
+                Err(_) if is_stopped() => return Err(Error::Stopped),
+                Err(_) => {}
+            }
+        }
     }
 }
 

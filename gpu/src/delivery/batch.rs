@@ -67,8 +67,8 @@ impl<S: Streams> DeviceBatch<S> {
 
     /// Makes its content visible to a consumer.
     ///
-    /// A stream must exist until the batch is dropped. With [`Export::Unordered`], this has no
-    /// effect on the order: the consumer calls [`Self::wait`] before it reads the content.
+    /// A stream must exist until the batch is dropped. With [`Export::Unordered`] this waits for
+    /// nothing: the consumer waits itself or accepts that the content is not there yet.
     pub fn export(&self, export: Export) -> Result<(), Error> {
         match export {
             Export::Stream(stream) => {
@@ -99,11 +99,6 @@ impl<S: Streams> DeviceBatch<S> {
     pub fn read(&self, streams: &mut S, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         streams.wait_for(&self.ready)?;
         streams.download(self.memory(), offset, to)
-    }
-
-    /// Waits until its content is complete.
-    pub fn wait(&self) -> Result<(), Error> {
-        self.ready.wait(super::limits::HUNG_AFTER)
     }
 }
 

@@ -203,6 +203,7 @@ impl Loaded {
     pub(super) fn new(
         conversion: &Conversion,
         compute: &mut (impl Compute + ?Sized),
+        is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
         let is_known = matches!(conversion.channels, 1 | 3);
         assert!(is_known, "pictures that are converted have 1 or 3 channels");
@@ -224,7 +225,7 @@ impl Loaded {
             let memory = compute.allocate(bytes.len())?;
             compute.upload(&bytes, &memory, 0)?;
             // The bytes are dropped here, so the copy must be done.
-            compute.wait(super::limits::HUNG_AFTER)?;
+            compute.wait_unless(super::limits::HUNG_AFTER, is_stopped)?;
             table = Some(memory);
         }
         let loaded = Self { conversion, table, factors };
@@ -235,7 +236,7 @@ impl Loaded {
         let pixel =
             Pixels { from: &from, from_offset: 0, to: &to, to_offset: 0, plane: 1, samples: 1 };
         loaded.launch(compute, &pixel)?;
-        compute.wait(super::limits::HUNG_AFTER)?;
+        compute.wait_unless(super::limits::HUNG_AFTER, is_stopped)?;
         Ok(loaded)
     }
 

@@ -3,7 +3,7 @@
 use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels};
 use super::idle::Idle;
-use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, HUNG_AFTER};
+use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HUNG_AFTER};
 use super::pool::{Pool, Taken, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
@@ -70,7 +70,7 @@ pub struct Delivered {
     /// Time that the consumer's stream was idle while it waited for a batch, of `idle_measured`
     /// batches.
     pub idle_ns: u64,
-    /// Batches for which the idle time is known, because the consumer's stream is.
+    /// Batches for which the idle time is known. It is known only if the consumer's stream is.
     pub idle_measured: u64,
     /// Page-locked memory.
     pub pinned_bytes: u64,
@@ -105,6 +105,8 @@ pub struct Delivery<S: Streams> {
     limits: DeliveryLimits,
     unmeasured: VecDeque<Times<S::Event>>,
     sums: Delivered,
+    /// A request to stop has ended a wait. Later waits use [`END_AFTER_STOP`].
+    is_stopped: bool,
 }
 
 impl<S: Streams> std::fmt::Debug for Delivery<S> {
@@ -117,11 +119,22 @@ impl<S: Streams> std::fmt::Debug for Delivery<S> {
 impl<S: Streams> Delivery<S> {
     /// A delivery to a device. Pieces refer to the conversions by index.
     pub fn new(
-        mut streams: S,
+        streams: S,
         conversions: &[Conversion],
         limits: DeliveryLimits,
     ) -> Result<Self, Error> {
-        let loaded = conversions.iter().map(|it| Loaded::new(it, &mut streams));
+        Self::new_unless(streams, conversions, limits, &|| false)
+    }
+
+    /// Like [`Self::new`], but a request to stop ends the waits for the first kernels with
+    /// [`Error::Stopped`].
+    pub fn new_unless(
+        mut streams: S,
+        conversions: &[Conversion],
+        limits: DeliveryLimits,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
+        let loaded = conversions.iter().map(|it| Loaded::new(it, &mut streams, is_stopped));
         let conversions = loaded.collect::<Result<_, _>>()?;
         Ok(Self {
             conversions,
@@ -132,6 +145,7 @@ impl<S: Streams> Delivery<S> {
             limits,
             unmeasured: VecDeque::new(),
             sums: Delivered::default(),
+            is_stopped: false,
             streams,
         })
     }
@@ -155,8 +169,10 @@ impl<S: Streams> Delivery<S> {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<DeviceBatch<S>, DeliveryError> {
         self.measure()?;
-        let memory = self.take(bytes, is_stopped)?;
-        match self.fill(pieces, &memory, is_stopped) {
+        let memory = self.take(bytes, is_stopped);
+        let memory = self.noted(memory)?;
+        let filled = self.fill(pieces, &memory, is_stopped);
+        match self.noted(filled) {
             Ok(ready) => {
                 let (pool, idle) = (Arc::clone(&self.pool), Arc::clone(&self.idle));
                 let (consumers, number) = (self.streams.consumers(), self.sums.batches);
@@ -165,7 +181,7 @@ impl<S: Streams> Delivery<S> {
             Err(error) => {
                 if pieces.iter().any(|piece| piece.is_locked) {
                     // A device that failed reads nothing, and pages that one reads stay locked.
-                    drop(self.streams.wait(END_AFTER));
+                    drop(self.streams.wait(self.end_after()));
                 }
                 let bytes = memory.bytes();
                 drop(memory);
@@ -175,8 +191,30 @@ impl<S: Streams> Delivery<S> {
         }
     }
 
-    /// Records that the consumer requests a batch: from the end of its work so far in the stream of
-    /// the latest export, its GPU is idle until it receives the batch.
+    /// Waits until the content of a batch is complete. A request to stop ends the wait at once.
+    pub fn wait_for(
+        &mut self,
+        batch: &DeviceBatch<S>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
+        let waited = batch.ready().wait_unless(HUNG_AFTER, is_stopped);
+        self.noted(waited.map_err(DeliveryError::from))
+    }
+
+    /// Returns the result unchanged; remembers whether it is a request to stop.
+    fn noted<T>(&mut self, result: Result<T, DeliveryError>) -> Result<T, DeliveryError> {
+        self.is_stopped |= matches!(result, Err(DeliveryError::Stopped));
+        result
+    }
+
+    /// How long to wait for work before its memory is freed. Memory of work that is still not done
+    /// is never freed.
+    fn end_after(&self) -> Duration {
+        if self.is_stopped { END_AFTER_STOP } else { END_AFTER }
+    }
+
+    /// The consumer asks for a batch: the work that it has given to the stream of the latest export
+    /// is all that its GPU has to do until it gets one.
     pub fn note_asked(&self) {
         self.idle.asked(&self.streams.consumers());
     }
@@ -198,7 +236,7 @@ impl<S: Streams> Delivery<S> {
         match taken? {
             Taken::Free(release) => {
                 if release.is_unknown {
-                    self.streams.consumers().settle()?;
+                    self.streams.consumers().settle(is_stopped)?;
                 }
                 release.after.iter().try_for_each(|event| self.streams.wait_for(event))?;
                 Ok(release.memory)
@@ -225,7 +263,7 @@ impl<S: Streams> Delivery<S> {
                 pixels_bytes += piece.bytes.len().next_multiple_of(256);
             }
         }
-        self.reserve_pixels(pixels_bytes)?;
+        self.reserve_pixels(pixels_bytes, is_stopped)?;
         let mut place = places.iter();
         for piece in pieces {
             let (memory, offset) = match piece.target {
@@ -271,12 +309,12 @@ impl<S: Streams> Delivery<S> {
         Ok(ready)
     }
 
-    fn reserve_pixels(&mut self, bytes: usize) -> Result<(), Error> {
+    fn reserve_pixels(&mut self, bytes: usize, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.pixels.as_ref().map_or(0, DeviceMemory::bytes) >= bytes {
             return Ok(());
         }
         // The work that reads the old memory ends before it is freed.
-        self.streams.wait(HUNG_AFTER)?;
+        self.streams.wait_unless(HUNG_AFTER, is_stopped)?;
         self.pixels = None;
         self.pixels = Some(self.streams.allocate(bytes)?);
         Ok(())
@@ -333,7 +371,7 @@ impl<S: Streams> Drop for Delivery<S> {
     fn drop(&mut self) {
         // Page-locked memory and pixels are read until all work is done. A device that failed
         // reads nothing.
-        drop(self.streams.wait(END_AFTER));
+        drop(self.streams.wait(self.end_after()));
     }
 }
 

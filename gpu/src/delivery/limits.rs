@@ -10,6 +10,9 @@ pub(super) const HUNG_AFTER: Duration = Duration::from_secs(30 * 60);
 /// How long dropping a delivery waits for its work. Memory of unfinished work is not freed.
 pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 
+/// How long the end of a delivery waits after a request to stop.
+pub(super) const END_AFTER_STOP: Duration = Duration::from_millis(50);
+
 /// Limits of a [`Delivery`](super::Delivery).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryLimits {
@@ -43,8 +46,8 @@ impl Default for DeliveryLimits {
 pub enum DeliveryError {
     /// The device.
     #[error(transparent)]
-    Gpu(#[from] Error),
-    /// The batches that the consumer holds use up the memory.
+    Gpu(Error),
+    /// The consumer holds all memory for batches.
     #[error(
         "no GPU memory for a batch of {bytes} bytes: the limit of {limit_bytes} bytes is reached \
          by {lent} batches that are in use"
@@ -60,4 +63,10 @@ pub enum DeliveryError {
     /// The loader was closed during the delivery.
     #[error("the loader was closed")]
     Stopped,
+}
+
+impl From<Error> for DeliveryError {
+    fn from(error: Error) -> Self {
+        if matches!(error, Error::Stopped) { Self::Stopped } else { Self::Gpu(error) }
+    }
 }

@@ -17,7 +17,7 @@ impl Event for ShimEvent {
         Ok(true)
     }
 
-    fn wait(&self, _limit: Duration) -> Result<(), Error> {
+    fn wait_unless(&self, _limit: Duration, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         Ok(())
     }
 
@@ -58,7 +58,7 @@ impl Consumers for ShimConsumers {
         Ok(ShimEvent(()))
     }
 
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -49,8 +49,10 @@ pub trait Event: Debug + Send + Sync + 'static {
     /// Whether everything before it is done.
     fn is_done(&self) -> Result<bool, Error>;
 
-    /// Waits until everything before it is done; [`Error::Hung`] after `limit`.
-    fn wait(&self, limit: Duration) -> Result<(), Error>;
+    /// Waits until everything before it is done, at most for a time: then it is [`Error::Hung`].
+    /// Calls `is_stopped` at least every [`ASK_EVERY`](crate::ASK_EVERY) and returns
+    /// [`Error::Stopped`] if it returns true.
+    fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 
     /// The time on the device since an earlier event; both are done.
     fn since(&self, earlier: &Self) -> Result<Duration, Error>;
@@ -87,6 +89,7 @@ pub trait Consumers: Debug + Clone + Send + Sync + 'static {
     /// Marks the end of the work of a stream so far.
     fn record(&self, stream: ConsumerStream) -> Result<Self::Event, Error>;
 
-    /// Waits for all work of the device in this process.
-    fn settle(&self) -> Result<(), Error>;
+    /// Waits for all work of this process on the device. Calls `is_stopped` at least every
+    /// [`ASK_EVERY`](crate::ASK_EVERY) and returns [`Error::Stopped`] if it returns true.
+    fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 }

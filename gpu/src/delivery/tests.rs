@@ -64,8 +64,13 @@ impl Event for Point {
         Ok(is_done)
     }
 
-    fn wait(&self, _limit: Duration) -> Result<(), Error> {
+    fn wait_unless(&self, _limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut log = self.log.lock().unwrap();
+        if log.is_stuck && log.pending.contains(&self.number) {
+            // Like a device whose work never completes.
+            assert!(is_stopped(), "the wait would never end");
+            return Err(Error::Stopped);
+        }
         log.lines.push(format!("wait for {}", self.number));
         log.pending.remove(&self.number);
         Ok(())
@@ -97,7 +102,7 @@ impl Consumers for Others {
         Ok(point(&self.0, &format!("stream {}", stream.raw())))
     }
 
-    fn settle(&self) -> Result<(), Error> {
+    fn settle(&self, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         self.0.lock().unwrap().lines.push("settle".to_owned());
         Ok(())
     }
@@ -142,8 +147,11 @@ impl Compute for Recorded {
         self.shim.is_done()
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<(), Error> {
-        self.shim.wait(limit)
+    fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        if self.log.lock().unwrap().is_stuck {
+            return Err(if is_stopped() { Error::Stopped } else { Error::Hung { seconds: 0.0 } });
+        }
+        self.shim.wait_unless(limit, is_stopped)
     }
 }
 
@@ -562,6 +570,17 @@ fn memory_that_consumers_work_on_is_waited_for_only_when_enough_is_allocated() {
     let held: Vec<_> = (0..5).map(|_| small(&mut delivery).unwrap()).collect();
     assert_eq!(delivery.delivered().unwrap().in_use, 5);
     drop(held);
+}
+
+#[test]
+fn a_wait_for_a_batch_ends_when_the_loader_is_closed() {
+    let (streams, log) = recorded();
+    let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
+    log.lock().unwrap().is_slow = true;
+    log.lock().unwrap().is_stuck = true;
+    let batch = small(&mut delivery).unwrap();
+    let stopped = delivery.wait_for(&batch, &|| true).unwrap_err();
+    assert!(matches!(stopped, DeliveryError::Stopped), "{stopped}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Memory that only grows: the staging area of the host and buffers of the device.
+//! The growable staging area in host memory.
 
 use crate::{Compute, DeviceMemory, Error, HostMemory};
 
@@ -7,6 +7,7 @@ use crate::{Compute, DeviceMemory, Error, HostMemory};
 pub(super) struct Staging {
     memory: Option<HostMemory>,
     used: usize,
+    allocations: u64,
 }
 
 impl Staging {
@@ -25,24 +26,40 @@ impl Staging {
         self.memory.as_ref().map_or(0, |memory| memory.len())
     }
 
-    /// Extends it, aligned to 16 bytes, and returns the new part with its offset.
+    /// Extends the area, aligned to 16 bytes, and returns the new part with its offset. Allocates
+    /// more than `limit` bytes only if the content needs more.
     pub(super) fn extend(
         &mut self,
         compute: &mut dyn Compute,
         bytes: usize,
+        limit: usize,
     ) -> Result<(usize, &mut [u8]), Error> {
         let start = self.used.next_multiple_of(16);
         let needed = start + bytes;
         if self.bytes() < needed {
-            let mut memory = compute.allocate_host(needed.max(self.bytes() / 2 * 3))?;
-            if let Some(old) = &self.memory {
-                memory[..self.used].copy_from_slice(&old[..self.used]);
+            let wanted = (self.bytes() / 2 * 3).max(needed / 4 * 5).min(limit).max(needed);
+            // The old memory is freed first, so that both need not be page-locked.
+            let old = self.memory.take().map(|memory| memory[..self.used].to_vec());
+            let mut memory = compute.allocate_host(wanted)?;
+            if let Some(old) = old {
+                memory[..old.len()].copy_from_slice(&old);
             }
             self.memory = Some(memory);
+            self.allocations += 1;
         }
         self.used = needed;
         let memory = self.memory.as_deref_mut().unwrap_or_default();
         Ok((start, &mut memory[start..needed]))
+    }
+
+    /// Frees the memory and discards its content.
+    pub(super) fn release(&mut self) {
+        (self.memory, self.used) = (None, 0);
+    }
+
+    /// Number of allocations so far.
+    pub(super) fn allocations(&self) -> u64 {
+        self.allocations
     }
 
     /// Appends words and returns their offset.
@@ -50,8 +67,9 @@ impl Staging {
         &mut self,
         compute: &mut dyn Compute,
         words: &[u32],
+        limit: usize,
     ) -> Result<usize, Error> {
-        let (start, bytes) = self.extend(compute, words.len() * 4)?;
+        let (start, bytes) = self.extend(compute, words.len() * 4, limit)?;
         for (to, word) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(words) {
             *to = word.to_le_bytes();
         }
@@ -62,36 +80,5 @@ impl Staging {
     pub(super) fn upload(&self, compute: &mut dyn Compute, to: &DeviceMemory) -> Result<(), Error> {
         let memory = self.memory.as_deref().unwrap_or_default();
         compute.upload(&memory[..self.used], to, 0)
-    }
-}
-
-/// Memory of the device.
-#[derive(Debug, Default)]
-pub(super) struct Buffer(Option<DeviceMemory>);
-
-impl Buffer {
-    /// Bytes allocated.
-    pub(super) fn bytes(&self) -> usize {
-        self.0.as_ref().map_or(0, DeviceMemory::bytes)
-    }
-
-    /// The memory, of at least this size. Larger memory has other content.
-    pub(super) fn grown(
-        &mut self,
-        compute: &mut dyn Compute,
-        bytes: usize,
-    ) -> Result<&DeviceMemory, Error> {
-        if self.0.is_none() || self.bytes() < bytes {
-            let wanted = bytes.max(self.bytes() / 4 * 5).max(256);
-            // The old memory first, so that both need not fit.
-            self.0 = None;
-            self.0 = Some(compute.allocate(wanted)?);
-        }
-        Ok(self.0.as_ref().expect("it was just allocated"))
-    }
-
-    /// The memory, if it was allocated.
-    pub(super) fn get(&self) -> Option<&DeviceMemory> {
-        self.0.as_ref()
     }
 }

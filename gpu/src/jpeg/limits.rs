@@ -7,7 +7,7 @@ use crate::Error;
 pub struct JpegLimits {
     /// Most bytes of the staging area, and of its copy on the device; below 2^31.
     pub staging_bytes_max: usize,
-    /// Most bytes of coefficients, samples and pixels on the device.
+    /// Maximum bytes of coefficients, samples, pixels and decoded rows of forms on the device.
     pub device_bytes_max: u64,
     /// Longest segment that a single thread decodes, in bytes, because all other threads may have
     /// to wait for it.
@@ -17,9 +17,14 @@ pub struct JpegLimits {
     /// Length of the longest of those segments, in bytes, from which a block of threads decodes
     /// each.
     pub segment_bytes_huge: usize,
-    /// Longest segment that a warp or a block of threads decodes, in bytes. With a malicious file,
-    /// each thread may have to wait for the previous one.
+    /// Longest segment that a warp or a block of threads decodes, in bytes. In a hostile file, each
+    /// thread has to wait for the one before, so decoding takes twice as long as with a single
+    /// thread.
     pub stream_bytes_max: usize,
+    /// Most bytes of entropy-coded data of a picture.
+    pub picture_bytes_max: usize,
+    /// Most MCUs of a picture.
+    pub picture_mcus_max: u64,
 }
 
 impl Default for JpegLimits {
@@ -30,7 +35,9 @@ impl Default for JpegLimits {
             segment_bytes_max: 1 << 18,
             segment_bytes_long: 1 << 8,
             segment_bytes_huge: 1 << 14,
-            stream_bytes_max: 1 << 24,
+            stream_bytes_max: 1 << 22,
+            picture_bytes_max: 1 << 25,
+            picture_mcus_max: 1 << 20,
         }
     }
 }
@@ -53,6 +60,22 @@ pub enum JpegError {
         bytes: usize,
         /// The limit.
         limit: usize,
+    },
+    /// A picture has more data than one launch should decode.
+    #[error("{bytes} bytes of entropy-coded data, more than {limit}")]
+    LongPicture {
+        /// Size of the data in bytes.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A picture has more MCUs than one launch should decode.
+    #[error("{mcus} MCUs, more than {limit}")]
+    ManyMcus {
+        /// Number of MCUs.
+        mcus: u64,
+        /// The limit.
+        limit: u64,
     },
     /// The staging area would be too large.
     #[error("the data of the batch have more than {limit} bytes")]
@@ -80,9 +103,12 @@ impl JpegError {
     pub fn is_full(&self) -> bool {
         match self {
             Self::Staging { .. } | Self::DeviceBytes { .. } => true,
-            Self::LongSegment { .. } | Self::LongStream { .. } | Self::Plan | Self::Device(_) => {
-                false
-            }
+            Self::LongSegment { .. }
+            | Self::LongStream { .. }
+            | Self::LongPicture { .. }
+            | Self::ManyMcus { .. }
+            | Self::Plan
+            | Self::Device(_) => false,
         }
     }
 }
@@ -100,6 +126,8 @@ impl PictureStatus {
     pub const OVERRUN: Self = Self(4);
     /// A segment that does not end where the next one begins.
     pub const WRONG_END: Self = Self(8);
+    /// A row of a coefficient form that violates the format.
+    pub const WRONG_FORM: Self = Self(16);
 
     /// Whether there were no errors, so that the pixels are correct.
     pub fn is_sound(self) -> bool {

@@ -6,6 +6,7 @@
 //!   jpeg_decode_segments   Huffman codes to coefficients, a thread for each segment
 //!   jpeg_decode_by_warps   the same with long segments, a warp for each
 //!   jpeg_decode_by_blocks  the same with the longest ones, a block of threads for each
+//!   jpeg_decode_forms      coefficient forms to coefficients, a warp for each row of MCUs
 //!   jpeg_transform         coefficients to samples
 //!   jpeg_make_pixels       samples to three planes of pixels
 //! ```
@@ -14,11 +15,12 @@
 //! the CPU decodes the picture again and determines the error.
 //!
 //! In reading order: [`JpegBatch`], [`JpegLimits`], `words` (descriptions of a batch), `layout`
-//! (their structures), `tables` (Huffman tables), `area` (the staging area), `stuffing` (data
-//! without stuffed bytes).
+//! (their structures), `form` (those of coefficient forms), `tables` (Huffman tables), `area` (the
+//! staging area), `stuffing` (data without stuffed bytes).
 
 mod area;
 mod batch;
+mod form;
 mod layout;
 mod limits;
 mod stuffing;

@@ -1,5 +1,6 @@
 //! Descriptions of the pictures of a batch, and what the pictures take together.
 
+use super::form::{FORM_WORDS, FormRows, ROW_WORDS};
 use super::layout::{
     COMPONENT_WORDS, GROUP_BLOCKS, GROUP_ITEMS, GROUP_WORDS, ITEM_PIXELS, PICTURE_WORDS,
     SEGMENT_WORDS,
@@ -36,6 +37,12 @@ pub(super) struct SegmentRange {
     pub(super) count: usize,
 }
 
+/// Lists in the staging area behind the data of the pictures, each of which is aligned.
+const SECTIONS: usize = 13;
+
+/// Maximum words of the codes of the compact form: 64 codes, and a map for each group.
+const BANK_WORDS_MAX: usize = (64 << 9) / 2 + 17 * 136 / 4;
+
 /// Alignment of pictures.
 const PICTURE_ALIGNMENT: u64 = 256;
 
@@ -46,6 +53,11 @@ pub(super) struct Words {
     pub(super) components: Vec<u32>,
     pub(super) tables: Vec<u32>,
     pub(super) segments: Vec<u32>,
+    pub(super) forms: Vec<u32>,
+    pub(super) form_rows: Vec<u32>,
+    /// The codes of the compact form, if the batch contains such a picture.
+    pub(super) lookups: Vec<u32>,
+    pub(super) maps: Vec<u32>,
     /// Those of each picture.
     pub(super) ranges: Vec<SegmentRange>,
     /// Segments of one block of threads, by [`Team`].
@@ -63,13 +75,18 @@ pub(super) struct Totals {
     pub(super) block_groups: u64,
     pub(super) pixel_groups: u64,
     pub(super) pixel_bytes: u64,
+    /// Rows of coefficient forms, and bytes for the decoded rows of compact forms.
+    pub(super) form_rows: u64,
+    pub(super) scratch_bytes: u64,
 }
 
 impl Words {
     /// Begins a batch.
     pub(super) fn clear(&mut self) {
         let Self { pictures, components, tables, segments, ranges, .. } = self;
-        for words in [pictures, components, tables, segments] {
+        let Self { forms, form_rows, lookups, maps, .. } = self;
+        let of_forms = [forms, form_rows, lookups, maps];
+        for words in [pictures, components, tables, segments].into_iter().chain(of_forms) {
             words.clear();
         }
         ranges.clear();
@@ -78,7 +95,17 @@ impl Words {
     /// Bytes that they take in the staging area, without those that [`Words::group`] adds.
     pub(super) fn bytes(&self) -> usize {
         let Self { pictures, components, tables, segments, .. } = self;
-        4 * [pictures, components, tables, segments].map(Vec::len).iter().sum::<usize>()
+        let Self { forms, form_rows, lookups, maps, .. } = self;
+        let lists = [pictures, components, tables, segments, forms, form_rows, lookups, maps];
+        4 * lists.map(Vec::len).iter().sum::<usize>()
+    }
+
+    /// Most bytes that they take in the staging area with those that [`Words::group`] adds.
+    pub(super) fn bytes_bound(&self) -> usize {
+        // Each segment may be a group, and each picture has a descriptor and a status.
+        let segments = self.segments.len() / SEGMENT_WORDS;
+        let pictures = self.pictures.len() / PICTURE_WORDS;
+        self.bytes() + 4 * (segments * GROUP_WORDS + pictures * 7) + SECTIONS * 16
     }
 
     /// Most bytes that a picture adds to the staging area besides its data.
@@ -87,7 +114,11 @@ impl Words {
         let segments = plan.segments.len() * (SEGMENT_WORDS + GROUP_WORDS);
         let tables = plan.huffman.len() * TABLE_WORDS;
         let components = plan.components.len() * COMPONENT_WORDS;
-        4 * (segments + tables + components + PICTURE_WORDS + 7) + 9 * 16
+        let form = plan
+            .form
+            .as_ref()
+            .map_or(0, |form| FORM_WORDS + form.rows.len() * ROW_WORDS + BANK_WORDS_MAX);
+        4 * (segments + tables + components + form + PICTURE_WORDS + 7) + SECTIONS * 16
     }
 
     /// Divides the segments among blocks of threads.
@@ -126,6 +157,10 @@ impl Totals {
             self.blocks += blocks;
         }
         self.components += plan.components.len() as u64;
+        if let Some(form) = &plan.form {
+            self.form_rows += form.rows.len() as u64;
+            self.scratch_bytes += FormRows::of(plan).scratch_bytes(form);
+        }
         self.segments += plan.segments.len();
         let (width, height) = plan.region;
         let items = u64::from(width).div_ceil(ITEM_PIXELS) * u64::from(height);
@@ -135,9 +170,9 @@ impl Totals {
         self
     }
 
-    /// Bytes of coefficients, samples and pixels.
+    /// Bytes of coefficients, samples, pixels and rows of forms.
     pub(super) fn device_bytes(&self) -> u64 {
-        self.blocks * (128 + 64) + self.pixel_bytes
+        self.blocks * (128 + 64) + self.pixel_bytes + self.scratch_bytes
     }
 }
 

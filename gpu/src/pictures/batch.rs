@@ -1,15 +1,14 @@
 //! The pictures of a batch: one upload, and a few launches for each round.
 
 use super::jobs::{
-    Address, BLOCK, BLUR_BYTES, Bases, Blur, CHANGE_BYTES, ERASE_BYTES, NEIGHBOURS_BYTES,
-    NOISE_BYTES, Neighbours, NoiseJob, PASS_BYTES, Pass, QUADS_PER_THREAD, STATISTIC_BYTES,
-    Statistic, WARP_BYTES, WarpJob, Writer,
+    Address, BLOCK, Bases, Blur, Neighbours, NoiseJob, Pass, QUADS_PER_THREAD, Statistic, WarpJob,
+    Writer,
 };
 use super::program::Program;
-use super::steps::{ALIGNMENT, Round, Rounds, align};
-use crate::{
-    Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, PictureDescriptor,
-};
+use super::round::Round;
+use super::steps::{ALIGNMENT, Rounds, align};
+use crate::buffer::{Buffer, needed};
+use crate::{Argument, Compute, Error, HostMemory, KernelName, Launch, PictureDescriptor};
 
 /// Format of the tensors of a batch.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,11 +31,17 @@ pub struct PictureBatch {
     format: TensorFormat,
     rounds: Rounds,
     staging: Option<HostMemory>,
-    uploaded: Option<DeviceMemory>,
-    between: Option<DeviceMemory>,
-    counts: Option<DeviceMemory>,
+    /// Maximum bytes of `staging`, unless its content needs more.
+    staging_bytes_max: usize,
+    staging_allocations: u64,
+    uploaded: Buffer,
+    between: Buffer,
+    counts: Buffer,
     launches: Vec<PlannedLaunch>,
 }
+
+/// Device buffers: uploaded data, results between two steps, counts.
+const BUFFERS: usize = 3;
 
 /// A launch of jobs, which lie at byte offsets of what is uploaded.
 #[derive(Debug, Clone, Copy)]
@@ -69,9 +74,11 @@ impl PictureBatch {
             format,
             rounds: Rounds::default(),
             staging: None,
-            uploaded: None,
-            between: None,
-            counts: None,
+            staging_bytes_max: usize::MAX,
+            staging_allocations: 0,
+            uploaded: Buffer::default(),
+            between: Buffer::default(),
+            counts: Buffer::default(),
             launches: Vec::new(),
         }
     }
@@ -81,16 +88,75 @@ impl PictureBatch {
         self.rounds.clear();
     }
 
-    /// Adds a picture: `source` is the region that the first stage of its program reads. `tensor`
-    /// is the address of its tensor in the memory of the device, aligned to its elements.
+    /// Adds a picture: the region that the first stage of its program takes. Its address is an
+    /// offset in the memory of pictures, and `tensor` that of its tensor in the memory of tensors,
+    /// aligned to its elements; both lie where [`PictureBatch::run`] says.
     pub fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
         self.rounds.add(source, program, tensor);
     }
 
-    /// Allocated bytes of device memory.
-    pub fn device_bytes(&self) -> usize {
-        let memories = [&self.uploaded, &self.between, &self.counts];
-        memories.into_iter().flatten().map(DeviceMemory::bytes).sum()
+    /// Removes the picture that was added last. Can be called once after each
+    /// [`PictureBatch::add`].
+    pub fn undo(&mut self) {
+        self.rounds.undo();
+    }
+
+    /// Bytes of page-locked memory that the pictures added so far need. The data that are copied
+    /// there take as many bytes of ordinary memory.
+    pub fn host_needs(&self) -> usize {
+        self.uploaded_bytes()
+    }
+
+    /// Limits the page-locked memory. The caller must not add pictures that need more.
+    pub fn set_host_limit(&mut self, bytes: usize) {
+        self.staging_bytes_max = bytes;
+    }
+
+    /// Bytes that each device buffer needs for the pictures added so far.
+    pub fn needs(&self) -> [usize; BUFFERS] {
+        [self.uploaded_bytes(), self.rounds.between_bytes(), self.rounds.counts_bytes].map(needed)
+    }
+
+    /// The device buffers, to size them before [`PictureBatch::run`], which otherwise grows them
+    /// as needed.
+    pub fn buffers_mut(&mut self) -> [&mut Buffer; BUFFERS] {
+        [&mut self.uploaded, &mut self.between, &mut self.counts]
+    }
+
+    /// Bytes of each buffer.
+    pub fn buffer_bytes(&self) -> [usize; BUFFERS] {
+        [&self.uploaded, &self.between, &self.counts].map(Buffer::bytes)
+    }
+
+    /// Bytes of page-locked memory that are allocated.
+    pub fn host_bytes(&self) -> usize {
+        self.staging.as_ref().map_or(0, |staging| staging.len())
+    }
+
+    /// Number of allocations of page-locked memory so far.
+    pub fn host_allocations(&self) -> u64 {
+        self.staging_allocations
+    }
+
+    /// Removes all pictures and frees all device and page-locked memory. No work on the pictures
+    /// may be in progress.
+    pub fn release(&mut self) {
+        self.clear();
+        self.staging = None;
+        self.buffers_mut().into_iter().for_each(Buffer::release);
+    }
+
+    /// Allocates enough page-locked memory for the pictures added so far.
+    pub fn reserve_host(&mut self, compute: &mut dyn Compute) -> Result<(), Error> {
+        let needed = self.uploaded_bytes();
+        let have = self.host_bytes();
+        if have < needed {
+            self.staging = None;
+            let wanted = (needed / 4 * 5).min(self.staging_bytes_max).max(needed);
+            self.staging = Some(compute.allocate_host(wanted)?);
+            self.staging_allocations += 1;
+        }
+        Ok(())
     }
 
     /// Bytes of device memory for intermediate results of the pictures added so far.
@@ -98,26 +164,29 @@ impl PictureBatch {
         self.rounds.between_bytes()
     }
 
-    /// Starts the work on all pictures. Until it completes, do not clear the batch, add to it, or
-    /// run it again.
-    pub fn run(&mut self, compute: &mut dyn Compute) -> Result<(), Error> {
-        let bytes = self.uploaded_bytes();
-        let uploaded = grow(&mut self.uploaded, bytes, compute)?.address();
-        let between = grow(&mut self.between, self.rounds.between_bytes(), compute)?.address();
-        let counts = grow(&mut self.counts, self.rounds.counts_bytes, compute)?.address();
-        self.write_jobs(Bases { uploaded, between, counts });
+    /// Starts the work on all pictures, which lie at offsets from the address `sources`; their
+    /// tensors lie at offsets from `tensors`. Before it is done, the batch must neither be cleared,
+    /// nor added to, nor run again.
+    pub fn run(
+        &mut self,
+        compute: &mut dyn Compute,
+        sources: u64,
+        tensors: u64,
+    ) -> Result<(), Error> {
+        let [bytes, between, counts] = self.needs();
+        self.reserve_host(compute)?;
+        let uploaded = self.uploaded.grown(compute, bytes)?.address();
+        let between = self.between.grown(compute, between)?.address();
+        let counts = self.counts.grown(compute, counts)?.address();
+        self.write_jobs(Bases { sources, tensors, uploaded, between, counts });
         let data = &self.rounds.data;
         assert!(data.len() <= bytes, "what is uploaded has the size that was computed");
-        if self.staging.as_ref().is_none_or(|staging| staging.len() < data.len()) {
-            self.staging = None;
-            self.staging = Some(compute.allocate_host(data.len().next_power_of_two())?);
-        }
         let staging = self.staging.as_mut().expect("it was allocated");
         staging[..data.len()].copy_from_slice(data);
-        let target = self.uploaded.as_ref().expect("it was allocated");
+        let target = self.uploaded.get().expect("it was allocated");
         compute.upload(&staging[..data.len()], target, 0)?;
         if self.rounds.counts_bytes > 0 {
-            let counts = self.counts.as_ref().expect("it was allocated");
+            let counts = self.counts.get().expect("it was allocated");
             compute.fill(counts, 0, self.rounds.counts_bytes, 0)?;
         }
         let elements = Argument::Address(uploaded + self.rounds.elements_at as u64);
@@ -149,26 +218,7 @@ impl PictureBatch {
 
     /// Bound of what is uploaded.
     fn uploaded_bytes(&self) -> usize {
-        fn of<J>(jobs: &[J], bytes: usize, blocks: impl Fn(&J) -> u32) -> usize {
-            let blocks: usize = jobs.iter().map(|job| blocks(job) as usize).sum();
-            jobs.len() * bytes + 4 * blocks + 2 * ALIGNMENT
-        }
-        let of_round = |round: &Round| {
-            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps, noises } =
-                round;
-            of(first_passes, PASS_BYTES, Pass::first_blocks)
-                + of(last_passes, PASS_BYTES, Pass::last_blocks)
-                + of(statistics, STATISTIC_BYTES, Statistic::blocks)
-                + of(sharpened, NEIGHBOURS_BYTES, Neighbours::blocks)
-                + of(blurs, BLUR_BYTES, Blur::blocks)
-                + of(warps, WARP_BYTES, WarpJob::blocks)
-                + of(noises, NOISE_BYTES, NoiseJob::blocks)
-        };
-        let rounds: usize = self.rounds.rounds().iter().map(of_round).sum();
-        let elements = self.format.elements.len() + ALIGNMENT;
-        let changes = CHANGE_BYTES * self.rounds.changes.len() + ALIGNMENT;
-        let erased = ERASE_BYTES * self.rounds.erased.len() + ALIGNMENT;
-        self.rounds.data.len() + rounds + elements + changes + erased
+        self.rounds.uploaded_bytes() + self.format.elements.len() + 2 * ALIGNMENT
     }
 
     /// Appends changes, elements and jobs to what is uploaded, and plans the launches.
@@ -253,18 +303,4 @@ impl Planner<'_> {
         self.launches.push(PlannedLaunch { kernel, blocks: all_blocks, jobs: at, jobs_of_blocks });
         Some(at)
     }
-}
-
-/// Memory with room for as many bytes.
-fn grow<'a>(
-    memory: &'a mut Option<DeviceMemory>,
-    bytes: usize,
-    compute: &mut dyn Compute,
-) -> Result<&'a DeviceMemory, Error> {
-    if memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {
-        // What is too small is freed first.
-        *memory = None;
-        *memory = Some(compute.allocate(bytes.max(1).next_power_of_two())?);
-    }
-    Ok(memory.as_ref().expect("it was allocated"))
 }

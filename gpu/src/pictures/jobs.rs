@@ -7,8 +7,10 @@ use super::program::{ErasedValues, Erasure, PositionMap, SampleMix, WarpForm};
 pub(super) enum Address {
     /// None.
     Null,
-    /// Of memory that the caller has.
-    Absolute(u64),
+    /// In the memory of decoded pictures.
+    Source(u64),
+    /// In the memory of tensors.
+    Tensor(u64),
     /// In what is uploaded with the jobs: a byte behind the jobs.
     Uploaded(usize),
     /// In the memory for results between two steps.
@@ -17,9 +19,11 @@ pub(super) enum Address {
     Counts(usize),
 }
 
-/// Where the memory lies.
+/// Base addresses of the memory regions.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bases {
+    pub(super) sources: u64,
+    pub(super) tensors: u64,
     pub(super) uploaded: u64,
     pub(super) between: u64,
     pub(super) counts: u64,
@@ -29,7 +33,8 @@ impl Address {
     fn at(self, bases: Bases) -> u64 {
         match self {
             Self::Null => 0,
-            Self::Absolute(address) => address,
+            Self::Source(offset) => bases.sources + offset,
+            Self::Tensor(offset) => bases.tensors + offset,
             Self::Uploaded(offset) => bases.uploaded + offset as u64,
             Self::Between(offset) => bases.between + offset as u64,
             Self::Counts(offset) => bases.counts + offset as u64,

@@ -1,14 +1,15 @@
 //! Executes recipes on pictures that a device has decoded.
 //!
-//! In reading order: [`Program`] (the operations on one picture, as plain data), `steps` (programs
-//! as rounds of jobs), `jobs` (jobs as kernels read them), [`PictureBatch`] (the pictures of a
-//! batch: one upload, and as many launches in each round as it has forms of jobs), [`SampleMixer`]
-//! (mixes the samples of a batch).
+//! In reading order: [`Program`] (the operations on one picture, as plain data), `round` (jobs that
+//! run together), `steps` (programs as rounds of jobs), `jobs` (jobs as kernels read them),
+//! [`PictureBatch`] (the pictures of a batch: one upload, and as many launches in each round as it
+//! has forms of jobs), [`SampleMixer`] (the samples of a batch mixed with one another).
 
 mod batch;
 mod jobs;
 mod mix;
 mod program;
+mod round;
 mod steps;
 
 pub use batch::{PictureBatch, TensorFormat};

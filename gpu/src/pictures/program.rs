@@ -37,7 +37,7 @@ pub struct Region {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
     /// The part of the source that it reads. For the first stage, the source is exactly this
-    /// region, wherever it is in the file.
+    /// region.
     pub region: Region,
     /// Whether this part is mirrored left to right before anything else.
     pub region_mirrored: bool,

@@ -1,35 +1,12 @@
 //! Programs as rounds: the n-th step of every picture that has as many is executed in round n.
 
 use super::jobs::{
-    Address, AxisJob, Blur, BlurForm, COUNTS_BYTES, EraseJob, Neighbours, NoiseJob, Pass,
-    PixelChange, Planes, Statistic, WarpJob, erasure_words,
+    Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
+    Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
 use super::program::{Axis, Change, Program, Region, Stage};
+use super::round::{LISTS, Round};
 use crate::PictureDescriptor;
-
-/// The jobs of a round, by what executes them. Those of a list run before those of the next.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    pub(super) first_passes: Vec<Pass>,
-    pub(super) last_passes: Vec<Pass>,
-    pub(super) statistics: Vec<Statistic>,
-    pub(super) sharpened: Vec<Neighbours>,
-    pub(super) blurs: Vec<Blur>,
-    pub(super) warps: Vec<WarpJob>,
-    pub(super) noises: Vec<NoiseJob>,
-}
-
-impl Round {
-    fn clear(&mut self) {
-        self.first_passes.clear();
-        self.last_passes.clear();
-        self.statistics.clear();
-        self.sharpened.clear();
-        self.blurs.clear();
-        self.warps.clear();
-        self.noises.clear();
-    }
-}
 
 /// The steps of all pictures of a batch. Its memory is reused.
 #[derive(Debug, Default)]
@@ -45,8 +22,24 @@ pub(super) struct Rounds {
     pub(super) erased: Vec<EraseJob>,
     memory: Memory,
     pub(super) counts_bytes: usize,
+    /// Bytes of the jobs of all rounds.
+    jobs_bytes: usize,
+    /// The state before the picture that was added last.
+    mark: Mark,
     /// Changes of pixels that the next step makes.
     pending: Vec<PixelChange>,
+}
+
+/// Lengths of lists.
+#[derive(Debug, Default)]
+struct Mark {
+    rounds: Vec<[usize; LISTS]>,
+    changes: usize,
+    data: usize,
+    erased: usize,
+    memory_bytes: usize,
+    counts_bytes: usize,
+    jobs_bytes: usize,
 }
 
 /// Memory for results between two steps. What a step has read is used again by the same picture.
@@ -88,9 +81,11 @@ impl Picture {
         let bytes = 3 * self.planes.plane_bytes as usize;
         match self.planes.address {
             Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
-            Address::Null | Address::Absolute(_) | Address::Uploaded(_) | Address::Counts(_) => {
-                None
-            }
+            Address::Null
+            | Address::Source(_)
+            | Address::Tensor(_)
+            | Address::Uploaded(_)
+            | Address::Counts(_) => None,
         }
     }
 }
@@ -148,7 +143,7 @@ impl Rounds {
     /// Forgets all pictures.
     pub(super) fn clear(&mut self) {
         self.rounds.iter_mut().for_each(Round::clear);
-        (self.used, self.counts_bytes) = (0, 0);
+        (self.used, self.counts_bytes, self.jobs_bytes) = (0, 0, 0);
         self.changes.clear();
         self.data.clear();
         self.erased.clear();
@@ -165,14 +160,15 @@ impl Rounds {
         self.memory.bytes
     }
 
-    /// Adds a picture, whose tensor is written to an address.
+    /// Adds a picture by the offset of its memory, whose tensor is written to an offset.
     pub(super) fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
+        self.set_mark();
         self.memory.free.clear();
         self.pending.clear();
         let uploaded = self.upload(program);
         let PictureDescriptor { address, row_stride, plane_stride, width, height } = *source;
         let planes = Planes {
-            address: Address::Absolute(address),
+            address: Address::Source(address),
             row_bytes: row_stride,
             plane_bytes: plane_stride,
         };
@@ -193,9 +189,51 @@ impl Rounds {
             let words = program.erasures.iter().flat_map(erasure_words);
             self.data.extend(words.flat_map(u32::to_le_bytes));
             let (count, size) = (program.erasures.len() as u32, picture.size);
-            let tensor = Address::Absolute(tensor);
+            let tensor = Address::Tensor(tensor);
             self.erased.push(EraseJob { tensor, erasures, count, size });
         }
+        self.count_jobs();
+    }
+
+    /// Saves the lengths of all lists, so that the next picture can be removed again.
+    fn set_mark(&mut self) {
+        let mark = &mut self.mark;
+        mark.rounds.clear();
+        mark.rounds.extend(self.rounds[..self.used].iter().map(Round::lengths));
+        (mark.changes, mark.data) = (self.changes.len(), self.data.len());
+        (mark.erased, mark.memory_bytes) = (self.erased.len(), self.memory.bytes);
+        (mark.counts_bytes, mark.jobs_bytes) = (self.counts_bytes, self.jobs_bytes);
+    }
+
+    /// Removes the picture that was added last.
+    pub(super) fn undo(&mut self) {
+        let mark = &self.mark;
+        for (at, round) in self.rounds[..self.used].iter_mut().enumerate() {
+            round.truncate(mark.rounds.get(at).copied().unwrap_or_default());
+        }
+        self.used = mark.rounds.len();
+        self.changes.truncate(mark.changes);
+        self.data.truncate(mark.data);
+        self.erased.truncate(mark.erased);
+        self.memory.bytes = mark.memory_bytes;
+        (self.counts_bytes, self.jobs_bytes) = (mark.counts_bytes, mark.jobs_bytes);
+        self.pending.clear();
+    }
+
+    /// Adds the bytes of the jobs of the picture that was added last to `jobs_bytes`.
+    fn count_jobs(&mut self) {
+        let jobs = self.rounds[..self.used].iter().enumerate().map(|(at, round)| {
+            round.bytes_from(self.mark.rounds.get(at).copied().unwrap_or_default())
+        });
+        self.jobs_bytes += jobs.sum::<usize>();
+    }
+
+    /// Maximum bytes of the uploaded data, without elements.
+    pub(super) fn uploaded_bytes(&self) -> usize {
+        let changes = CHANGE_BYTES * self.changes.len() + ALIGNMENT;
+        let erased = ERASE_BYTES * self.erased.len() + ALIGNMENT;
+        let alignment = self.used * LISTS * 2 * ALIGNMENT;
+        self.data.len() + self.jobs_bytes + alignment + changes + erased
     }
 
     fn upload(&mut self, program: &Program<'_>) -> Uploaded {
@@ -274,7 +312,7 @@ impl Rounds {
         let result = match stage.is_last {
             true => {
                 let planes =
-                    Planes { address: Address::Absolute(tensor), row_bytes: 0, plane_bytes: 0 };
+                    Planes { address: Address::Tensor(tensor), row_bytes: 0, plane_bytes: 0 };
                 Picture { planes, size: stage.canvas }
             }
             false => self.take_picture(stage.canvas),

@@ -176,7 +176,7 @@ pub(crate) fn outcomes(
         batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
         held.push((memory, tensor, expected, program));
     }
-    batch.run(compute).expect("the kernels run");
+    batch.run(compute, 0, 0).expect("the kernels run");
     for (_, tensor, expected, program) in &held {
         let mut got = vec![0; expected.data.len()];
         compute.download(tensor, 0, &mut got).expect("the kernels run");

@@ -13,7 +13,7 @@ pub enum CollectiveError {
     NotMet {
         /// The missing ranks.
         ranks: Vec<u32>,
-        /// The meeting address.
+        /// The address at which they should connect.
         place: String,
         /// The timeout.
         waited: Duration,
@@ -28,10 +28,10 @@ pub enum CollectiveError {
         /// The job of rank 0.
         ours: String,
     },
-    /// The meeting address cannot be used.
+    /// The address at which ranks connect cannot be used.
     #[error("failed to connect to the other ranks at {place}: {problem}")]
     Place {
-        /// Where.
+        /// The address.
         place: String,
         /// The cause.
         problem: String,

@@ -1,7 +1,7 @@
 //! How ranks agree on each step (C5): the proposals of all ranks are combined, and every rank gets
 //! the same result.
 //!
-//! In reading order: this file (the trait of a collective), `error`, `signs` (signs of life),
+//! In reading order: this file (the trait of a collective), `error`, `signs` (heartbeats),
 //! `patience` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`] (ranks
 //! that are processes, over a socket of rank 0).
 
@@ -27,12 +27,12 @@ use std::time::Duration;
 pub trait Collective: Debug + Send + Sync {
     /// Takes a rank's proposal, waits for those of all others, and returns the agreement.
     ///
-    /// Every rank calls it once for each turn, in the order of turns. After an error every further
-    /// turn of that epoch is an error as well, for all ranks; the next epoch starts without errors.
+    /// Every rank calls it once per turn, in the order of turns. After an error, every further turn
+    /// of that epoch also fails, on all ranks; the next epoch starts without errors.
     fn agree(&self, turn: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError>;
 
-    /// A sign of life: the rank prepares a batch, or waits for one in progress, which has its own
-    /// limits. Restarts the timeout of the others.
+    /// A heartbeat: the rank prepares a batch, or waits for one in progress, which has its own
+    /// timeouts. Restarts the timeout of the others.
     fn at_work(&self, rank: u32);
 
     /// The rank leaves this epoch, for this reason; waiting ranks get an error at once.

@@ -13,12 +13,12 @@ const BETWEEN_LOOKS_MAX: Duration = Duration::from_secs(1);
 pub(super) struct Patience {
     looked: Instant,
     waited: Duration,
-    /// Per rank: its signs of life so far, and the time waited at the last one.
+    /// Per rank: the number of its heartbeats so far, and the time waited at the last one.
     heard: Vec<(u64, Duration)>,
 }
 
 impl Patience {
-    /// Begins a wait. `signs`: the count of each rank so far.
+    /// Begins a wait. `signs`: the number of heartbeats of each rank so far.
     pub(super) fn new(signs: &[u64]) -> Self {
         let heard = signs.iter().map(|&signs| (signs, Duration::ZERO)).collect();
         Self { looked: Instant::now(), waited: Duration::ZERO, heard }
@@ -35,7 +35,7 @@ impl Patience {
         self.waited += passed.min(BETWEEN_LOOKS_MAX);
     }
 
-    /// Time waited since the last sign of life of a rank, whose count is now `signs`.
+    /// Time waited since the last heartbeat of a rank, whose count is now `signs`.
     pub(super) fn silent(&mut self, rank: usize, signs: u64) -> Duration {
         let (known, since) = &mut self.heard[rank];
         if std::mem::replace(known, signs) != signs {

@@ -1,23 +1,23 @@
-//! When a rank gives the others a sign of life.
+//! When a rank sends a heartbeat to the others.
 
 use super::Collective;
 use crate::LoaderConfig;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest interval between signs, if the others' timeout is much longer.
+/// Longest interval between heartbeats, if the others' timeout is much longer.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Signs per timeout of the others.
+/// Heartbeats per timeout of the others.
 const SIGNS_IN_A_WAIT: u32 = 4;
 
-/// One rank's signs of life, given only by the consumer's thread.
+/// One rank's heartbeats, sent only from the consumer's thread.
 #[derive(Debug)]
 pub(crate) struct Signs {
     collective: Option<Arc<dyn Collective>>,
     rank: u32,
     every: Duration,
-    /// When the next is due; `None` without other ranks.
+    /// When the next one is due; `None` without other ranks.
     due: Option<Instant>,
 }
 
@@ -29,12 +29,12 @@ impl Signs {
         Self { collective, rank: config.rank, every, due }
     }
 
-    /// When the next is due; `None` without other ranks.
+    /// When the next one is due; `None` without other ranks.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Gives a sign of life if it is due.
+    /// Sends a heartbeat if it is due.
     pub(crate) fn at_work(&mut self) {
         let (Some(collective), Some(due)) = (&self.collective, self.due) else { return };
         let now = Instant::now();

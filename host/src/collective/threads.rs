@@ -18,14 +18,14 @@ pub struct Threads {
 
 #[derive(Debug)]
 struct State {
-    /// By epoch and number of the decision. A meeting is removed once all ranks took its result, so
-    /// there are at most two, and those of a failed epoch.
+    /// By epoch and number of the decision. An entry is removed once all ranks have taken its
+    /// result, so there are at most two, and those of a failed epoch.
     meetings: BTreeMap<(u32, u64), Meeting>,
     /// The latest epoch that failed, and why.
     failed: Option<(u32, CollectiveError)>,
     /// The first rank that left permanently, and why.
     lost: Option<(u32, String)>,
-    /// Number of signs of life of each rank.
+    /// Number of heartbeats of each rank.
     signs: Vec<u64>,
 }
 
@@ -35,12 +35,12 @@ struct Meeting {
     missing: u32,
     /// The proposals so far.
     combined: Proposal,
-    /// Ranks that took the result.
+    /// Number of ranks that have taken the result.
     taken: u32,
 }
 
 impl Threads {
-    /// A collective of `ranks` ranks, at least 1.
+    /// A collective of `ranks` ranks (at least 1).
     pub fn new(ranks: u32) -> Arc<Self> {
         assert!(ranks > 0, "there is at least one rank");
         let state = State {
@@ -96,7 +96,7 @@ impl State {
         })
     }
 
-    /// Ranks that took no turn and gave no sign of life within the timeout.
+    /// Ranks that neither took a turn nor sent a heartbeat within the timeout.
     fn silent(&self, turn: &Turn<'_>, patience: &mut Patience) -> Vec<u32> {
         let meeting = self.meetings.get(&(turn.epoch, turn.number));
         let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
@@ -105,7 +105,7 @@ impl State {
         silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
     }
 
-    /// Adds a rank's proposal; returns whether it had a turn.
+    /// Adds a rank's proposal; returns whether the rank was allowed to take this turn.
     fn enter(&mut self, turn: &Turn<'_>, ranks: u32, proposal: Proposal) -> bool {
         let key = (turn.epoch, turn.number);
         let is_first = !self.meetings.contains_key(&key);
@@ -262,7 +262,7 @@ mod tests {
         assert!(error.starts_with("ranks 1 and 2 missed"), "{error}");
     }
 
-    /// Rank 0 checks the meeting whenever it is woken; without the signs of life before each check,
+    /// Rank 0 checks the timeouts whenever it is woken; without the heartbeats before each check,
     /// rank 1 would have timed out ten times.
     #[test]
     fn signs_of_life_extend_the_wait_and_a_silent_rank_times_out() {
@@ -270,7 +270,7 @@ mod tests {
         let stop = StopHandle::new();
         let (mut looks, limit) = (0, Duration::from_millis(20));
         let mut works = || {
-            // Longer than the limit, but a sign of life precedes the next check.
+            // Longer than the timeout, but a heartbeat precedes the next check.
             std::thread::sleep(limit);
             looks += 1;
             if looks < 10 {

@@ -61,7 +61,7 @@ impl<S: Streams> OnGpu<S> {
     fn deliver(&mut self, batch: &Batch) -> Result<(), DeliveryError> {
         let stop = &self.stop;
         let delivered = self.stage.deliver(batch, &|| stop.is_stopped())?;
-        delivered.memory.wait()?;
+        self.stage.wait_for(&delivered.memory, &|| stop.is_stopped())?;
         self.step.step(batch);
         drop(delivered);
         let now = self.stage.delivered()?;

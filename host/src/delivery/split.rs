@@ -4,11 +4,11 @@ use meetpoint_format::column::{Collate, ElementType};
 use meetpoint_format::recipe::{Dtype, Layout, Operation, Phase, Recipe, ValueKind};
 use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
 use meetpoint_kernels::element_table;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Why batches are prepared completely on the host, although a GPU takes them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Undivided {
     /// The recipe gives bytes, which need no conversion.
@@ -20,15 +20,17 @@ pub enum Undivided {
     /// An operation needs the finished tensor.
     FollowedBy {
         /// Its name.
-        operation: &'static str,
+        operation: String,
         /// Its position in the recipe, counted from 1.
         position: usize,
     },
     /// Samples are not bytes before the conversion: sound, text, or pictures with more than 8 bits.
     NotBytes {
         /// Element type of the result.
-        dtype: &'static str,
+        dtype: String,
     },
+    /// Batches are compared with those of the host alone, which are whole.
+    Compared,
 }
 
 impl fmt::Display for Undivided {
@@ -44,6 +46,9 @@ impl fmt::Display for Undivided {
             }
             Self::NotBytes { dtype } => {
                 write!(f, "samples are not 8-bit pictures before they become {dtype}")
+            }
+            Self::Compared => {
+                f.write_str("the run compares batches with those that the host prepares alone")
             }
         }
     }
@@ -108,9 +113,9 @@ impl Split {
             return Err(Undivided::DifferentSizes);
         }
         let operations = recipe.operations();
-        let not_bytes = Undivided::NotBytes { dtype: result.dtype.name() };
+        let not_bytes = || Undivided::NotBytes { dtype: result.dtype.name().to_owned() };
         let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
-        let first = operations.iter().position(is_conversion).ok_or(not_bytes)?;
+        let first = operations.iter().position(is_conversion).ok_or_else(not_bytes)?;
         let (before, tail) = operations.split_at(first);
         // Operations that are left out come last, so that the numbers of the others, from which
         // their random parameters follow, stay the same.
@@ -121,11 +126,13 @@ impl Split {
                 it if it.declaration().phase == Phase::Elements => {}
                 it => {
                     let position = first + index + 1;
-                    return Err(Undivided::FollowedBy { operation: it.name(), position });
+                    let operation = it.name().to_owned();
+                    return Err(Undivided::FollowedBy { operation, position });
                 }
             }
         }
-        let head = Recipe::with_targets(head, recipe.targets().to_vec()).map_err(|_| not_bytes)?;
+        let head =
+            Recipe::with_targets(head, recipe.targets().to_vec()).map_err(|_| not_bytes())?;
         let bytes = head.result();
         let is_picture = bytes.kind == ValueKind::Image || bytes.kind == ValueKind::Tensor;
         let is_8_bit = before.iter().all(|operation| match operation {
@@ -134,11 +141,11 @@ impl Split {
         });
         let are_bytes = bytes.dtype == Dtype::Uint8 && matches!(bytes.channels, 1 | 3);
         if !is_picture || !is_8_bit || !are_bytes || bytes.series.is_some() {
-            return Err(not_bytes);
+            return Err(not_bytes());
         }
-        let conversion = conversion(operations, bytes.channels).ok_or(not_bytes)?;
+        let conversion = conversion(operations, bytes.channels).ok_or_else(not_bytes)?;
         let element = match result.dtype {
-            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return Err(not_bytes),
+            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return Err(not_bytes()),
             Dtype::Float16 => ElementType::Float16,
             Dtype::Float32 => ElementType::Float32,
         };
@@ -226,12 +233,15 @@ mod tests {
     fn a_recipe_that_is_not_divided_has_a_reason() {
         assert_eq!(split(HEAD).unwrap_err(), Undivided::Bytes);
         let erasing = split(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}")).unwrap_err();
-        assert_eq!(erasing, Undivided::FollowedBy { operation: "random_erasing", position: 5 });
+        assert_eq!(
+            erasing,
+            Undivided::FollowedBy { operation: "random_erasing".to_owned(), position: 5 }
+        );
         let text = "operation 5, `random_erasing`, needs the finished tensor";
         assert_eq!(erasing.to_string(), text);
         let wide = "{name = 'decode', mode = 'rgb16'}, {name = 'center_crop', size = 8}";
         let wide = split(&format!("{wide}, {FLOAT}")).unwrap_err();
-        assert_eq!(wide, Undivided::NotBytes { dtype: "float32" });
+        assert_eq!(wide, Undivided::NotBytes { dtype: "float32".to_owned() });
         let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
         let padded = Split::of(&recipe, &Collate::Pad(Pad::default())).unwrap_err();
         assert_eq!(padded, Undivided::DifferentSizes);

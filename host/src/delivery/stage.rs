@@ -52,8 +52,18 @@ pub struct DeliveryStage<S: Streams> {
 impl<S: Streams> DeliveryStage<S> {
     /// A stage for batches of the head of a divided recipe, or for batches as they are.
     pub fn new(streams: S, split: Option<&Split>, limits: DeliveryLimits) -> Result<Self, Error> {
+        Self::new_unless(streams, split, limits, &|| false)
+    }
+
+    /// Like [`Self::new`], but a request to stop ends its waits with [`Error::Stopped`].
+    pub fn new_unless(
+        streams: S,
+        split: Option<&Split>,
+        limits: DeliveryLimits,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Self, Error> {
         let conversions: Vec<_> = split.iter().map(|split| split.conversion.clone()).collect();
-        let delivery = Delivery::new(streams, &conversions, limits)?;
+        let delivery = Delivery::new_unless(streams, &conversions, limits, is_stopped)?;
         let converted = split.map(|split| split.element);
         let locks = LockBudget::new(limits.locked_bytes);
         Ok(Self { delivery, converted, bytes_max: 0, locks, staged: None })
@@ -126,6 +136,15 @@ impl<S: Streams> DeliveryStage<S> {
         self.bytes_max = self.bytes_max.max(end);
         let memory = self.delivery.deliver(&pieces, end, is_stopped)?;
         Ok(GpuBatch { memory, columns, labels, samples })
+    }
+
+    /// Waits until the content of a batch is complete. A request to stop ends the wait at once.
+    pub fn wait_for(
+        &mut self,
+        batch: &DeviceBatch<S>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), DeliveryError> {
+        self.delivery.wait_for(batch, is_stopped)
     }
 
     /// Whether a batch as large as the largest so far can be delivered without waiting for a

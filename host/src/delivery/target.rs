@@ -17,15 +17,16 @@ pub type CudaBatch = GpuBatch<CudaCompute>;
 pub type CudaMemory = DeviceBatch<CudaCompute>;
 
 /// Opens a GPU for batches, divided as given, or as they are. The run-time compiler is also
-/// searched for in these folders of Python packages.
+/// searched for in these folders of Python packages. A request to stop ends its waits.
 pub fn open_cuda(
     device: GpuIndex,
     split: Option<&Split>,
     limits: DeliveryLimits,
     package_folders: Vec<PathBuf>,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Result<CudaStage, Error> {
     let mut options = Options::from_environment();
     options.package_folders.extend(package_folders);
     let gpu = Gpu::shared(device, &options)?;
-    DeliveryStage::new(gpu.compute()?, split, limits)
+    DeliveryStage::new_unless(gpu.compute()?, split, limits, is_stopped)
 }

@@ -12,9 +12,8 @@ use std::fmt;
 pub struct DeliveryUse {
     /// The GPU, such as `cuda:0`.
     pub device: String,
-    /// Why the GPU converts nothing, in words; `None`: bytes go over the bus and the GPU converts
-    /// them.
-    pub undivided: Option<String>,
+    /// Why the GPU converts nothing; `None`: bytes go over the bus and the GPU converts them.
+    pub undivided: Option<Undivided>,
     /// Batches that were brought there.
     pub batches: u64,
     /// Bytes over the bus.
@@ -60,7 +59,7 @@ impl DeliveryUse {
     ) -> Self {
         Self {
             device,
-            undivided: undivided.map(|reason| reason.to_string()),
+            undivided,
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
             direct_bytes: after.direct_bytes - before.direct_bytes,

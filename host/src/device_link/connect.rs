@@ -24,7 +24,7 @@ pub(crate) const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// How long loading a job may take: the device opens the dataset.
 const LOAD_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often the stop switch is polled meanwhile.
+/// How often the stop switch is polled while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// An open connection to a device, before it has a job.
@@ -77,7 +77,7 @@ impl<'a> Connection<'a> {
         Ok(Self { client, endpoint, stop })
     }
 
-    /// Asks what it is, and checks that it speaks our version.
+    /// Requests its description, and checks that its protocol version equals ours.
     pub(crate) async fn describe(&mut self) -> Result<DeviceInfo, Error> {
         let limits = Limits::of(&self.endpoint, self.stop, "describe", CALL_LIMIT);
         let reply = limits.apply(self.client.describe(DescribeRequest {})).await?;
@@ -93,8 +93,8 @@ impl<'a> Connection<'a> {
         Ok(info)
     }
 
-    /// Gives it a job, and the lists of its sampler; `batches` and `held` are what the host
-    /// computes from the same numbers.
+    /// Sends it a job, and the lists of its sampler; `batches` and `held` are the host's results,
+    /// which the device compares with its own.
     pub(crate) async fn load(
         &mut self,
         request: LoadRequest,
@@ -136,7 +136,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// Bounds of one call.
+/// Limits of one call.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     endpoint: &'a Endpoint,
@@ -155,7 +155,7 @@ impl<'a> Limits<'a> {
         Self { endpoint, stop, step, limit }
     }
 
-    /// Waits for `call`, but no longer than the limit or until everything is stopped.
+    /// Waits for `call`, until the time limit or until the loader is stopped.
     async fn apply<T>(&self, call: impl Future<Output = T>) -> Result<T, Error> {
         let stopped = async {
             while !self.stop.is_stopped() {
@@ -179,7 +179,7 @@ impl<'a> Limits<'a> {
         Error::NotADevice { endpoint: self.endpoint.clone(), problem }
     }
 
-    /// What a failed call means: the device's own refusal, or that nobody serves there.
+    /// What a failed call means: the device refused it, or no process serves at the address.
     fn failed(&self, status: &Status) -> Error {
         let (endpoint, step) = (self.endpoint.clone(), self.step);
         let reason = status.message().to_owned();
@@ -196,7 +196,7 @@ impl<'a> Limits<'a> {
                 Error::DeviceRefused { endpoint, step, reason, remedy }
             }
             Code::Unimplemented => self.not_a_device("it does not support the request".into()),
-            // What has a cause was not said by the other side: the connection failed.
+            // A status with a source was not sent by the device: the connection failed.
             _ if status.source().is_some() && step == "describe" => {
                 self.not_a_device(HUNG_UP.to_owned())
             }

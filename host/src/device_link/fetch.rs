@@ -24,19 +24,19 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a slot may take to be read before the host prepares the batch instead.
+/// Time limit for reading a slot, after which the host prepares the batch instead.
 const READ_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a wait for a read lasts before it is looked whether the batch is still wanted.
+/// How often a waiting read checks whether the batch is still wanted.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
-/// One thread's means of fetching slots.
+/// What one thread needs to fetch slots.
 pub(crate) struct Fetcher {
     contents: ContentsReader,
     columns: Arc<BatchColumns>,
     recipe: RecipeHash,
     ring: Ring,
-    /// For spool files; one for each session that is still used.
+    /// For spool files; one for each session that is still in use.
     readers: Vec<SlotReader>,
     engine: EngineKind,
 }
@@ -68,7 +68,7 @@ impl Fetcher {
         }
     }
 
-    /// Starts a fetching thread, bound to `cores` where given.
+    /// Starts a fetching thread, bound to `cores` if given.
     pub(crate) fn start(
         mut self,
         number: usize,
@@ -78,7 +78,8 @@ impl Fetcher {
         let driver = Arc::clone(driver);
         let body = move || {
             if let Some(cores) = cores {
-                // They were tried when the loader was opened; a core may have gone since.
+                // Binding was tested when the loader was opened; a core may have gone offline
+                // since.
                 let _ = cores::bind(&cores);
             }
             while let Some(mut task) = driver.next_fetch() {
@@ -105,13 +106,13 @@ impl Fetcher {
         }
         match result {
             Ok(Some(prepared)) => driver.fetched(task, Ok(prepared), read),
-            // The run is over: nobody waits for the batch.
+            // The run is over, and the batch is not needed.
             Ok(None) => {}
             Err(Refusal(why)) => driver.fetched(task, Err(why), read),
         }
     }
 
-    /// `None` when the run is over.
+    /// `None` if the run is over.
     fn bring(
         &mut self,
         task: &FetchTask,
@@ -149,9 +150,9 @@ impl Fetcher {
         Ok(Some(Prepared { memory, table, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
     }
 
-    /// What a slot of a task must be.
+    /// What the slot of a task must contain.
     fn expectation(&self, task: &FetchTask, payload_bytes_max: u64) -> SlotExpectation<'_> {
-        // One that was retained from an epoch before has that one's numbers.
+        // A slot that was retained from an earlier epoch has the numbers of that epoch.
         let written = &task.published.contents;
         let batching = &self.contents.job.batching;
         SlotExpectation {
@@ -166,7 +167,7 @@ impl Fetcher {
         }
     }
 
-    /// Reads a slot of a spool file into a place of the ring. `None` when the run is over.
+    /// Reads a slot of a spool file into a slot of the ring. `None` if the run is over.
     fn read_slot(
         &mut self,
         task: &FetchTask,
@@ -176,13 +177,13 @@ impl Fetcher {
         let Some(place) = driver.wait_for_slot(&self.ring, task.serial) else {
             return Ok(None);
         };
-        // Of columns of variable length, only the header says how much there is.
+        // For columns of variable length, only the header states the length.
         let samples = self.contents.job.batching.batch_len(task.batch.0);
         let bytes = match self.columns.are_variable() {
             true => payload_bytes_max(lease),
             false => BatchLayout::bytes_max(&self.columns, samples, &vec![0; self.columns.len()]),
         };
-        // Whole blocks, which every slot consists of, go directly.
+        // Slots consist of whole blocks, which can be read directly.
         let bytes = usize::try_from(bytes).expect("a slot was planned to fit memory");
         let bytes = (HEADER_BYTES + bytes).next_multiple_of(BLOCK_BYTES);
         let unreadable = |error: Error| Refusal(error.to_string());
@@ -191,7 +192,7 @@ impl Fetcher {
         let number = match known {
             Some(number) => number,
             None => {
-                // Sessions that ended are read from no more.
+                // Drops the readers of sessions that have ended.
                 self.readers.retain(|reader| reader.session.strong_count() > 0);
                 self.readers.push(SlotReader::open(self.engine, session).map_err(unreadable)?);
                 self.readers.len() - 1
@@ -229,8 +230,8 @@ impl SlotReader {
         std::ptr::eq(self.session.as_ptr(), Arc::as_ptr(session))
     }
 
-    /// Reads a range; `None` when it is not wanted any more. A read that is given up comes back
-    /// with a later one, and its memory then goes back to the ring.
+    /// Reads a range; `None` if it is not needed any more. An abandoned read completes together
+    /// with a later one, which returns its memory to the ring.
     fn read(
         &mut self,
         offset: u64,
@@ -264,15 +265,15 @@ impl SlotReader {
     }
 }
 
-/// Why a slot does not become a batch; the host then prepares it.
+/// Why a slot is refused; the host then prepares the batch.
 struct Refusal(String);
 
-/// Bytes of a slot behind its header.
+/// Bytes of a slot after its header.
 fn payload_bytes_max(lease: &SlotLease) -> u64 {
     lease.session().spool().limits().slot_bytes.saturating_sub(HEADER_BYTES as u64)
 }
 
-/// Compares header and payload with what was granted, and returns where the columns lie.
+/// Compares header and payload with what was granted, and returns the positions of the columns.
 fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout, Refusal> {
     let header = match memory {
         Memory::Slot(lease) => {

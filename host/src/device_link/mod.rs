@@ -1,7 +1,7 @@
 //! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
-//! In reading order: this file (opening and closing), `session` (what the rest of the host sees of
-//! it), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
+//! In reading order: this file (opening and closing), `session` (the interface to the rest of the
+//! host), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
 //! `stream` (messages to events), `pieces` (slots that a device sends), `fetch` (slots into host
 //! memory).
 
@@ -43,25 +43,25 @@ use std::time::{Duration, Instant};
 use stopped::{listener, why_stopped};
 use tokio::runtime::Runtime;
 
-/// How long a device process may take until it listens.
+/// Time limit until a device process listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// How often it is tried meanwhile.
+/// How often to try to connect until then.
 const TRY_EVERY: Duration = Duration::from_millis(5);
 
-/// How long the process of a lost link may take to end, for the report to say how it did.
+/// How long to wait for the process of a lost link to end, so that its exit status can be reported.
 const ENDING_LIMIT: Duration = Duration::from_millis(300);
 
-/// What a link needs, now and when it is opened again.
+/// What is needed to open a link, at first and again.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkSetup {
     /// The device.
     pub(crate) device: DeviceId,
     pub(crate) source: DeviceSource,
     pub(crate) job: Job,
-    /// Batches that the host finds in an epoch.
+    /// Batches of an epoch.
     pub(crate) batches: u32,
-    /// Those of them that the device can prepare.
+    /// Of these, the batches that the device can prepare.
     pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
@@ -70,7 +70,7 @@ pub(crate) struct LinkSetup {
     pub(crate) cores: Option<Vec<usize>>,
 }
 
-/// A link that stands. Dropping it ends it, and the device process if that is ours.
+/// An open link. Dropping it closes it, and ends the device process if this process started it.
 #[derive(Debug)]
 pub(crate) struct DeviceLink {
     session: Arc<Session>,
@@ -78,14 +78,14 @@ pub(crate) struct DeviceLink {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread sends when the link stands.
+/// What the thread sends once the link is open.
 struct Opened {
     session: Arc<Session>,
     info: DeviceInfo,
 }
 
 impl DeviceLink {
-    /// Opens a link and hands over the job; blocks until it stands, within limits.
+    /// Opens a link and sends the job; blocks until the link is open, within time limits.
     pub(crate) fn open(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
         let stop = setup.stop.clone();
         let (sender, receiver) = sync_channel(1);
@@ -93,7 +93,7 @@ impl DeviceLink {
             .name("device-link".to_owned())
             .spawn(move || keep(&setup, &driver, &sender))
             .map_err(Error::Thread)?;
-        // The thread bounds each of its own waits and answers in any case.
+        // All waits of the thread are bounded, and it always answers.
         let opened = loop {
             match receiver.recv_timeout(WAIT_SLICE) {
                 Ok(opened) => break opened,
@@ -107,7 +107,7 @@ impl DeviceLink {
         match opened {
             Ok(Opened { session, info }) => Ok(Self { session, info, thread: Some(thread) }),
             Err(error) => {
-                // It ends by itself; a panic of its own was reported where it happened.
+                // The thread ends by itself; a panic was reported where it happened.
                 let _ = thread.join();
                 Err(error)
             }
@@ -122,7 +122,7 @@ impl DeviceLink {
         &self.info
     }
 
-    /// Whether it still stands, as far as is known.
+    /// Whether the link is still open, as far as is known.
     pub(crate) fn is_alive(&self) -> bool {
         !self.session.is_closed() && self.thread.as_ref().is_some_and(|it| !it.is_finished())
     }
@@ -132,13 +132,13 @@ impl Drop for DeviceLink {
     fn drop(&mut self) {
         self.session.close();
         if let Some(thread) = self.thread.take() {
-            // Its waits are bounded; a panic of its own was reported where it happened.
+            // Its waits are bounded; a panic was reported where it happened.
             let _ = thread.join();
         }
     }
 }
 
-/// The thread: opens the link, keeps it until it ends, ends the process.
+/// The thread: opens the link, serves it until it ends, and ends the process.
 fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, Error>>) {
     let mut process = None;
     let answer = |result| {
@@ -155,15 +155,16 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
             (session, inbound)
         }
         Err(error) => {
-            // Gone before the opener goes on, so that nothing is left when it reports the error.
-            // Only the resolver of names may still be at work, which nothing can interrupt.
+            // The process ends before the opener continues, so that nothing is left behind when it
+            // reports the error. Only name resolution, which cannot be interrupted, may still be
+            // running.
             drop(process);
             runtime.shutdown_background();
             return answer(Err(error));
         }
     };
     if let Some(cores) = &setup.cores {
-        // They were tried when the loader was opened; a core may have gone since.
+        // Binding was tested when the loader was opened; a core may have gone offline since.
         let _ = crate::cores::bind(cores);
     }
     let ending = runtime.block_on(stream::serve(inbound, &session, driver));
@@ -182,7 +183,7 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
 
 type Inbound = tonic::Streaming<meetpoint_format::wire::DeviceMessage>;
 
-/// Starts or finds the device and goes through the calls.
+/// Starts or connects to the device and makes the calls.
 fn open(
     setup: &LinkSetup,
     runtime: &Runtime,
@@ -227,7 +228,8 @@ fn open(
     });
     if let Some(process) = process {
         if matches!(opened, Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })) {
-            // A device that died of what it was asked says why better than the call that failed.
+            // If the device process ended because of the request, its exit explains more than the
+            // failed call.
             process.wait(ENDING_LIMIT);
             process.check_alive(has_answered)?;
         }
@@ -317,7 +319,7 @@ fn load_request(
         spool_kind: kind.into(),
         rank: rank.rank,
         ranks: rank.ranks,
-        // Where all hold the same, each is the only one.
+        // If all devices hold the same samples, each is treated as the only one.
         device: if batching.devices() > 1 { setup.device.0.into() } else { 0 },
         devices: batching.devices(),
         part_holders: batching.holders().of_part().to_vec(),
@@ -327,7 +329,7 @@ fn load_request(
     }
 }
 
-/// The dataset's folders as the device, in whatever folder it runs, finds them too.
+/// The dataset's folders as absolute paths, since the device may have another working directory.
 fn absolute<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
     let absolute = |path: &P| {
         path.as_ref().canonicalize().map_err(|source| {
@@ -338,7 +340,7 @@ fn absolute<P: AsRef<Path>>(paths: &[P]) -> Result<Vec<PathBuf>, Error> {
     paths.iter().map(absolute).collect()
 }
 
-/// Why a device did not take the spool.
+/// Why a device did not accept the spool.
 fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
     let (endpoint, step) = (Endpoint::Socket(socket.to_path_buf()), "take the spool");
     match error {

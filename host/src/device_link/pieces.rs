@@ -1,14 +1,13 @@
-//! The pieces in which a device sends the contents of slots: which of them are accepted.
+//! Validates the pieces in which a device sends the contents of slots.
 //!
-//! A device that sends what it should not loses its link; what it sends goes nowhere but into slots
-//! that are its own.
+//! An invalid piece ends the link, and nothing is ever written outside of the device's own slots.
 
 use meetpoint_format::slot::HEADER_BYTES;
 
-/// Where a piece of a payload begins at the least.
+/// Smallest offset of a piece of a payload.
 const PAYLOAD_BEGIN: u64 = HEADER_BYTES as u64;
 
-/// A piece that a device should not have sent.
+/// A piece that a device must not send.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PieceFault {
     #[error("it sent data for slot {slot}, of slots 0..{slots}")]
@@ -22,13 +21,13 @@ pub(crate) enum PieceFault {
 /// What to do with an accepted piece, besides writing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// The batch that was in the slot before is no more: its header is to be cleared.
+    /// The batch that was in the slot is overwritten, so its header must be cleared.
     Begins,
     /// Nothing.
     Continues,
 }
 
-/// How far every slot has arrived.
+/// How much of every slot has arrived.
 #[derive(Debug)]
 pub(crate) struct SlotPieces {
     slot_bytes: u64,

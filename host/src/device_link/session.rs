@@ -15,35 +15,35 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 
-/// Messages that wait to be sent, besides one release for each slot. A device that leaves more
-/// unread is taken for dead.
+/// Maximum number of messages that wait to be sent, besides one release for each slot. A device
+/// that leaves more unread is considered dead.
 const UNREAD_MAX: usize = 256;
 
-/// A connection, shared by everybody who speaks to the device or holds one of its slots.
+/// A connection, shared by all threads that send to the device or hold one of its slots.
 #[derive(Debug)]
 pub(crate) struct Session {
     device: DeviceId,
     spool: Spool,
     outbound: Mutex<Option<mpsc::Sender<HostMessage>>>,
-    /// Slots that the device gave away and that were not released.
+    /// For each slot, whether the device has published it and the host has not released it.
     leased: Mutex<Vec<bool>>,
-    /// Leases in the consumer's hands.
+    /// Leases that the consumer holds.
     in_use: AtomicU32,
     /// Batches that are retained for another epoch, or will be once their lease is dropped.
     retained: Mutex<Retained>,
-    /// Nothing is sent any more.
+    /// Whether sending has ended.
     is_closed: AtomicBool,
-    /// Why this side broke it off; `None` while open, and where it was closed as planned.
+    /// Why this side closed it after an error; `None` while open, or if it was closed as planned.
     breach: Mutex<Option<String>>,
     /// Wakes the link's thread when this side closed it.
     closing: Notify,
     meters: Mutex<Meters>,
-    /// Where the device sends the contents of slots.
+    /// The state of the slots whose contents the device sends.
     pieces: Option<Mutex<SlotPieces>>,
 }
 
 impl Session {
-    /// A session with a device over `spool`, and the messages that are to be sent.
+    /// A session with a device over `spool`, and the messages to be sent.
     pub(crate) fn new(
         device: DeviceId,
         spool: Spool,
@@ -69,7 +69,7 @@ impl Session {
         (Arc::new(session), receiver)
     }
 
-    /// With which device.
+    /// The device.
     pub(crate) fn device(&self) -> DeviceId {
         self.device
     }
@@ -106,15 +106,15 @@ impl Session {
         }
     }
 
-    /// The device cannot be worked with, for this reason.
+    /// Closes the session because of an error of the device.
     pub(crate) fn break_off(&self, why: String) {
         lock(&self.breach).get_or_insert(why);
         self.close();
     }
 
-    /// Nothing more is sent; the link's thread ends the connection.
+    /// Stops sending; the link's thread then closes the connection.
     pub(crate) fn close(&self) {
-        // Known before the device can hear of it and end the link from its side.
+        // Set first, since the device may react and close the link from its side.
         self.is_closed.store(true, Ordering::SeqCst);
         lock(&self.outbound).take();
         self.closing.notify_one();
@@ -129,18 +129,18 @@ impl Session {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Why this side broke the session off, if it did.
+    /// Why this side closed the session, if it was because of an error.
     pub(crate) fn breach(&self) -> Option<String> {
         lock(&self.breach).clone()
     }
 
-    /// Whether the device sends the contents of slots, and has a clock of its own.
+    /// Whether the device sends the contents of slots, and therefore has its own clock.
     pub(crate) fn is_stream(&self) -> bool {
         self.pieces.is_some()
     }
 
-    /// Writes a piece of a slot that the device sends; an error where it may not send it. Only the
-    /// link's thread calls this, so that no slot is leased meanwhile.
+    /// Writes a piece of a slot that the device sends; an error if the piece is not allowed. Called
+    /// only by the link's thread, so that no slot is leased meanwhile.
     pub(crate) fn take_piece(&self, data: &SlotData) -> Result<(), String> {
         let Some(pieces) = &self.pieces else {
             return Err("it sent data of a slot that both ends share".to_owned());
@@ -152,7 +152,7 @@ impl Session {
         }
         let begin = self.spool.offset(data.slot);
         let cleared = match piece {
-            // A batch that arrives in part is not taken for the one before.
+            // A partially received batch must not be mistaken for the previous one.
             Piece::Begins => self.spool.file().write_all_at(&[0; HEADER_BYTES], begin),
             Piece::Continues => Ok(()),
         };
@@ -161,8 +161,8 @@ impl Session {
             .map_err(|error| format!("what it sent cannot be stored: {error}"))
     }
 
-    /// Takes over a slot that the device says it published; `None` if it is not the device's to
-    /// give away.
+    /// Takes over a slot that the device claims to have published; `None` if the device does not
+    /// own it.
     pub(crate) fn lease(self: &Arc<Self>, slot: u32) -> Option<SlotLease> {
         let mut leased = lock(&self.leased);
         let entry = leased.get_mut(slot as usize).filter(|is_leased| !**is_leased)?;
@@ -170,17 +170,17 @@ impl Session {
         Some(SlotLease { session: Arc::clone(self), slot, is_kept: false, contents: None })
     }
 
-    /// Slots that the device gave away and that were not released.
+    /// Number of slots that the device published and the host has not released.
     pub(crate) fn leased(&self) -> u32 {
         lock(&self.leased).iter().map(|&is_leased| u32::from(is_leased)).sum()
     }
 
-    /// Keeps up to a given number of batches for other epochs.
+    /// Retains up to a given number of batches for other epochs.
     pub(crate) fn retain_at_most(&self, most: u32) {
         lock(&self.retained).most = most;
     }
 
-    /// The batches that were retained, the highest first; their slots are leased again.
+    /// The retained batches, the highest first; their slots are leased again.
     pub(crate) fn take_retained(self: &Arc<Self>) -> Vec<(SlotLease, SlotContents)> {
         let mut retained = lock(&self.retained);
         let mut slots = std::mem::take(&mut retained.slots);
@@ -193,7 +193,7 @@ impl Session {
         slots.into_iter().map(lease).collect()
     }
 
-    /// Leases in the consumer's hands.
+    /// Number of leases that the consumer holds.
     pub(crate) fn in_use(&self) -> u32 {
         self.in_use.load(Ordering::SeqCst)
     }
@@ -207,33 +207,33 @@ impl Session {
     }
 }
 
-/// What a slot holds, and under which numbers it was written.
+/// The contents of a slot, and the numbers (epoch, generation) with which it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SlotContents {
     pub(crate) epoch: u32,
     pub(crate) generation: u32,
     pub(crate) batch: u32,
-    /// When the device began and published it, of [`crate::clock::monotonic_ns`].
+    /// When the device began and published it, by [`crate::clock::monotonic_ns`].
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
 }
 
-/// Slots that nobody uses and whose batches another epoch will.
+/// Unused slots whose batches are retained for another epoch.
 #[derive(Debug, Default)]
 struct Retained {
     most: u32,
-    /// Those in `slots` and those that are still used.
+    /// The batches in `slots` and those that are still in use.
     count: u32,
     slots: Vec<(u32, SlotContents)>,
 }
 
-/// A published slot. Dropping it releases the slot to the device, or keeps its batch.
+/// A published slot. Dropping it releases the slot to the device, or retains its batch.
 #[derive(Debug)]
 pub(crate) struct SlotLease {
     session: Arc<Session>,
     slot: u32,
     is_kept: bool,
-    /// What it is retained for another epoch with; `None`: it is not.
+    /// The contents with which it is retained for another epoch; `None` if it is not retained.
     contents: Option<SlotContents>,
 }
 
@@ -247,15 +247,15 @@ impl SlotLease {
         &self.session
     }
 
-    /// The slot's bytes where the spool is memory.
+    /// The slot's bytes, if the spool is in memory.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         let slot = self.session.spool.slot(self.slot)?;
-        // SAFETY: the session keeps the spool mapped, no device writes to a slot that it gave away,
-        // and a slot has one lease, whose `&mut` alone writes to it.
+        // SAFETY: the session keeps the spool mapped, no device writes to a slot that it published,
+        // and a slot has one lease, which is written to only through `&mut`.
         Some(unsafe { slot.as_ref() })
     }
 
-    /// Page-locks the slot, until the spool is dropped, so that a GPU copies from it directly.
+    /// Page-locks the slot until the spool is dropped, so that a GPU copies from it directly.
     pub(crate) fn lock_pages(
         &self,
         compute: &mut (impl Compute + ?Sized),
@@ -265,18 +265,18 @@ impl SlotLease {
         self.session.spool.page_locks().lock(self.slot as usize, bytes, compute, budget)
     }
 
-    /// The slot's bytes where the spool is memory, to write to. The batch is then not retained for
+    /// The slot's bytes for writing, if the spool is in memory. The batch is then not retained for
     /// another epoch.
     pub(crate) fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let mut slot = self.session.spool.slot(self.slot)?;
         if self.contents.take().is_some() {
             lock(&self.session.retained).count -= 1;
         }
-        // SAFETY: as in `bytes`, and the exclusive borrow keeps everybody else out.
+        // SAFETY: as in `bytes`, and the exclusive borrow prevents any other access.
         Some(unsafe { slot.as_mut() })
     }
 
-    /// Keeps the batch in its slot for another epoch, where there is room for that.
+    /// Retains the batch in its slot for another epoch, if the limit allows it.
     pub(crate) fn retain(&mut self, contents: SlotContents) {
         let mut retained = lock(&self.session.retained);
         if self.contents.is_none() && retained.count < retained.most {
@@ -285,7 +285,7 @@ impl SlotLease {
         }
     }
 
-    /// The consumer has it from here on.
+    /// Marks the lease as held by the consumer.
     pub(crate) fn keep(&mut self) {
         if !std::mem::replace(&mut self.is_kept, true) {
             self.session.in_use.fetch_add(1, Ordering::SeqCst);
@@ -302,7 +302,7 @@ impl Drop for SlotLease {
             lock(&self.session.retained).slots.push((self.slot, contents));
             return;
         }
-        // Ours no longer before the device can hear that it is its own again.
+        // Cleared before the device can learn that it owns the slot again.
         lock(&self.session.leased)[self.slot as usize] = false;
         self.session.send(host_message::Message::Release(Release { slot: self.slot }));
     }

@@ -30,11 +30,12 @@ impl SharedDevice {
         let (spawn, datasets, stop) = (spawn.clone(), absolute(datasets)?, stop.clone());
         let (answer, answered) = sync_channel(1);
         let (end, ending) = channel();
-        // A device ends with the thread that started it, so this one lasts as long as it.
+        // A device ends with the thread that started it, so this thread lives as long as the
+        // device.
         let body = move || keep(&spawn, &datasets, hosts, &stop, &answer, &ending);
         let keeper = std::thread::Builder::new().name("shared-device".to_owned()).spawn(body);
         let keeper = keeper.map_err(Error::Thread)?;
-        // The thread bounds each of its own waits.
+        // All waits of the thread are bounded.
         let socket = answered.recv().map_err(|_| Error::Panicked)??;
         Ok(Self { socket, end: Some(end), keeper: Some(keeper) })
     }
@@ -49,7 +50,7 @@ impl Drop for SharedDevice {
     fn drop(&mut self) {
         self.end.take();
         if let Some(keeper) = self.keeper.take() {
-            // A panic of its own was reported where it happened.
+            // A panic was reported where it happened.
             let _ = keeper.join();
         }
     }
@@ -78,7 +79,7 @@ fn keep(
     process.end(stop);
 }
 
-/// Starts it and makes sure that it listens.
+/// Starts it and waits until it listens.
 fn open(
     spawn: &SpawnDevice,
     datasets: &[PathBuf],
@@ -96,7 +97,7 @@ fn open(
     match described {
         Ok(_) => Ok((process, socket)),
         Err(error) => {
-            // A device that died says why better than the call that failed.
+            // If the device process has ended, its exit explains more than the failed call.
             process.wait(super::ENDING_LIMIT);
             process.check_alive(false)?;
             match super::stopped::why_stopped(process.id()) {

@@ -1,4 +1,4 @@
-//! A device as a child process: started and ended with the link, without leftovers.
+//! A device as a child process: started and ended with the link, without leaving anything behind.
 
 use crate::{DeviceName, Error, SpawnDevice, StopHandle};
 use std::collections::VecDeque;
@@ -10,28 +10,28 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How much of the end of what the process writes to standard error is retained.
+/// How many of the last bytes of standard error are retained.
 const STDERR_BYTES_MAX: usize = 4096;
 
-/// How long the process may take to go by itself once its link has ended.
+/// How long the process may take to exit once its link has closed.
 const GOING_LIMIT: Duration = Duration::from_secs(1);
 
-/// With which a Rust program ends that panicked.
+/// Exit code of a Rust program that panicked.
 const PANIC_EXIT_CODE: i32 = 101;
 
-/// How often it is polled meanwhile.
+/// How often it is polled until then.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A running device process and the folder of its socket. Dropping it ends the process.
 ///
-/// The process asks the kernel to be killed when the thread that started it ends, so it must be
-/// started, and this must be dropped, in the thread that keeps the link.
+/// The process asks the kernel to be killed when the thread that started it ends, so this must be
+/// started and dropped in the thread that runs the link.
 #[derive(Debug)]
 pub(crate) struct DeviceProcess {
     child: Child,
     program: PathBuf,
     socket: PathBuf,
-    /// Removed as soon as the link stands.
+    /// Removed once the link is open.
     folder: Option<tempfile::TempDir>,
     said: Arc<Mutex<VecDeque<u8>>>,
     listener: Option<JoinHandle<()>>,
@@ -54,8 +54,8 @@ impl DeviceProcess {
         for dataset in datasets {
             command.arg("--root").arg(dataset.as_ref());
         }
-        // A dataset in place has its content elsewhere. One that does not open here is refused by
-        // the device, in its words.
+        // A dataset in place has its content elsewhere. If one does not open here, the device
+        // reports the error.
         if let Ok(opened) = meetpoint_prepare::Dataset::open_all(datasets) {
             for root in opened.content_roots() {
                 command.arg("--root").arg(root);
@@ -81,29 +81,29 @@ impl DeviceProcess {
             said,
             listener: None,
         };
-        // On failure the process is dropped, and so ended.
+        // On failure the process is dropped, which ends it.
         process.listener = Some(listener.map_err(Error::Thread)?);
         Ok(process)
     }
 
-    /// Its process.
+    /// Id of the process.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Where it listens.
+    /// The socket on which it listens.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The link stands: nobody needs the socket's name any more, so none is left behind if this
-    /// process is killed.
+    /// The link is open, and the name of the socket is not needed any more. Removing it now leaves
+    /// nothing behind if this process is killed.
     pub(crate) fn forget_socket(&mut self) {
         self.folder.take();
     }
 
-    /// An error that says how it ended, once it has. One that was killed or panicked is lost. Any
-    /// other end says that it will not serve, unless it `has_answered` before.
+    /// An error that describes its exit, once it has exited. A process that was killed or panicked
+    /// is lost. Any other exit means that it will not serve, unless it `has_answered` before.
     pub(crate) fn check_alive(&mut self, has_answered: bool) -> Result<(), Error> {
         match self.child.try_wait() {
             Ok(Some(status)) => {
@@ -124,7 +124,8 @@ impl DeviceProcess {
         }
     }
 
-    /// How it ended, when it did so within `limit`: `signal: 9 (SIGKILL)` and its last words.
+    /// How it exited, if it did so within `limit`: `signal: 9 (SIGKILL)` and the end of its
+    /// standard error.
     pub(crate) fn ending(&mut self, limit: Duration) -> Option<String> {
         let status = self.wait(limit)?;
         let said = self.last_words();
@@ -132,7 +133,7 @@ impl DeviceProcess {
         Some(format!("its process ended with {status}{said}"))
     }
 
-    /// How it ended, when it did so within `limit`.
+    /// Its exit status, if it exited within `limit`.
     pub(crate) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
         loop {
@@ -148,7 +149,8 @@ impl DeviceProcess {
 
     /// The end of what it wrote to standard error, in one line. Only for a process that has ended.
     fn last_words(&mut self) -> String {
-        // The pipe is empty a moment after the process ended, unless a child of it holds it open.
+        // The pipe is drained shortly after the process ended, unless a child of it holds the pipe
+        // open.
         let deadline = Instant::now() + Duration::from_millis(200);
         while let Some(listener) = &self.listener
             && !listener.is_finished()
@@ -163,11 +165,11 @@ impl DeviceProcess {
         errors.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
-    /// Lets it go by itself for a while, then kills it; reaps it in any case.
+    /// Waits a while for it to exit, then kills it; reaps it in any case.
     pub(crate) fn end(&mut self, stop: &StopHandle) {
         let limit = if stop.is_stopped() { GOING_LIMIT / 4 } else { GOING_LIMIT };
         if self.wait(limit).is_none() {
-            // It may have gone just now; then there is nothing to kill.
+            // It may have exited just now; there is then nothing to kill.
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
@@ -176,17 +178,17 @@ impl DeviceProcess {
 
 impl Drop for DeviceProcess {
     fn drop(&mut self) {
-        // A process that already ended is only reaped by this.
+        // For a process that has already exited, this only reaps it.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Where folders of sockets go when there is no runtime directory. Names of sockets are limited to
-/// 107 bytes, so it is not the temporary folder that a user may set.
+/// Where folders of sockets are created if there is no runtime directory. Names of sockets are
+/// limited to 107 bytes, so the temporary folder, which a user may set, is not used.
 const FALLBACK_PARENT: &str = "/tmp";
 
-/// A fresh folder that only this user can enter.
+/// A new folder that only this user can enter.
 fn socket_folder() -> Result<tempfile::TempDir, Error> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("meetpoint-");
@@ -196,12 +198,12 @@ fn socket_folder() -> Result<tempfile::TempDir, Error> {
     }
     builder.tempdir_in(FALLBACK_PARENT).map_err(|error| Error::SocketFolder {
         parent: FALLBACK_PARENT.into(),
-        // Without the name that was tried, which says nothing to a user.
+        // Without the name that was tried, which means nothing to a user.
         source: error.kind().into(),
     })
 }
 
-/// Reads to the end and keeps the last bytes.
+/// Reads to the end and retains the last bytes.
 fn keep_end(stream: &mut impl Read, retained: &Mutex<VecDeque<u8>>) {
     let mut buffer = [0; 1024];
     while let Ok(bytes @ 1..) = stream.read(&mut buffer) {

@@ -3,7 +3,7 @@
 use meetpoint_link::fd_channel::connect_now;
 use std::path::Path;
 
-/// An explanation for a process that SIGSTOP or a debugger has stopped; `None` for any other.
+/// The explanation if SIGSTOP or a debugger has stopped a process; `None` for any other.
 pub(super) fn why_stopped(process: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     is_stopped(&stat).then(|| {
@@ -11,16 +11,17 @@ pub(super) fn why_stopped(process: u32) -> Option<String> {
     })
 }
 
-/// The process that listens on a socket; the system accepts for it while it is stopped. `None` also
-/// where the queue of its connections is full.
+/// The process that listens on a socket, to which the system still connects while the process is
+/// stopped. Also `None` if the queue of its connections is full.
 pub(super) fn listener(socket: &Path) -> Option<u32> {
     let stream = connect_now(socket).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(stream).ok()?;
     u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
 }
 
-/// Whether a line of `/proc/PID/stat` describes a stopped process: see proc_pid_stat(5). The name
-/// of the program before the state may hold anything but ends at the last parenthesis.
+/// Whether a line of `/proc/PID/stat` describes a stopped process: see proc_pid_stat(5). The
+/// program's name, which precedes the state, may contain any character but ends at the last
+/// parenthesis.
 fn is_stopped(stat: &str) -> bool {
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().next());
     matches!(state, Some("T" | "t"))

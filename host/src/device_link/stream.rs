@@ -1,4 +1,4 @@
-//! Messages of a device to events of the driver, until the link ends.
+//! Converts a device's messages to events of the driver, until the link ends.
 
 use super::{Inbound, Session};
 use crate::clock::monotonic_ns;
@@ -8,7 +8,7 @@ use meetpoint_format::wire::device_message::Message;
 use std::error::Error as _;
 use std::sync::Arc;
 
-/// Serves the stream. `None` when this side closed it, else why it ended.
+/// Serves the stream. Returns `None` if this side closed it, otherwise why it ended.
 pub(crate) async fn serve(
     mut inbound: Inbound,
     session: &Arc<Session>,
@@ -16,7 +16,7 @@ pub(crate) async fn serve(
 ) -> Option<String> {
     loop {
         let received = tokio::select! {
-            // What has arrived counts, even if the link is to be closed.
+            // Messages that have arrived are processed even if the link is being closed.
             biased;
             received = inbound.message() => received,
             () = session.closed() => return session.breach(),
@@ -27,17 +27,17 @@ pub(crate) async fn serve(
                     handle(message, session, driver);
                 }
             }
-            // The device answers the end of our stream with the end of its own.
+            // The device closes its stream in response to the end of ours.
             _ if session.is_closed() => return session.breach(),
             Ok(None) => return Some("it ended the link".to_owned()),
-            // What has a cause was not said by the device: the connection failed.
+            // A status with a source was not sent by the device: the connection failed.
             Err(status) if status.source().is_some() => return Some("its link broke".to_owned()),
             Err(status) => return Some(format!("its link broke ({})", status.message())),
         }
     }
 }
 
-/// The times of a batch by this machine's clock, where the device has another.
+/// The times of a batch by this machine's clock, for a device with its own clock.
 fn arrived(published: Published, now_ns: u64) -> Published {
     let took_ns = published.published_ns.saturating_sub(published.started_ns);
     Published { started_ns: now_ns.saturating_sub(took_ns), published_ns: now_ns, ..published }
@@ -50,7 +50,7 @@ fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
         }
         Message::Published(published) => driver.published(session, &published),
         Message::SlotData(data) => match session.take_piece(&data) {
-            // It shows that the device lives, as progress does.
+            // Like progress, it shows that the device is alive.
             Ok(()) => driver.progress(session),
             Err(why) => session.break_off(why),
         },

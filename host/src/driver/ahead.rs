@@ -1,7 +1,8 @@
-//! Devices that begin the next epoch while the consumer is at the end of this one.
+//! Devices that begin the next epoch while the consumer finishes this one.
 //!
-//! A device begins once nothing more of this epoch can come from it, so no slot of one epoch can be
-//! taken for another's (C6). What it publishes stays in its slots until the consumer begins too.
+//! A device begins once it can contribute nothing more to this epoch, so a slot of one epoch cannot
+//! be mistaken for another's (C6). What it publishes stays in its slots until the consumer begins
+//! the epoch as well.
 
 use super::run::{DeviceEnd, Run, RunSetup};
 use super::{Driver, State};
@@ -9,11 +10,11 @@ use crate::device_link::Session;
 use std::sync::{Arc, PoisonError};
 
 impl Driver {
-    /// Lets every device begin the next epoch that is done with this one.
+    /// Lets every device that is done with this epoch begin the next.
     pub(super) fn run_ahead(&self, state: &mut State) {
         let State { run: Some(run), ahead, .. } = state else { return };
         let is_last = run.epoch.saturating_add(1) >= self.epochs_ahead;
-        // What follows the rest of an epoch is begun when the consumer does.
+        // The epoch after a resumed one begins only when the consumer begins it.
         let is_rest = run.is_labelled();
         if is_last || is_rest || run.has_failed() || run.scheduler().config().replay.is_some() {
             return;
@@ -36,26 +37,26 @@ impl Driver {
 
     /// Highest generation that was used for an epoch ahead of the consumer; 0 for none.
     pub(crate) fn generation_ahead(&self) -> u32 {
-        // Also reached while unwinding.
+        // May run during unwinding.
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ahead.as_ref().map_or(0, Run::last_generation).max(state.generation_given_up)
     }
 }
 
 impl State {
-    /// The epoch of a device's message: the next one where the device has begun that.
+    /// The epoch of a device's message: the next one if the device has begun it.
     pub(super) fn run_of(&mut self, session: &Arc<Session>, epoch: u32) -> Option<&mut Run> {
         let ahead = self.ahead.as_mut().filter(|run| run.epoch == epoch && run.uses(session));
         ahead.or_else(|| self.run.as_mut().filter(|run| run.uses(session)))
     }
 
-    /// The epoch under way, and the next where a device has begun it.
+    /// The running epoch, and the next if a device has begun it.
     pub(super) fn runs_of(&mut self, session: &Arc<Session>) -> impl Iterator<Item = &mut Run> {
         let runs = self.run.iter_mut().chain(&mut self.ahead);
         runs.filter(|run| run.uses(session))
     }
 
-    /// The next epoch is not begun as it was expected: what devices did for it is void.
+    /// The next epoch differs from the expected one: what devices prepared for it is discarded.
     pub(super) fn give_up_ahead(&mut self) {
         if let Some(ahead) = self.ahead.take() {
             self.generation_given_up = self.generation_given_up.max(ahead.last_generation());
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// The next epoch, where devices have begun exactly that.
+    /// The next epoch, if devices have begun exactly that.
     pub(super) fn take_ahead(&mut self, setup: &mut RunSetup, serial: u64) -> Option<Run> {
         if self.ahead.as_ref().is_none_or(|ahead| !ahead.is_of(setup)) {
             self.give_up_ahead();
@@ -77,7 +78,7 @@ impl State {
 }
 
 impl Run {
-    /// A device from which nothing more of this epoch can come, and which has not begun the next.
+    /// A device that can contribute nothing more to this epoch and has not begun the next.
     fn next_to_run_ahead(&self) -> Option<usize> {
         let is_done = |end: &DeviceEnd| {
             let is_lost = || self.scheduler().device_summary(end.id()).is_none_or(|it| it.lost);
@@ -86,11 +87,11 @@ impl Run {
         self.devices().iter().position(is_done)
     }
 
-    /// The epoch after this one, which nobody has begun.
+    /// The epoch after this one, if no device has begun it.
     fn next_epoch(&self) -> Option<Run> {
         let mut config = self.scheduler().config().clone();
         config.learned = self.scheduler().learned();
-        // Ranks come here at unlike steps, and must know the same.
+        // Ranks get here at different steps, but must use the same times.
         config.learned.common = self.known_before;
         let generation = self.last_generation().checked_add(2)?;
         config.devices.iter_mut().for_each(|device| device.first_generation = generation);
@@ -106,7 +107,7 @@ impl Run {
         self.scheduler().summary().last_generation
     }
 
-    /// Tells the devices that have begun the epoch that what they do for it is not wanted.
+    /// Revokes the work of the devices that have begun the epoch.
     fn revoke(&self) {
         let generation = self.last_generation().saturating_add(1);
         for end in self.devices().iter().filter(|end| end.has_begun()) {
@@ -116,7 +117,7 @@ impl Run {
         }
     }
 
-    /// Whether it is the epoch that is to be begun now, with the links that it was begun with.
+    /// Whether it is the epoch that is to begin now, with the links that it began with.
     fn is_of(&self, setup: &RunSetup) -> bool {
         let is_same =
             |(end, session): (&DeviceEnd, &Option<Arc<Session>>)| match (end.session(), session) {

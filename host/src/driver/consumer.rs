@@ -59,7 +59,7 @@ impl Driver {
     }
 
     /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares
-    /// batches itself. `due`: when a continuing wait is to be reported.
+    /// batches itself. `due`: when to report a wait that has not ended.
     pub(crate) fn next_step(&self, prepares: bool, due: Option<Instant>) -> Result<Step, Error> {
         let mut state = self.lock();
         let mut looks_again = prepares;
@@ -92,14 +92,14 @@ impl Driver {
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));
             }
-            // That question may have fixed the order, and something may be there to be consumed.
+            // The question may have fixed the order, so that a batch may now be ready.
             if std::mem::replace(&mut looks_again, false) {
                 continue;
             }
             if run.scheduler.is_at_work() && due.is_some_and(|due| Instant::now() >= due) {
                 return Ok(Step::AtWork);
             }
-            // Claims may have been taken back: workers look again.
+            // Claims may have been revoked: workers check for work again.
             self.work.notify_all();
             let limit = Duration::from_nanos(until.saturating_sub(now)).min(WAIT_SLICE);
             let waited = self.ready.wait_timeout(state, limit);
@@ -113,7 +113,7 @@ impl Driver {
         }
     }
 
-    /// The decision of all ranks, and whether it was this rank's turn.
+    /// Applies the decision of all ranks; returns whether it was this rank's turn.
     pub(crate) fn agreed(&self, agreement: Agreement) -> bool {
         let mut state = self.lock();
         let Some(run) = &mut state.run else { return true };
@@ -123,7 +123,7 @@ impl Driver {
         outcome == Outcome::Accepted
     }
 
-    /// How long the consumer waited for the batch that it just got.
+    /// Records how long the consumer waited for the batch that it just received.
     pub(crate) fn note_wait(&self, since_ns: u64, source: Source) {
         if let Some(run) = &mut self.lock().run {
             let wait_ns = monotonic_ns().saturating_sub(since_ns);
@@ -134,12 +134,12 @@ impl Driver {
         }
     }
 
-    /// The consumer has waited so long, in words, where that is for a device.
+    /// Records a long wait of the consumer, and returns its event if it is for a device.
     pub(crate) fn note_long_wait(&self, waited: Duration) -> Option<EventKind> {
         self.lock().run.as_mut()?.note_long_wait(waited)
     }
 
-    /// Waits until a device has reported on every slot that it published, or the deadline comes.
+    /// Waits until a device has reported on every slot that it published, or until the deadline.
     pub(crate) fn await_meters(&self, session: &Arc<Session>, batches: u64, deadline: Instant) {
         let mut state = self.lock();
         while session.meters().batches < batches

@@ -1,9 +1,9 @@
-//! Maps positions of the scheduler's range to batches, if they are not in their order.
+//! Maps positions of the scheduler's range to batches, if the two differ.
 //!
 //! The scheduler gives devices the back of its range, so mapping its positions to other batches
 //! determines which batches devices get: the scheduler uses positions, all other code uses the
-//! numbers of batches in the epoch. [`Labelled`] translates; it exposes nothing of the scheduler
-//! that it does not translate.
+//! numbers of batches in the epoch. [`Labelled`] translates between the two and exposes nothing
+//! untranslated.
 
 use crate::stats::{Displacement, Schedule};
 use meetpoint_scheduler::{
@@ -13,30 +13,30 @@ use meetpoint_scheduler::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A batch's place in the scheduler's range, which it calls a batch.
+/// A position in the scheduler's range, which the scheduler calls a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Position(BatchIndex);
 
-/// Which batch of an epoch is at which position.
+/// The mapping between positions and batches of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Labels {
     /// By position.
     batches: Vec<u32>,
-    /// By batch; `u32::MAX`, which is out of every range, for one that has no position.
+    /// By batch; `u32::MAX`, which is out of any range, if it has no position.
     positions: Vec<u32>,
-    /// Whether batches were chosen for their positions, and are not merely the rest of an epoch.
+    /// Whether batches were chosen for their positions, instead of being the rest of an epoch.
     are_chosen: bool,
 }
 
 impl Labels {
-    /// The batch at each position; each number below their count once.
+    /// The batch at each position: every number below the count, once.
     pub(crate) fn new(batches: Vec<u32>) -> Self {
         let positions = Self::positions(&batches, batches.len());
         assert!(!positions.contains(&u32::MAX), "labels are a permutation");
         Self { batches, positions, are_chosen: true }
     }
 
-    /// The rest of an epoch of `batches` batches: these, in ascending order.
+    /// The rest of an epoch of `batches` batches: the given ones, in ascending order.
     pub(crate) fn rest(rest: Vec<u32>, batches: u32) -> Self {
         let positions = Self::positions(&rest, batches as usize);
         Self { batches: rest, positions, are_chosen: false }
@@ -61,17 +61,17 @@ impl Labels {
     }
 }
 
-/// A scheduler that speaks of batches while it decides about positions.
+/// A scheduler with an interface of batches that decides about positions.
 #[derive(Debug)]
 pub(crate) struct Labelled {
     scheduler: Epoch,
     labels: Option<Arc<Labels>>,
-    /// Work that was decided and not handed out yet: batches at neighbouring positions are not
+    /// Work that was decided but not handed out yet: batches at neighbouring positions need not be
     /// neighbours.
     pending: VecDeque<(DeviceId, BatchIndex, Generation)>,
 }
 
-/// What has nothing to do with batches or positions.
+/// Methods without batches or positions.
 impl Labelled {
     pub(crate) fn new(scheduler: Epoch, labels: Option<Arc<Labels>>) -> Self {
         Self { scheduler, labels, pending: VecDeque::new() }
@@ -82,7 +82,7 @@ impl Labelled {
         chosen.map(|labels| labels.displacement())
     }
 
-    /// Whether it decides about something else than all batches in their order.
+    /// Whether it decides about anything other than all batches in order.
     pub(crate) fn is_labelled(&self) -> bool {
         self.labels.is_some()
     }
@@ -145,7 +145,7 @@ impl Labelled {
     }
 }
 
-/// What speaks of batches here and of positions there.
+/// Methods that translate between batches and positions.
 impl Labelled {
     fn batch(&self, position: Position) -> BatchIndex {
         let Position(index) = position;
@@ -186,8 +186,8 @@ impl Labelled {
             }
             // Without labels, positions are batches.
             DeviceDecision::Work(run, generation) => DeviceDecision::Work(run, generation),
-            // Work that was not handed out is taken back with the rest: it was asked for until
-            // there was nothing more.
+            // Work that was not handed out is revoked with the rest: it was requested until there
+            // was no more.
             other @ (DeviceDecision::Revoke(_) | DeviceDecision::Stop | DeviceDecision::Idle) => {
                 other
             }

@@ -1,8 +1,9 @@
-//! The scheduler behind a lock, driven by real events and times.
+//! The scheduler behind a lock, driven by real events and the real time.
 //!
 //! Decisions and reports are made under the lock; preparing, reading and checking are not. In
-//! reading order: this file (who waits for what), `run` (one epoch: events in, decisions out),
-//! `ahead` (devices that begin the next one), `consumer` (what the consumer's thread asks).
+//! reading order: this file (the waits of each thread), `run` (one epoch: events in, decisions
+//! out), `ahead` (devices that begin the next one), `consumer` (the requests of the consumer's
+//! thread).
 
 mod ahead;
 mod consumer;
@@ -30,15 +31,15 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Driver {
     state: Mutex<State>,
-    /// Workers and the fetching thread wait here for something to do.
+    /// Workers and fetching threads wait here for work.
     work: Condvar,
     /// The consumer waits here for a batch.
     ready: Condvar,
-    /// Workers that a tuner has no use for wait here.
+    /// Workers that the tuner has parked wait here.
     parked: Condvar,
     stop: StopHandle,
-    /// Number of the run under way; 0 when there is none. Read without the lock, so that a
-    /// thread deep in preparation notices that its batch is not wanted any more.
+    /// Number of the current run; 0 if there is none. Read without the lock, so that a thread that
+    /// is preparing notices when its batch is not needed any more.
     current: AtomicU64,
     /// Whether the consumer waits for a batch.
     is_awaited: AtomicBool,
@@ -48,22 +49,22 @@ pub(crate) struct Driver {
     epochs_ahead: u32,
     /// Workers with this number or a higher one are parked.
     workers_active: AtomicU32,
-    /// Batches that workers may be ahead, as far as the scheduler's configuration allows.
+    /// How many batches workers may be ahead, within the scheduler's configuration.
     host_ahead: AtomicU32,
-    /// Each batch in the consumer's hands holds a clone.
+    /// Each batch that the consumer holds has a clone.
     kept: Arc<()>,
 }
 
 #[derive(Debug)]
 struct State {
     run: Option<Run>,
-    /// The next epoch, where a device has begun it already.
+    /// The next epoch, if a device has begun it already.
     ahead: Option<Run>,
     /// Highest generation of discarded epochs that devices began ahead.
     generation_given_up: u32,
     runs_begun: u64,
     is_closing: bool,
-    /// Why devices were lost while no epoch was under way, by their numbers.
+    /// Why devices were lost between epochs, by their numbers.
     lost_between: BTreeMap<u16, String>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct HostTask {
 }
 
 impl Driver {
-    /// Devices begin the next epoch early where its number is below `epochs_ahead`.
+    /// Devices begin the next epoch early if its number is below `epochs_ahead`.
     pub(crate) fn new(stop: StopHandle, place_timeout: Duration, epochs_ahead: u32) -> Self {
         let state = State {
             run: None,
@@ -121,7 +122,7 @@ impl Driver {
         Ok(serial)
     }
 
-    /// Notes that something happened in the epoch under way.
+    /// Records an event of the running epoch.
     pub(crate) fn note(&self, kind: EventKind) {
         if let Some(run) = &mut self.lock().run {
             run.note(kind);
@@ -142,12 +143,12 @@ impl Driver {
         run
     }
 
-    /// What is asked about the epoch under way.
+    /// Queries the running epoch.
     pub(crate) fn ask<T>(&self, question: impl FnOnce(&Run) -> T) -> Option<T> {
         self.lock().run.as_ref().map(question)
     }
 
-    /// Sends every thread home.
+    /// Ends all threads.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.is_closing = true;
@@ -158,10 +159,10 @@ impl Driver {
         self.wake_all();
     }
 
-    /// Changes how many workers prepare, and how many batches they may be ahead from now on.
-    /// Workers beyond that finish the batch that they are at.
+    /// Changes how many workers prepare, and how many batches they may be ahead from now on. Excess
+    /// workers finish their current batch.
     pub(crate) fn set_effort(&self, effort: Effort) {
-        // Under the lock: a worker that is about to park would miss the notification otherwise.
+        // Under the lock: otherwise a worker that is about to park would miss the notification.
         let mut state = self.lock();
         self.workers_active.store(effort.workers, Ordering::SeqCst);
         self.host_ahead.store(effort.ahead, Ordering::SeqCst);
@@ -173,19 +174,19 @@ impl Driver {
         self.work.notify_all();
     }
 
-    /// Whether what is done for a run is still wanted.
+    /// Whether the results for a run are still needed.
     pub(crate) fn is_current(&self, serial: u64) -> bool {
         self.current.load(Ordering::SeqCst) == serial && !self.stop.is_stopped()
     }
 
-    /// A token for a batch that is handed to the consumer.
+    /// A token for a batch that the consumer receives.
     pub(crate) fn keep(&self) -> Arc<()> {
         Arc::clone(&self.kept)
     }
 
-    // What workers do.
+    // Methods for workers.
 
-    /// Waits for a batch that a worker is to prepare; `None` when the loader closes. A parked
+    /// Waits for a batch that a worker should prepare; `None` when the loader closes. A parked
     /// worker gets none.
     pub(crate) fn next_for_host(&self, worker: u32) -> Option<HostTask> {
         self.wait_for_work(Some(worker), |run| match run.host() {
@@ -196,7 +197,7 @@ impl Driver {
         })
     }
 
-    /// A worker is done with a batch; `None`: it was given up because the run is over.
+    /// A worker is done with a batch; `None`: it was abandoned because the run is over.
     pub(crate) fn host_finished(
         &self,
         serial: u64,
@@ -214,7 +215,7 @@ impl Driver {
         });
     }
 
-    /// The run cannot continue. Also called while unwinding.
+    /// The run cannot continue. May be called during unwinding.
     pub(crate) fn fail(&self, serial: u64, error: Error) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {
@@ -224,8 +225,8 @@ impl Driver {
         self.wake_all();
     }
 
-    /// Waits for memory for a batch of a run; `None` when the run is over, or has failed because
-    /// the consumer keeps everything while it waits for more.
+    /// Waits for memory for a batch of a run; `None` if the run is over, or failed because the
+    /// consumer retains all memory while it waits for a batch.
     pub(crate) fn wait_for_slot(&self, ring: &Ring, serial: u64) -> Option<RingSlot> {
         let mut short_since = None;
         loop {
@@ -235,7 +236,7 @@ impl Driver {
             if !self.is_current(serial) {
                 return None;
             }
-            // The token of the driver itself is none of the consumer's.
+            // The driver's own token is not a batch of the consumer.
             let kept = Arc::strong_count(&self.kept) - 1;
             if kept == 0 || !self.is_awaited.load(Ordering::SeqCst) {
                 short_since = None;
@@ -250,9 +251,9 @@ impl Driver {
         }
     }
 
-    // What the fetching thread does.
+    // Methods for fetching threads.
 
-    /// Waits for a published slot that is to be fetched; `None` when the loader closes.
+    /// Waits for a published slot to fetch; `None` when the loader closes.
     pub(crate) fn next_fetch(&self) -> Option<FetchTask> {
         self.wait_for_work(None, Run::fetch)
     }
@@ -273,9 +274,9 @@ impl Driver {
         });
     }
 
-    // What the threads of the links do.
+    // Methods for the threads of the links.
 
-    /// The device announced a slot.
+    /// The device published a slot.
     pub(crate) fn published(&self, session: &Arc<Session>, published: &wire::Published) {
         let Some(lease) = session.lease(published.slot) else {
             let slot = published.slot;
@@ -283,7 +284,7 @@ impl Driver {
             return;
         };
         self.notify_device(|state| {
-            // Without a run the lease is dropped, and so the slot released.
+            // Without a run the lease is dropped, which releases the slot.
             if let Some(run) = state.run_of(session, published.epoch) {
                 run.published(session, published, lease);
                 run.pump();
@@ -291,7 +292,7 @@ impl Driver {
         });
     }
 
-    /// The device gave a sign of life.
+    /// The device sent a heartbeat.
     pub(crate) fn progress(&self, session: &Arc<Session>) {
         self.notify_device(|state| {
             for run in state.runs_of(session) {
@@ -319,7 +320,7 @@ impl Driver {
         self.ready.notify_all();
     }
 
-    /// The link is gone.
+    /// The link was lost.
     pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
         self.notify_device(|state| {
             if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
@@ -342,7 +343,7 @@ impl Driver {
         self.lock().lost_between.remove(&device.0)
     }
 
-    // How they wait.
+    // Waits.
 
     fn wait_for_work<T>(
         &self,
@@ -370,7 +371,7 @@ impl Driver {
         }
     }
 
-    /// Tells the run with this number something; drops it when that is over.
+    /// Passes an event to the run with this number; drops it if that run is over.
     fn notify(&self, serial: u64, event: impl FnOnce(&mut Run)) {
         let mut state = self.lock();
         if let Some(run) = state.run.as_mut().filter(|run| run.serial == serial) {
@@ -381,7 +382,7 @@ impl Driver {
         self.wake_all();
     }
 
-    /// Enters what a device said.
+    /// Records a device's message.
     fn notify_device(&self, event: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         event(&mut state);

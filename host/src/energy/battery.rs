@@ -16,7 +16,7 @@ const MICRO: f64 = 1e-6;
 struct Battery(PathBuf);
 
 impl Battery {
-    /// Some drivers show the power, others current and voltage; discharging may be negative.
+    /// Some drivers report power, others current and voltage; it may be negative while discharging.
     fn watts(&self) -> Result<f64, MeterError> {
         let power = self.0.join("power_now");
         if power.exists() {
@@ -46,13 +46,14 @@ fn magnitude(path: &Path, expected: &'static str) -> Result<f64, MeterError> {
     Ok(number.unsigned_abs() as f64)
 }
 
-/// Every battery, or the reason why there is none.
+/// Every battery, or the reason if there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let is_battery = |name: &&String| {
         text(&folder.join(name).join("type")).is_ok_and(|kind| kind == "Battery")
             && folder.join(name).join("status").exists()
-            // A mouse has a battery too: its scope is a device, that of the machine is the system.
+            // A mouse has a battery too, with the scope "Device"; that of the machine has "System"
+            // or none.
             && text(&folder.join(name).join("scope")).map_or(true, |scope| scope != "Device")
     };
     let found = names(&folder);

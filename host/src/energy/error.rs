@@ -48,7 +48,7 @@ pub enum MeterError {
         /// The library's message.
         reason: String,
     },
-    /// A counter without a wrap-around value fell.
+    /// A counter that should never wrap decreased.
     #[error("the counter fell from {before} to {now} microjoules")]
     WentBack {
         /// Microjoules before.

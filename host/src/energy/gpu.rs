@@ -7,7 +7,7 @@ use super::{About, Listed, Meter, MeterError, Reading, Scope, Unusable};
 /// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
 const MILLI: f64 = 1e-3;
 
-/// How often boards renew the figures: 20 to 100 ms, by generation (arXiv 2312.02741).
+/// How often boards update their figures: 20 to 100 ms, by generation (arXiv 2312.02741).
 const RENEWED_S: f64 = 0.1;
 
 /// A library that reports the energy of graphics boards.
@@ -79,7 +79,7 @@ fn failed(index: u32, error: &GpuError) -> MeterError {
     MeterError::Gpu { index, reason: error.to_string() }
 }
 
-/// Every board, or the reason why there is none.
+/// Every board, or the reason if there is none.
 pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
     let counted = gpus.and_then(|gpus| Ok((gpus.count()?, gpus)));
     let absent = |unusable: Unusable| {
@@ -96,7 +96,7 @@ pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
     }
 }
 
-/// By the counter where there is one, else by sampling the power.
+/// Uses the counter if there is one, otherwise samples the power.
 fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> Listed {
     let board = gpus.name(index).unwrap_or_else(|_| "a graphics board".to_owned());
     let library = gpus.library();

@@ -13,7 +13,7 @@ const PERMISSION: &str = "run as root: this user may not read these sensors";
 
 const MICRO: f64 = 1e-6;
 
-/// A file with the power now, in microwatts.
+/// A file with the current power in microwatts.
 struct Power(PathBuf);
 
 /// A file with the energy so far, in microjoules.
@@ -33,7 +33,7 @@ impl Meter for Energy {
     }
 }
 
-/// Every sensor of power or energy, or the reason why there is none.
+/// Every sensor of power or energy, or the reason if there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let sensors: Vec<Listed> = names(&folder)
@@ -51,7 +51,7 @@ pub(super) fn list(root: &Path) -> Vec<Listed> {
     sensors
 }
 
-/// `power1_average` or, where there is none, `power1_input`; `energy1_input`.
+/// `power1_average` or, if missing, `power1_input`; `energy1_input`.
 fn sensors(chip: &Path) -> Vec<String> {
     let files = names(chip);
     let is_sensor = |name: &String| {
@@ -105,7 +105,7 @@ fn about(
         name,
         scope,
         covers: covers.to_owned(),
-        // A sensor of power steps by a microwatt: over its interval that many microjoules.
+        // The resolution of a power sensor is one microwatt, multiplied by its interval.
         resolution_joules: if is_energy { Some(MICRO) } else { seconds.map(|time| time * MICRO) },
         resolution_seconds: seconds,
         source,

@@ -1,4 +1,4 @@
-//! From single readings to the energy of an interval. Time is passed in.
+//! Integrates readings to the energy of an interval. Time is passed in.
 
 use super::{MeterError, Reading};
 
@@ -15,10 +15,10 @@ pub(super) struct Integrator {
 }
 
 impl Integrator {
-    /// Takes a reading at a time, which must not fall.
+    /// Takes a reading at a time, which must not decrease.
     ///
-    /// Between two readings of power the mean of both is taken. A counter that fell has passed its
-    /// range once: readings must come more often than it wraps.
+    /// The power between two readings is their mean. A counter that decreased has wrapped once, so
+    /// readings must be more frequent than wraps.
     pub(super) fn add(&mut self, now_ns: u64, reading: Reading) -> Result<(), MeterError> {
         if let Reading::Power { watts } = reading
             && !(watts.is_finite() && watts >= 0.0)
@@ -45,7 +45,7 @@ impl Integrator {
         Ok(())
     }
 
-    /// Joules between the first reading and the last; an error where there were none.
+    /// Joules between the first reading and the last; an error without readings.
     pub(super) fn joules(&self) -> Result<f64, MeterError> {
         let joules = self.microjoules as f64 * MICRO + self.sampled_joules;
         if joules > 0.0 {
@@ -54,7 +54,7 @@ impl Integrator {
         Err(MeterError::NeverAdvanced { readings: self.readings })
     }
 
-    /// How many readings were taken.
+    /// Number of readings.
     pub(super) fn readings(&self) -> u64 {
         self.readings
     }

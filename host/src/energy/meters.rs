@@ -11,7 +11,7 @@ use super::perf_event::{Counters, Kernel};
 use super::{About, Listed, Meter, Nvml, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
-/// The sources in which meters are searched.
+/// Where meters are searched for.
 pub struct Machine {
     /// Folder that stands for `/`.
     pub root: PathBuf,
@@ -141,7 +141,7 @@ impl fmt::Display for NoMeters {
     }
 }
 
-/// powercap and perf show the same counters: where the first works, the second is not read.
+/// powercap and perf expose the same counters: if powercap works, perf is not read.
 fn mark_the_same(listed: &mut [Listed]) {
     let works = |scope: Scope, listed: &[Listed]| {
         let found = listed.iter().find(|other| {

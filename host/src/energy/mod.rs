@@ -5,8 +5,7 @@
 //! partial one.
 //!
 //! In reading order: this file (the contract), `powercap`, `perf`, `hwmon`, `battery`, `gpu` (the
-//! sources), [`Meters`] (which there are), [`Recorder`] (an interval), [`Measurement`] (its
-//! result).
+//! sources), [`Meters`] (those found), [`Recorder`] (an interval), [`Measurement`] (its result).
 
 mod battery;
 mod error;
@@ -64,8 +63,8 @@ impl Scope {
     }
 }
 
-/// What a domain of RAPL covers, by the kernel's name for it: `package-0`, `core`, `uncore`, `dram`
-/// and `psys` of powercap, `energy-pkg`, `energy-cores`, `energy-gpu` and so on of perf.
+/// What a RAPL domain covers, by the kernel's name: `package-0`, `core`, `uncore`, `dram` and
+/// `psys` in powercap, `energy-pkg`, `energy-cores`, `energy-gpu` and so on in perf.
 fn rapl_domain(name: &str) -> (Scope, &'static str) {
     match name.strip_prefix("energy-").unwrap_or(name) {
         "core" | "cores" => (Scope::Cores, "the cores of a package, whatever runs on them"),
@@ -87,9 +86,9 @@ pub struct About {
     pub name: String,
     /// What it measures.
     pub scope: Scope,
-    /// The same in words, including what it excludes.
+    /// A description in words, including what it excludes.
     pub covers: String,
-    /// Smallest step of the figure, in joules; for a power sensor in watts over its interval.
+    /// Smallest step of the figure in joules; for a power sensor, over its interval.
     pub resolution_joules: Option<f64>,
     /// Time between two updates, in seconds; `None` if it is not known.
     pub resolution_seconds: Option<f64>,
@@ -119,8 +118,8 @@ pub trait Meter: Send {
     /// Reads it. Always the same kind of [`Reading`].
     fn read(&mut self) -> Result<Reading, MeterError>;
 
-    /// Share of the time just passed in which what it measures was busy, 0 to 1; `None` if it
-    /// does not know.
+    /// Share of the time since the last reading during which the measured part was busy, 0 to 1;
+    /// `None` if it is not known.
     fn utilisation(&mut self) -> Option<f64> {
         None
     }
@@ -165,7 +164,8 @@ impl Listed {
         }
     }
 
-    /// A meter that could not be read or made; `permission` is the remedy where that is missing.
+    /// A meter that could not be read or created; `permission` is the remedy for missing
+    /// permission.
     fn failed(about: About, error: &MeterError, permission: &str) -> Self {
         let unusable = Unusable { reason: error.to_string(), remedy: error.remedy(permission) };
         Self { about, meter: Err(unusable), same_as: None }

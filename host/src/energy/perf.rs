@@ -15,7 +15,7 @@ const FOLDER: &str = "sys/bus/event_source/devices/power";
 const PERMISSION: &str = "sudo sysctl kernel.perf_event_paranoid=0, or run as root or with \
     CAP_PERFMON";
 
-/// The processor's own step and pace; the unit of the file is finer.
+/// The processor's own resolution and update interval; the unit of the file is finer.
 const STEP_J: f64 = 6.1e-5;
 const RENEWED_S: f64 = 1e-3;
 
@@ -33,12 +33,12 @@ impl Meter for Event {
             .read_exact(&mut value)
             .map_err(|error| MeterError::Counter { event: self.name.clone(), error })?;
         let microjoules = u64::from_ne_bytes(value) as f64 * self.joules_per_count * 1e6;
-        // The conversion stops at the largest whole number; the kernel extends counters to 64 bits.
+        // The conversion saturates; the kernel extends counters to 64 bits.
         Ok(Reading::Energy { microjoules: microjoules as u64, range: None })
     }
 }
 
-/// What a file of an event says.
+/// The contents of a file that describes an event.
 struct Described {
     unit: u32,
     config: u64,
@@ -46,7 +46,7 @@ struct Described {
     cpus: Vec<u32>,
 }
 
-/// Every energy event on every package, or the reason why there is none.
+/// Every energy event on every package, or the reason if there is none.
 pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let events: Vec<String> = names(&folder.join("events"))

@@ -17,8 +17,8 @@ pub trait Counters: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel;
 
-/// `struct perf_event_attr` as it was first (PERF_ATTR_SIZE_VER0 of linux/perf_event.h); the kernel
-/// takes what a shorter one leaves out as 0.
+/// `struct perf_event_attr` in its first version (PERF_ATTR_SIZE_VER0 of linux/perf_event.h); the
+/// kernel takes fields that a shorter version lacks as 0.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -61,7 +61,7 @@ impl Counters for Kernel {
         if descriptor < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel has just opened this descriptor for us and nobody else knows it.
+        // SAFETY: the kernel has just opened this descriptor for us, and nothing else owns it.
         let owned = unsafe { OwnedFd::from_raw_fd(descriptor) };
         Ok(Box::new(File::from(owned)))
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::{Counters, Kernel};
     use std::io::ErrorKind;
 
-    /// Every kernel with performance events has this one: the time of a processor.
+    /// An event that every kernel with performance events supports: processor time.
     const SOFTWARE: u32 = 1;
     const CPU_CLOCK: u64 = 0;
 

@@ -9,13 +9,13 @@ use super::{About, Listed, Meter, MeterError, Reading};
 
 const FOLDER: &str = "sys/class/powercap";
 
-/// Prefix of a zone's name. `intel-rapl-mmio:` shows the same package a second time.
+/// Prefix of a zone's name. `intel-rapl-mmio:` exposes the same package a second time.
 const ZONE: &str = "intel-rapl:";
 
 /// The usual step of the counter: 2^-14 J (energy status unit 14, Intel SDM 3, "RAPL interfaces").
 const STEP_J: f64 = 6.1e-5;
 
-/// How often the processor renews it, by the same text: about each millisecond.
+/// How often the processor updates it, by the same text: about every millisecond.
 const RENEWED_S: f64 = 1e-3;
 
 const PERMISSION: &str = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj, or run as \
@@ -35,7 +35,7 @@ impl Meter for Zone {
     }
 }
 
-/// Every zone that counts energy, or the reason why there is none.
+/// Every zone that counts energy, or the reason if there is none.
 pub(super) fn list(root: &Path) -> Vec<Listed> {
     let folder = root.join(FOLDER);
     let zones: Vec<String> = names(&folder)

@@ -9,10 +9,10 @@ use super::integrate::Integrator;
 use super::{About, MeterError, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
-/// Between two readings where a sensor shows power or utilisation and must be sampled.
+/// Interval between readings if a sensor reports power or utilisation, which must be sampled.
 const SAMPLE_EVERY: Duration = Duration::from_millis(100);
 
-/// Between two readings where all meters count: a counter of 65 kJ wraps after 219 s at 300 W.
+/// Interval between readings if all meters count: a counter of 65 kJ wraps after 219 s at 300 W.
 const COUNT_EVERY: Duration = Duration::from_secs(10);
 
 /// How long the last reading may take; a driver that hangs must not hang the run.
@@ -33,8 +33,8 @@ pub struct Measured {
     pub failure: Option<String>,
     /// Number of readings.
     pub readings: u64,
-    /// Mean share of the time in which a graphics board was busy, over the readings; `None` if
-    /// the meter does not know.
+    /// Mean share of the time during which a graphics board was busy, over the readings; `None` if
+    /// the meter does not report it.
     pub utilisation: Option<f64>,
 }
 
@@ -43,7 +43,7 @@ pub struct Measured {
 pub struct Measurement {
     /// Length of the interval.
     pub seconds: f64,
-    /// Meter by meter; empty if none works.
+    /// One entry for each meter; empty if none works.
     pub meters: Vec<Measured>,
     /// Why nothing was measured.
     pub nothing_because: Option<NoMeters>,
@@ -59,7 +59,7 @@ impl Measurement {
         adding.map(|meter| meter.joules).sum()
     }
 
-    /// This interval and another of the same meters, one after the other.
+    /// This interval followed by another one of the same meters.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let merged = |one: Measured| {
@@ -101,7 +101,7 @@ pub struct Recorder {
     abouts: Vec<About>,
 }
 
-/// One interval on the thread.
+/// The interval, as its thread measures it.
 struct Interval {
     meters: Meters,
     sums: Vec<Result<Integrator, String>>,
@@ -168,7 +168,7 @@ impl Recorder {
 }
 
 impl Interval {
-    /// Reads all meters; one that failed once is not read again. Whether one must be sampled.
+    /// Reads all meters that have not failed; returns whether any must be sampled.
     fn read(&mut self) -> bool {
         let mut has_sensor = false;
         let sums = self.sums.iter_mut().zip(&mut self.busy);

@@ -16,7 +16,7 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The text of a file without the white space around it.
+/// The text of a file, trimmed.
 pub(super) fn text(path: &Path) -> Result<String, MeterError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
@@ -30,7 +30,7 @@ pub(super) fn number(path: &Path, expected: &'static str) -> Result<u64, MeterEr
     text.parse().map_err(|_| garbage(path.to_owned(), &text, expected))
 }
 
-/// The error for a file that holds something else.
+/// The error for a file with other content.
 pub(super) fn garbage(path: PathBuf, text: &str, expected: &'static str) -> MeterError {
     let held = text.chars().take(SHOWN).collect();
     MeterError::Garbage { path, held, expected }

@@ -12,18 +12,18 @@ mod words;
 use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, GpuUse, TuningUse};
 use serde::{Deserialize, Serialize};
 
-/// A smaller share of waiting time counts as none.
+/// A smaller share of waiting time counts as no waiting.
 pub const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// Facts about the run that the epoch does not contain.
+/// Facts about the run that the statistics of the epoch do not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Surroundings {
-    /// Background threads that prepare; 0: the consumer's own.
+    /// Number of background threads that prepare; 0: the consumer's own thread does.
     pub workers: u32,
     /// Cores that the process may use.
     pub cores: usize,
-    /// Mean time of a step on ready, repeated batches, while nothing is prepared; `None` if it was
-    /// not measured.
+    /// Mean time of a step on ready, repeated batches, while nothing is being prepared; `None` if
+    /// it was not measured.
     pub replayed_step_ns: Option<f64>,
     /// Total time of the user's function on batches in the epoch; it runs in the consumer's thread,
     /// after a batch was delivered.
@@ -70,7 +70,7 @@ pub enum Basis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// Reads take the time: a faster drive, more reads in flight, or a device that reads.
+    /// Reads dominate: a faster drive, more reads in flight, or a device that reads.
     FasterReads,
     /// The consumer's own thread prepares: use workers.
     UseWorkers,
@@ -78,13 +78,13 @@ pub enum Advice {
     MoreWorkers,
     /// All cores are in use: a device, a dataset in coefficient form, or an offline prefix.
     AddDevice,
-    /// The same where there is a device.
+    /// The same if there is a device already.
     PrepareOffline,
     /// The device is too slow for its share: another strategy, or a faster device.
     SmallerDeviceShare,
     /// Batches wait in the spool: a larger one, or one in memory.
     LargerSpool,
-    /// The user's function takes the time: replace it by operations of the recipe.
+    /// The user's function dominates: replace it by operations of the recipe.
     TransformInRecipe,
 }
 
@@ -93,7 +93,7 @@ pub enum Advice {
 pub struct TransformTime {
     /// Mean time for one batch.
     pub seconds_per_batch: f64,
-    /// Share of the time of the epoch, that until the first batch left out.
+    /// Share of the time of the epoch, excluding the time until the first batch.
     pub share: f64,
 }
 
@@ -131,7 +131,7 @@ pub struct Explanation {
     /// The stage that took most of the time: a stage of loading if the consumer waited, otherwise
     /// the batch transform or the step.
     pub stage: Stage,
-    /// Share of the time in which the consumer waited for a batch; that until the first left out.
+    /// Share of the time during which the consumer waited for a batch, excluding the first batch.
     pub waited_share: f64,
     /// Seconds until the first batch.
     pub startup_seconds: f64,
@@ -140,7 +140,7 @@ pub struct Explanation {
     pub measured_gain: Option<f64>,
     /// The same, computed from the steps of this epoch; `None` if they take no time.
     pub modelled_gain: Option<f64>,
-    /// Background threads that prepared; 0: the consumer's own.
+    /// Number of background threads that prepared; 0: the consumer's own thread did.
     pub workers: u32,
     /// A remedy for the slowest stage; `None` if that is the step.
     pub advice: Option<Advice>,
@@ -151,13 +151,13 @@ pub struct Explanation {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
-    /// What bringing batches to a GPU took; `None` if they stay on the host.
+    /// The cost of copying batches to a GPU; `None` if they stay on the host.
     #[serde(default)]
     pub delivery: Option<DeliveryUse>,
     /// The use of a GPU by the host's preparers; `None` without one.
     #[serde(default)]
     pub gpu: Option<GpuUse>,
-    /// What a tuner did; `None` without one.
+    /// The use of a tuner; `None` without one.
     pub tuning: Option<TuningUse>,
     /// The ceiling of each stage that was used.
     pub ceilings: Vec<Ceiling>,
@@ -176,7 +176,7 @@ struct Waits {
 }
 
 impl Waits {
-    /// Puts every wait down to what its batch was waiting for.
+    /// Attributes every wait to the stage that its batch was in.
     fn of(records: &[BatchRecord], transform_ns: f64) -> Self {
         let mut waits = Self::default();
         let mut before = None;
@@ -228,7 +228,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         let least = waits.transform + step_ns;
         (least > 0.0).then(|| total / least)
     };
-    // Preparation may slow the steps themselves down; a replay shows them without it.
+    // Preparation may slow down the steps themselves; a replay measures them without it.
     let replayed = around.replayed_step_ns.map(|each| each * stats.records.len() as f64);
     let transform_ns = waits.transform / stats.records.len() as f64;
     let step_ns = stats.step.mean_ns - transform_ns;
@@ -257,7 +257,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
     })
 }
 
-/// The stage of loading that was waited for longest.
+/// The loading stage with the longest waits.
 fn slowest(stats: &EpochStats, waits: &Waits) -> Stage {
     let host = match stats.read.mean_ns * 2.0 > stats.prepare.mean_ns {
         true => Stage::HostRead,
@@ -269,13 +269,13 @@ fn slowest(stats: &EpochStats, waits: &Waits) -> Stage {
     slowest.map_or(Stage::Step, |(stage, _)| stage)
 }
 
-/// What each stage could do by itself.
+/// The rate that each stage could reach by itself.
 fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Ceiling> {
     let threads = f64::from(around.workers.max(1));
     let compute_ns = stats.prepare.mean_ns - stats.read.mean_ns;
     let ceiling = |stage, each_ns: f64, at_once: f64, basis, waited: f64| {
         let rate = at_once * 1e9 / each_ns;
-        // One thread's rate is what was measured; several are taken to work side by side.
+        // The rate of a single thread was measured; several are assumed to scale linearly.
         let is_measured = matches!(stage, Stage::HandOver | Stage::Transform | Stage::Step);
         (rate.is_finite() && rate > 0.0).then(|| Ceiling {
             stage,

@@ -54,7 +54,7 @@ impl Advice {
 }
 
 impl Explanation {
-    /// Everything except the ceilings of the stages, a sentence each.
+    /// Everything except the ceilings of the stages, one sentence each.
     pub fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         let percent = self.waited_share * 100.0;
@@ -120,7 +120,7 @@ impl Explanation {
         sentences
     }
 
-    /// The ceiling of each stage, a sentence each.
+    /// The ceiling of each stage, one sentence each.
     pub fn ceiling_sentences(&self) -> impl Iterator<Item = String> {
         self.ceilings.iter().map(|ceiling| {
             let (rate, figure) = match ceiling.measured_batches_per_second {

@@ -18,7 +18,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Most ranks that a device works for.
+/// Maximum number of ranks that a device serves.
 const HOSTS_MAX: u32 = 64;
 
 impl JobFile {
@@ -44,8 +44,8 @@ impl JobFile {
         self.check_with(&mut |_, _| true)
     }
 
-    /// As [`Self::check`]; calls `watch` with the number of samples done and of all while it reads
-    /// the sizes of pictures, and ends with an error once that returns `false`.
+    /// As [`Self::check`]; while it reads the sizes of pictures, it calls `watch` with the number
+    /// of samples done and the total, and fails once that returns `false`.
     pub fn check_with(
         &self,
         watch: &mut dyn FnMut(u64, u64) -> bool,
@@ -84,6 +84,9 @@ impl JobFile {
                 SpoolKind::File { .. } => "spool.directory",
             },
             Error::Cores { .. } => "host_cores",
+            Error::GpuMemoryTooLarge { .. } if self.marks.of_key("gpu_memory").is_some() => {
+                "gpu_memory"
+            }
             Error::Gpu { .. } if self.marks.of_key("gpu_decode").is_some() => "gpu_decode",
             Error::TooFewParts { .. } | Error::NoBatchForDevice { .. } => "device",
             Error::BatchLargerThanDataset { .. } => "batch_size",
@@ -111,7 +114,8 @@ impl JobFile {
         }
     }
 
-    /// Refuses keys that contradict each other, and those that this version reads and cannot obey.
+    /// Refuses keys that contradict each other, and those that this version parses but does not
+    /// support.
     fn check_combination(&self) -> Result<(), JobError> {
         if self.reuse {
             let refuse = |why: &str, remedy: &'static str| {
@@ -178,7 +182,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// How the job's sampler, or another one, gives every epoch the same batches.
+    /// How to set the job's sampler, or another one, so that every epoch has the same batches.
     fn same_in_every_epoch(&self) -> &'static str {
         let options = self.sampler.declaration().options;
         if options.iter().any(|option| option.name == "shuffle") {
@@ -262,7 +266,7 @@ impl JobFile {
         spread.map_err(|source| Error::Holders { dataset: self.dataset.name(), source })
     }
 
-    /// Every part of the dataset is at one device.
+    /// Checks that every part of the dataset is on one device.
     fn check_parts(&self, parts: usize) -> Result<(), JobError> {
         let mut at_device = vec![false; parts];
         let last = parts.saturating_sub(1);
@@ -300,7 +304,7 @@ impl JobFile {
     }
 
     fn check_cores(&self) -> Result<(), JobError> {
-        // Where the kernel does not tell, binding a thread will.
+        // If the kernel does not report it, binding a thread will.
         let Ok(set) = sched_getaffinity(None) else { return Ok(()) };
         let usable: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect();
         let check = |key: &str, core: usize| {
@@ -324,7 +328,7 @@ impl JobFile {
         Ok(())
     }
 
-    /// Only for what the file itself asks for: a default is not a fault of its writer.
+    /// Only for values in the file: a default is not the user's mistake.
     fn check_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
         let check = |key: &str, bytes: u64| {
             if bytes <= limit.bytes || self.marks.of_key(key).is_none() {
@@ -336,10 +340,30 @@ impl JobFile {
             Err(self.fault(key, problem, remedy))
         };
         check("memory_budget", self.memory_budget_bytes)?;
+        self.check_gpu_memory(limit)?;
         match self.spool.kind {
             SpoolKind::Memory => check("spool.quota", self.spool.quota_bytes),
             SpoolKind::File { .. } => Ok(()),
         }
+    }
+
+    /// Rejects page-locked memory for a GPU that does not fit together with the budget for batches.
+    fn check_gpu_memory(&self, limit: &MemoryLimit) -> Result<(), JobError> {
+        let Some(decode) = &self.gpu_decode else { return Ok(()) };
+        let is_budget_given = self.marks.of_key("memory_budget").is_some();
+        let others = if is_budget_given { self.memory_budget_bytes } else { 0 };
+        if decode.memory(limit.bytes, others).is_some() {
+            return Ok(());
+        }
+        let given = decode.memory_bytes.unwrap_or(0);
+        let problem = format!(
+            "`gpu_memory` is {}, an eighth of which is page-locked memory; with {} for batches, \
+             that is more than {}",
+            show_bytes(given),
+            show_bytes(others),
+            memory_of(limit)
+        );
+        Err(self.fault("gpu_memory", problem, "lower `gpu_memory` or `memory_budget`"))
     }
 
     fn check_spool(&self) -> Result<Vec<Notice>, JobError> {
@@ -368,7 +392,7 @@ impl JobFile {
     }
 }
 
-/// Bytes that this user may still write to a file system; `None` if it does not tell.
+/// Bytes that this user may still write to a file system; `None` if it does not report them.
 pub(crate) fn free_bytes(directory: &Path) -> Option<u64> {
     let found = statvfs(directory).ok()?;
     Some(found.f_bavail.saturating_mul(found.f_frsize))

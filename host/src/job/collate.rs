@@ -1,4 +1,4 @@
-//! How the pictures of a job become a batch: a word, or a table with a mode and options.
+//! How the pictures of a job are combined into a batch: a word, or a table with a mode and options.
 
 use super::JobError;
 use super::table::Table;
@@ -7,11 +7,11 @@ use meetpoint_format::column::{Collate, CollateError};
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What the key takes.
+/// The values that the key accepts.
 const REMEDY: &str =
     "\"stack\", \"pad\" or \"list\", or a table: [collate] with `mode` and options";
 
-/// Most that a number of the table can be before its range is checked.
+/// Upper bound of a number of the table before its range is checked.
 const NUMBER_MAX: u64 = u32::MAX as u64;
 
 /// Reads `collate`. Default: pictures of one size.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeValue;
 
-/// Most devices of a job.
+/// Maximum number of devices of a job.
 pub const DEVICES_MAX: u32 = 64;
 /// Highest number of a part.
 const PART_MAX: u64 = u32::MAX as u64;
@@ -22,18 +22,18 @@ const PART_MAX: u64 = u32::MAX as u64;
 pub struct DeviceJob {
     /// The table that it comes from, as messages name it: `device` or `device[1]`.
     pub table: String,
-    /// Where it comes from.
+    /// How to reach it.
     pub kind: DeviceKind,
-    /// Parts of the dataset that it holds; `None`: they are dealt out, part p to device p mod D.
+    /// Parts of the dataset that it holds; `None`: parts are distributed, part p to device p mod D.
     pub parts: Option<Vec<u32>>,
 }
 
-/// Where a device of a job comes from.
+/// How to reach a device of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceKind {
     /// A separate process for each strategy.
     Emulated(ServeCommand),
-    /// One that somebody started.
+    /// A device that is already running.
     Connect {
         /// Its socket.
         socket: PathBuf,
@@ -42,10 +42,10 @@ pub enum DeviceKind {
     Remote(Box<RemoteDevice>),
 }
 
-/// What a device of a job is named by, where it is not a table.
+/// The form of a device's address, which replaces its table.
 const ADDRESS: &str = "tcp://HOST:PORT, such as \"tcp://10.0.0.7:7000\", or unix:PATH";
 
-/// What a `kind` key says.
+/// The value of a `kind` key.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     None,
@@ -89,7 +89,7 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, J
     Ok(devices)
 }
 
-/// The devices of one table: as many as its `count` says.
+/// The devices of one table: as many as its `count`.
 fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobError> {
     let kinds = [("emulated", Kind::Emulated), ("connect", Kind::Connect), ("none", Kind::None)];
     let count = device.small("count", 1..=DEVICES_MAX, 1)?;
@@ -228,7 +228,7 @@ fn emulated(device: &Table<'_>) -> Result<ServeCommand, JobError> {
     Ok(ServeCommand { emulation, faults: faults(device)?, engine: None })
 }
 
-/// What the device does wrong on purpose.
+/// The faults that the device injects.
 fn faults(device: &Table<'_>) -> Result<Vec<Fault>, JobError> {
     let texts = device.texts("faults", "a list of faults, such as [\"die@3\"]")?;
     let texts = texts.unwrap_or_default().into_iter().enumerate();
@@ -245,7 +245,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Parts are named for all devices or for none, and each once.
+/// Checks that parts are named for all devices or for none, and each part once.
 fn check_parts(table: &Table<'_>, devices: &[DeviceJob]) -> Result<(), JobError> {
     let named = devices.iter().filter(|device| device.parts.is_some()).count();
     if named == 0 {

@@ -22,7 +22,7 @@ pub struct JobError {
     pub remedy: Remedy,
 }
 
-/// The cause of an error of a job file that no other error is behind.
+/// The cause of an error of a job file without an underlying error.
 pub(super) const CAUSE: &str = "job";
 
 impl Diagnose for JobError {

@@ -1,20 +1,26 @@
-//! Reads `gpu_decode` and `gpu_share`.
+//! Reads `gpu_decode`, `gpu_share` and `gpu_memory`.
 
 use super::JobError;
 use super::table::Table;
+use super::values::BYTES;
 use crate::gpu_decode::GpuDecode;
-use meetpoint_prepare::gpu::{GpuIndex, OpenError, ShareChoice};
+use meetpoint_format::units::{parse_bytes, show_bytes};
+use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, OpenError, ShareChoice};
 use toml::de::DeValue;
 
 const SHARE: &str = "\"auto\" or a number from 0 to 1";
 
 /// Reads the GPU of a job. A build without GPUs refuses it.
 pub(super) fn read(table: &Table<'_>) -> Result<Option<GpuDecode>, JobError> {
-    let share = share(table)?;
     let Some(gpu) = table.text("gpu_decode", GpuIndex::EXPECTED)? else {
-        return match share {
+        return match ["gpu_share", "gpu_memory"].into_iter().find(|key| table.value(key).is_some())
+        {
             None => Ok(None),
-            Some(_) => Err(table.missing("gpu_decode", GpuIndex::EXPECTED)),
+            Some(key) => {
+                let problem = format!("`{key}` is set, but `gpu_decode` is not");
+                let remedy = format!("set gpu_decode = \"cuda:0\", or leave `{key}` out");
+                Err(table.fault_at(key, problem, remedy))
+            }
         };
     };
     let gpu = gpu.parse().map_err(|_| table.wrong_at("gpu_decode", GpuIndex::EXPECTED))?;
@@ -22,7 +28,14 @@ pub(super) fn read(table: &Table<'_>) -> Result<Option<GpuDecode>, JobError> {
         let problem = format!("`gpu_decode` is {gpu}, but {}", OpenError::NotBuilt);
         return Err(table.fault_at("gpu_decode", problem, OpenError::NOT_BUILT_REMEDY));
     }
-    Ok(Some(GpuDecode { gpu, share: share.unwrap_or_default() }))
+    let share = share(table)?.unwrap_or_default();
+    let memory_bytes = table.quantity("gpu_memory", parse_bytes, BYTES)?;
+    if memory_bytes.is_some_and(|bytes| bytes < GpuMemory::BYTES_MIN) {
+        let least = show_bytes(GpuMemory::BYTES_MIN);
+        let problem = format!("`gpu_memory` is less than {least}");
+        return Err(table.fault_at("gpu_memory", problem, format!("set it to {least} or more")));
+    }
+    Ok(Some(GpuDecode { gpu, share, memory_bytes }))
 }
 
 fn share(table: &Table<'_>) -> Result<Option<ShareChoice>, JobError> {

@@ -10,19 +10,19 @@ use toml::de::{DeTable, DeValue};
 pub(super) struct Marks(BTreeMap<String, (usize, usize)>);
 
 impl Marks {
-    /// Of a whole file.
+    /// The locations in a whole file.
     pub(super) fn of(source: Source<'_>, file: &DeTable<'_>) -> Self {
         let mut marks = Self::default();
         marks.enter_table(source, "", file);
         marks
     }
 
-    /// Where a value stands; `None` if the file leaves it out.
+    /// The location of a value; `None` if the file does not contain it.
     pub(super) fn of_key(&self, name: &str) -> Option<(usize, usize)> {
         self.0.get(name).copied()
     }
 
-    /// Forgets a key and what is below it, whose value comes from elsewhere.
+    /// Removes a key and the keys below it, because their values come from elsewhere.
     pub(super) fn forget(&mut self, name: &str) {
         let below = |other: &str| {
             other
@@ -41,7 +41,7 @@ impl Marks {
     fn enter(&mut self, source: Source<'_>, name: String, value: &Spanned<DeValue<'_>>) {
         match value.get_ref() {
             DeValue::Table(table) => self.enter_table(source, &format!("{name}."), table),
-            // A recipe's faults have their place from its own parser.
+            // The recipe's own parser locates the faults of a recipe.
             DeValue::Array(elements) if !name.starts_with("recipe") => {
                 for (index, element) in elements.iter().enumerate() {
                     self.enter(source, format!("{name}[{index}]"), element);

@@ -1,8 +1,8 @@
 //! Job files: one run, described in TOML. `docs/jobs.md` lists every key.
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
-//! `gpu`, `plan` (what a plan says beside the job), `read` (TOML to data), `recipe`, `sampler`,
-//! `values`, `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `gpu`, `plan` (what a plan adds to a job), `read` (TOML to data), `recipe`, `sampler`, `values`,
+//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
 
 mod check;
 mod collate;
@@ -43,14 +43,14 @@ use std::time::Duration;
 /// A job: what to run and how. Relative paths of the file have been resolved against its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
-    /// Where it was read from.
+    /// The path of the file.
     pub path: PathBuf,
     /// Folder of the dataset, or several that are served as one.
     pub dataset: DatasetPaths,
     /// The operations on every sample.
     pub recipe: Arc<Recipe>,
-    /// The columns of a batch, in order, and how pictures of different sizes become one batch.
-    /// Default: `image`, or the views of the recipe, and `label`; pictures of one size.
+    /// The columns of a batch, in order, and how pictures of different sizes are combined. Default:
+    /// `image`, or the views of the recipe, and `label`; pictures of one size.
     pub columns: ColumnNames,
     /// Samples in a batch.
     pub batch_size: u32,
@@ -68,7 +68,7 @@ pub struct JobFile {
     pub replay: Vec<Record>,
     /// The options of every strategy.
     pub options: StrategyOptions,
-    /// G: consumers that step together. Default: 1.
+    /// G: number of consumers that step together. Default: 1.
     pub ranks: u32,
     /// Whether a device that has finished its part of an epoch begins the next. Default: false.
     pub run_ahead: bool,
@@ -82,7 +82,7 @@ pub struct JobFile {
     pub prefetch: u32,
     /// Whether workers and batches ahead adapt. Default: off.
     pub tune: Tune,
-    /// Most memory of the ring of batches. Default: 512 MiB.
+    /// Maximum memory of the ring of batches. Default: 512 MiB.
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory. Default: none.
     pub cache: Option<CacheSettings>,
@@ -102,13 +102,13 @@ pub struct JobFile {
     pub on_error: Action,
     /// Maximum number of damaged samples in an epoch. Default: any number.
     pub errors_max: Option<u64>,
-    /// File to which they are appended. Default: none.
+    /// File to which damaged samples are appended. Default: none.
     pub quarantine: Option<PathBuf>,
     /// Whether every sample is compared with a preparation by the host alone. Default: true.
     pub verify: bool,
     /// The devices. Default: none.
     pub devices: Vec<DeviceJob>,
-    /// Whether every device can prepare every batch. Default: false, each holds parts of its own.
+    /// Whether every device can prepare every batch. Default: false, each holds different parts.
     pub shared: bool,
     /// The spool for device batches. Default: memory, 256 MiB.
     pub spool: SpoolConfig,
@@ -144,6 +144,12 @@ pub enum AcceleratorJob {
 impl JobFile {
     /// Reads a job file and the recipe that it names.
     pub fn load(path: &Path) -> Result<Self, Error> {
+        Self::load_for(path, Vec::new())
+    }
+
+    /// Reads a job file that runs with these devices instead of its own, if there are any. Its
+    /// strategy may then need a device even if the file names none.
+    pub fn load_for(path: &Path, devices: Vec<DeviceKind>) -> Result<Self, Error> {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
@@ -152,12 +158,16 @@ impl JobFile {
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
         })?;
-        Ok(Self::parse(&text, path)?)
+        let mut job = read::read(&text, path, !devices.is_empty())?;
+        if !devices.is_empty() {
+            job.replace_devices(devices);
+        }
+        Ok(job)
     }
 
     /// Reads a job from the text of the file at `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, JobError> {
-        read::read(text, path)
+        read::read(text, path, false)
     }
 
     /// A strategy with the job's options for it.
@@ -192,7 +202,9 @@ impl JobFile {
     /// Replaces the GPU; errors about it then have no location in the file.
     pub fn replace_gpu_decode(&mut self, gpu_decode: Option<GpuDecode>) {
         self.gpu_decode = gpu_decode;
-        self.marks.forget("gpu_decode");
+        for key in ["gpu_decode", "gpu_share", "gpu_memory"] {
+            self.marks.forget(key);
+        }
     }
 
     /// Replaces the dataset; errors about it then have no location in the file.
@@ -202,15 +214,15 @@ impl JobFile {
     }
 
     /// Replaces the devices by running ones; errors about them then name no place in the file.
-    pub fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
+    fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
         let device =
             |(number, kind)| DeviceJob { table: format!("device[{number}]"), kind, parts: None };
         self.devices = (0..).zip(devices).map(|it: (usize, _)| device(it)).collect();
         self.marks.forget("device");
     }
 
-    /// A loader's configuration for one strategy of this job; `devices` is where the job's devices
-    /// come from.
+    /// A loader's configuration for one strategy of this job; `devices` says how to reach the job's
+    /// devices.
     pub fn loader_config(
         &self,
         strategy: StrategyName,
@@ -252,7 +264,7 @@ impl JobFile {
         }
     }
 
-    /// The record that an epoch of a strategy replays; `None` if it is decided again.
+    /// The record that an epoch of a strategy replays; `None` if the strategy decides.
     pub fn replay_of(&self, strategy: StrategyName, epoch: u32) -> Option<Record> {
         let record = match &self.replay[..] {
             [one] => Some(one),
@@ -261,7 +273,7 @@ impl JobFile {
         record.filter(|record| record.strategy() == strategy).cloned()
     }
 
-    /// The device that holds each part, by the part's number; empty if they are dealt out.
+    /// The device that holds each part, by the part's number; empty for the default distribution.
     fn part_holders(&self) -> Vec<u32> {
         let parts = |device: &DeviceJob| device.parts.clone().unwrap_or_default();
         let named: BTreeMap<u32, u32> = (0..)

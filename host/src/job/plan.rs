@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// Version of the table; another one is refused.
 pub const PLAN_VERSION: u64 = 1;
 
-/// The part of a plan that is not a job.
+/// The part of a plan that is not in the job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The operations of its recipe, by [`operations_in_words`].
@@ -38,7 +38,7 @@ pub struct OfflinePlan {
     pub stored: String,
     /// Compression of each sample.
     pub codec: String,
-    /// The command that does it.
+    /// The command that creates it.
     pub command: String,
 }
 
@@ -65,7 +65,7 @@ pub struct Predicted {
     pub cache_hit_share: f64,
 }
 
-/// The operations of a recipe with their keys, one text each.
+/// The operations of a recipe with their keys, one string each.
 pub fn operations_in_words(recipe: &Recipe) -> Vec<String> {
     let text = recipe.to_toml();
     let is_operation = |line: &&str| !line.starts_with('[') || line.starts_with("[[operation.");
@@ -77,7 +77,7 @@ pub fn operations_in_words(recipe: &Recipe) -> Vec<String> {
     words.collect()
 }
 
-/// Reads `[plan]`, where the file has it.
+/// Reads `[plan]`, if the file has it.
 pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Option<Plan>, JobError> {
     let Some(plan) = table.table("plan")? else { return Ok(None) };
     plan.allow(&[
@@ -217,7 +217,7 @@ impl JobFile {
             && plan.offline.as_ref().is_some_and(|offline| {
                 noted("cut") == Some(&offline.stored) && noted("codec") == Some(&offline.codec)
             });
-        // Packing notes the source alone.
+        // Packing records only the source.
         let source = Path::new(&manifest.provenance.source);
         let is_packed = plan.offline.is_some()
             && source == plan.source

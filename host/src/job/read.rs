@@ -19,14 +19,14 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// Most samples in a batch.
+/// Maximum number of samples in a batch.
 const BATCH_SIZE_MAX: u32 = 1 << 24;
 
-/// Most ranks of a job.
+/// Maximum number of ranks of a job.
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 39] = [
+const KEYS: [&str; 40] = [
     "dataset",
     "recipe",
     "columns",
@@ -51,6 +51,7 @@ const KEYS: [&str; 39] = [
     "cache_after",
     "gpu_decode",
     "gpu_share",
+    "gpu_memory",
     "engine",
     "read_depth",
     "stall_timeout",
@@ -68,8 +69,9 @@ const KEYS: [&str; 39] = [
     "description",
 ];
 
-/// Reads the job in `text`, which stands in the file at `path`.
-pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
+/// Reads the job in `text`, which stands in the file at `path`; `has_others`: it will run with
+/// other devices than those of the file.
+pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile, JobError> {
     let source = Source { file: path, text };
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -86,7 +88,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<JobFile, JobError> {
     let batch_size = batch_size.ok_or_else(missing)?;
     let devices = devices::read(&table, folder)?;
     let options = strategy::options(&table)?;
-    let (strategy, replay) = strategy::choice(&table, !devices.is_empty())?;
+    let (strategy, replay) = strategy::choice(&table, has_others || !devices.is_empty())?;
     let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
     let recipe = recipe::read(&table, folder)?;

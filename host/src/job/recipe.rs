@@ -1,5 +1,5 @@
 //! The recipe of a job: a file or a shipped recipe that it names, or `[[recipe.operation]]` tables
-//! of its own and those of its targets.
+//! in the job file, with those of its targets.
 
 use super::JobError;
 use super::table::{Source, Table};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// What a `recipe` key must look like.
+/// The form of a `recipe` key.
 const REMEDY: &str =
     "the path of a recipe file, the name of a shipped recipe, or [[recipe.operation]] tables";
 
@@ -66,7 +66,7 @@ fn from_file(table: &Table<'_>, name: &Path, folder: &Path) -> Result<Recipe, Jo
     })
 }
 
-/// One line of a recipe that was written out again, and where its parts stand in the job file.
+/// One line of a recipe that was written out, and where its parts are in the job file.
 struct Line {
     text: String,
     /// First byte of the key, or of the table.
@@ -77,8 +77,8 @@ struct Line {
     value_column: usize,
 }
 
-/// Writes the operations, views and targets out, one key a line, lets the recipe's own parser read
-/// them, and puts what it finds fault with back to where that stands in the job file.
+/// Writes the operations, views and targets out, one key per line, parses them with the recipe's
+/// own parser, and maps its errors back to positions in the job file.
 fn from_tables(table: &Table<'_>) -> Result<Recipe, JobError> {
     let recipe = table.table("recipe")?.expect("it was seen to be a table");
     recipe.allow(&["operation", "views", "targets"])?;
@@ -139,7 +139,7 @@ fn write_table(
     }
 }
 
-/// A value as it stands in `source`, without line breaks.
+/// A value as written in `source`, without line breaks.
 fn on_one_line(value: &Spanned<DeValue<'_>>, source: &str) -> String {
     match value.get_ref() {
         DeValue::String(text) => quoted(text.as_ref()),
@@ -153,12 +153,12 @@ fn on_one_line(value: &Spanned<DeValue<'_>>, source: &str) -> String {
             });
             format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
         }
-        // Numbers, truth values and dates stand on one line.
+        // Numbers, booleans and dates are on one line.
         _ => source[value.span()].to_owned(),
     }
 }
 
-/// A text in quotes, with escapes where TOML wants them.
+/// A quoted text, with the escapes that TOML requires.
 fn quoted(text: &str) -> String {
     let escaped = |c: char| match c {
         '"' | '\\' => format!("\\{c}"),

@@ -1,4 +1,4 @@
-//! The sampler of a job: a name, or a table with a name and options; `shuffle` is short for two.
+//! The sampler of a job: a name, or a table with a name and options; `shuffle` abbreviates two.
 
 use super::JobError;
 use super::table::Table;
@@ -8,10 +8,10 @@ use meetpoint_format::sampler::{
 use toml::Spanned;
 use toml::de::DeValue;
 
-/// What the key takes.
+/// The values that the key accepts.
 const REMEDY: &str = "the name of a sampler, or a table: [sampler] with `name` and options";
 
-/// Reads `sampler` and `shuffle`, one of which is given at most.
+/// Reads `sampler` and `shuffle`, which exclude each other.
 pub(super) fn read(table: &Table<'_>) -> Result<Sampler, JobError> {
     let shuffle = table.flag("shuffle", true)?;
     let Some(value) = table.value("sampler") else {
@@ -99,7 +99,7 @@ fn u64_of(given: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// Negative numbers and those that are none are the sampler's to refuse.
+/// The sampler refuses negative values and NaN.
 fn f64_of(given: &Spanned<DeValue<'_>>) -> Option<f64> {
     match given.get_ref() {
         DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),

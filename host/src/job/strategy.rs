@@ -61,7 +61,7 @@ fn value(table: &Table<'_>, spec: &OptionSpec) -> Result<Option<Value>, JobError
     found.map(Some).ok_or_else(|| table.wrong_at(name, takes))
 }
 
-/// A share of one, in a table of its own.
+/// A share between 0 and 1, in a separate table.
 fn part(table: &Table<'_>, name: &str, takes: &Takes, key: &str) -> Result<Value, JobError> {
     let mix = table.table(name)?.expect("it is a table");
     mix.allow(&[key])?;
@@ -70,7 +70,7 @@ fn part(table: &Table<'_>, name: &str, takes: &Takes, key: &str) -> Result<Value
     takes.part(share).ok_or_else(|| table.wrong_at(name, takes))
 }
 
-/// Reads `strategy` and `replay`: with a record and no name, it is the record's strategy.
+/// Reads `strategy` and `replay`: a record without a name selects the record's strategy.
 pub(super) fn choice(
     table: &Table<'_>,
     has_device: bool,

@@ -1,4 +1,4 @@
-//! Typed access to one table of a job file; every fault with its line and column.
+//! Typed access to one table of a job file; every error has its line and column.
 
 use super::error::{CAUSE, JobError};
 use meetpoint_diagnose::Remedy;
@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A file's name and text, for telling where something stands.
+/// A file's name and text, to locate errors.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'t> {
     pub(super) file: &'t Path,
@@ -18,7 +18,7 @@ pub(super) struct Source<'t> {
 impl Source<'_> {
     /// Line and column of a byte, from 1; columns count characters.
     pub(super) fn place(&self, offset: usize) -> (usize, usize) {
-        // The parser's offsets stand between characters.
+        // The parser's offsets are between characters.
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
@@ -55,12 +55,12 @@ impl<'t> Table<'t> {
         Self { source, name: String::new(), start: 0, entries }
     }
 
-    /// Its full name.
+    /// The full name.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// A table in this one.
+    /// A table inside this one.
     pub(super) fn table(&self, key: &str) -> Result<Option<Table<'t>>, JobError> {
         let Some(value) = self.entries.get(key) else { return Ok(None) };
         let DeValue::Table(entries) = value.get_ref() else {
@@ -70,7 +70,7 @@ impl<'t> Table<'t> {
         Ok(Some(Table { source: self.source, name: self.full_name(key), start, entries }))
     }
 
-    /// The tables of an array: `[[key]]`, each on a line of its own.
+    /// The tables of an array: `[[key]]`, each on its own line.
     pub(super) fn tables(&self, key: &str) -> Result<Vec<Table<'t>>, JobError> {
         let Some(value) = self.entries.get(key) else { return Ok(Vec::new()) };
         let remedy = format!("tables: [[{key}]], with two brackets");
@@ -87,7 +87,7 @@ impl<'t> Table<'t> {
         elements.iter().enumerate().map(read).collect()
     }
 
-    /// The keys that it has.
+    /// The keys that it contains.
     pub(super) fn keys(&self) -> impl Iterator<Item = &'t str> + use<'t> {
         self.entries.keys().map(|key| key.get_ref().as_ref())
     }
@@ -112,7 +112,7 @@ impl<'t> Table<'t> {
         Err(self.source.fault(key.span().start, problem, remedy))
     }
 
-    /// A text; `None` if the key is absent.
+    /// A string; `None` if the key is absent.
     pub(super) fn text(&self, key: &str, remedy: &str) -> Result<Option<&'t str>, JobError> {
         match self.entries.get(key) {
             None => Ok(None),
@@ -140,7 +140,7 @@ impl<'t> Table<'t> {
             .ok_or_else(|| self.wrong(key, value, remedy))
     }
 
-    /// The whole number under a key; `None` if it holds anything else, or a negative one.
+    /// The whole number under a key; `None` if it is anything else, or negative.
     pub(super) fn whole_at(&self, key: &str) -> Option<u64> {
         self.whole_of(self.entries.get(key)?)
     }
@@ -162,7 +162,7 @@ impl<'t> Table<'t> {
         Ok(u32::try_from(number).expect("the range has 32 bits"))
     }
 
-    /// A truth value, with a default.
+    /// A boolean, with a default.
     pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, JobError> {
         match self.entries.get(key) {
             None => Ok(default),
@@ -211,7 +211,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A quantity in a text, such as `512MiB`.
+    /// A quantity in a string, such as `512MiB`.
     pub(super) fn quantity<T>(
         &self,
         key: &str,
@@ -235,7 +235,7 @@ impl<'t> Table<'t> {
         found.map(|(_, value)| Some(value.clone())).ok_or_else(|| self.wrong_at(key, remedy))
     }
 
-    /// An array whose elements `read` understands.
+    /// An array whose elements `read` parses.
     pub(super) fn list<T>(
         &self,
         key: &str,
@@ -258,7 +258,7 @@ impl<'t> Table<'t> {
         self.list(key, read, remedy)
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub(super) fn texts(&self, key: &str, remedy: &str) -> Result<Option<Vec<String>>, JobError> {
         let read = |_: &Self, value: &Spanned<DeValue<'t>>| match value.get_ref() {
             DeValue::String(text) => Some(text.as_ref().to_owned()),
@@ -267,14 +267,14 @@ impl<'t> Table<'t> {
         self.list(key, read, remedy)
     }
 
-    /// A fault for a key that must be there.
+    /// The error for a missing required key.
     pub(super) fn missing(&self, key: &str, takes: impl Display) -> JobError {
         let name = self.full_name(key);
         let problem = format!("the key `{name}` is missing");
         self.source.fault(self.start, problem, format!("set `{name}` to {takes}"))
     }
 
-    /// A fault for a key that is there and says something wrong.
+    /// The error for a key with an invalid value.
     pub(super) fn wrong_at(&self, key: &str, takes: impl Display) -> JobError {
         match self.entries.get(key) {
             Some(value) => self.wrong(key, value, takes),
@@ -282,7 +282,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    /// A fault of what stands under a key.
+    /// The error for the value of a key.
     pub(super) fn fault_at(
         &self,
         key: &str,
@@ -293,7 +293,7 @@ impl<'t> Table<'t> {
         self.source.fault(offset, problem, remedy)
     }
 
-    /// A fault of one value of the list under a key.
+    /// The error for one element of a list.
     pub(super) fn fault_in(
         &self,
         key: &str,
@@ -321,7 +321,7 @@ impl<'t> Table<'t> {
     }
 }
 
-/// What a value is, in words.
+/// The type of a value, in words.
 fn kind(value: &DeValue<'_>) -> String {
     match value {
         DeValue::String(text) => format!("the text {text:?}"),

@@ -32,7 +32,7 @@ pub struct Epoch<'l> {
     errors: u64,
     cpu_before_ns: u64,
     is_ended: bool,
-    /// The signs of life to the other ranks between decisions.
+    /// Heartbeats to the other ranks between decisions.
     signs: Signs,
     /// Whether a long wait was reported.
     was_wait_reported: bool,
@@ -70,7 +70,7 @@ impl<'l> Epoch<'l> {
         })
     }
 
-    /// The next batch, waiting for it; `None` when every batch was consumed.
+    /// Waits for the next batch; `None` when every batch was consumed.
     ///
     /// A call means that the step on the previous batch has ended. With no workers it may prepare
     /// the batch in this thread.
@@ -110,7 +110,7 @@ impl<'l> Epoch<'l> {
                     self.signs.at_work();
                     if wait_report_due.is_some_and(|due| Instant::now() >= due) {
                         self.report_long_wait(&driver, since.elapsed());
-                        // If it waits for no device yet, it may do so later.
+                        // It may have to wait for a device later.
                         wait_report_due = self.wait_report_due(Instant::now());
                     }
                 }
@@ -134,8 +134,9 @@ impl<'l> Epoch<'l> {
         }
     }
 
-    /// Whether the next batch is probably there, so that [`Self::next_batch`] need not wait. With
-    /// ranks that agree on each step, and without workers, it is not known.
+    /// Whether the next batch is probably ready, so that [`Self::next_batch`] need not wait. It is
+    /// `false` with ranks that agree on each step, because it is not known there. Without workers,
+    /// the host has no batch ready.
     pub fn is_next_ready(&self) -> bool {
         let LoaderConfig { collective, devices, .. } = &self.loader.config;
         let is_alone = collective.is_none() || devices.is_empty();
@@ -202,7 +203,7 @@ impl<'l> Epoch<'l> {
         driver.fail(self.serial, failure);
     }
 
-    /// Tells the other ranks that this one takes no more turns, once.
+    /// Notifies the other ranks, once, that this one takes no more turns.
     fn leave_ranks(&mut self, run: &Run) {
         let Some(collective) = &self.loader.config.collective else { return };
         if run.ended_ns.is_none() {

@@ -1,52 +1,80 @@
-//! What a loader's preparers do with a GPU, epoch by epoch.
+//! The use of a GPU by a loader's preparers, epoch by epoch.
 
 use super::Loader;
 use crate::Error;
+use crate::Tune;
 use crate::config::LoaderConfig;
 use crate::driver::Driver;
 use crate::gpu_decode::GpuDecode;
 use crate::stats::EventKind;
 use meetpoint_prepare::PreparerFactory;
-use meetpoint_prepare::gpu::{GpuFailure, GpuPreparers, GpuUse};
+use meetpoint_prepare::gpu::{GpuFailure, GpuMemory, GpuPreparers, GpuUse};
+use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
 /// The preparers of one loader: with the GPU that its configuration names, or those of the
-/// configuration. Those that use a GPU count what this loader does.
+/// configuration. Preparers with a GPU count the use by this loader.
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
-    if let Some(GpuDecode { gpu, share }) = config.gpu_decode {
-        let opened = GpuPreparers::open(gpu, share, &config.package_folders);
+    if let Some(decode @ GpuDecode { gpu, share, .. }) = config.gpu_decode {
+        let memory = memory(config, &decode, &MemoryLimit::of_this_process())?;
+        let threads = config.workers_at_start().max(match config.tune {
+            Tune::Off => 1,
+            Tune::Auto => config.cores_to_use(),
+        });
+        let memory = memory.divided(config.shares.saturating_mul(threads));
+        let is_stopped = || config.stop.is_stopped();
+        let folders = &config.package_folders;
+        let opened = GpuPreparers::open(gpu, share, memory, folders, &is_stopped);
+        config.stop.check()?;
         return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
     }
     let own = config.preparers.for_one_loader();
     Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))
 }
 
-/// What was reported of a loader's GPU before now.
+/// The GPU memory limits of a loader. The page-locked part and the budget for batches must fit
+/// into this process's memory together.
+pub(super) fn memory(
+    config: &LoaderConfig,
+    decode: &GpuDecode,
+    limit: &MemoryLimit,
+) -> Result<GpuMemory, Error> {
+    // The default budget is reduced if it does not fit, so it reserves nothing.
+    let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
+    let others = if is_default { 0 } else { config.memory_budget_bytes };
+    decode.memory(limit.bytes, others).ok_or_else(|| Error::GpuMemoryTooLarge {
+        pinned_bytes: GpuMemory::of(decode.memory_bytes.unwrap_or(0)).pinned_bytes,
+        others,
+        limit: limit.clone(),
+    })
+}
+
+/// What has been reported about a loader's GPU so far.
 #[derive(Debug, Default)]
 pub(super) struct GpuSoFar {
     /// Its use when the epoch began.
     at_start: GpuUse,
-    /// Whether its failure is an event already: later ones are consequences.
+    /// Whether an event for its failure was recorded: later failures are consequences.
     was_failure_noted: bool,
 }
 
 impl Loader {
-    /// What its preparers have done with a GPU since it was opened; `None` if they have none.
+    /// The use of a GPU by its preparers since it was opened; `None` if they have none.
     pub fn gpu_use(&self) -> Option<GpuUse> {
         self.config.preparers.gpu_use()
     }
 
-    /// An epoch begins.
+    /// Call at the beginning of each epoch.
     pub(super) fn gpu_epoch_began(&mut self) {
         self.gpu.at_start = self.gpu_use().unwrap_or_default();
     }
 
-    /// What was done in this epoch.
+    /// The use during this epoch.
     pub(super) fn gpu_use_of_epoch(&self) -> Option<GpuUse> {
         self.gpu_use().map(|now| now.since(&self.gpu.at_start))
     }
 
-    /// Notes the failure of the GPU, once.
+    /// Records the failure of the GPU, once.
     pub(super) fn note_gpu_failure(&mut self, driver: &Driver) {
         if self.gpu.was_failure_noted {
             return;

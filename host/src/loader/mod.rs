@@ -1,9 +1,9 @@
 //! The loader and its epochs: the public API.
 //!
-//! In reading order: this file ([`Loader`]: what lasts), `epoch` ([`Epoch`]: one pass over the
-//! dataset), `gpu` (what a GPU did in one), `resume` (the rest of one), `schedule` (the scheduler's
-//! configuration), `saving` (the choice of batches for devices), `tuning` (workers that adapt),
-//! `settings` (validation before anything is opened).
+//! In reading order: this file ([`Loader`]: the state that outlives epochs), `epoch` ([`Epoch`]:
+//! one pass over the dataset), `gpu` (the use of a GPU in one), `resume` (the rest of one),
+//! `schedule` (the scheduler's configuration), `saving` (the choice of batches for devices),
+//! `tuning` (workers that adapt), `settings` (validation before anything is opened).
 
 mod epoch;
 mod gpu;
@@ -42,12 +42,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use tuning::Tuning;
 
-/// Most threads that fetch from spools.
+/// Maximum number of threads that fetch from spools.
 const FETCHERS_MAX: usize = 8;
 
 /// A dataset, a recipe and everything that turns them into batches.
 ///
-/// Dropping it stops its threads, and ends the link and the device process without leftovers.
+/// Dropping it stops its threads, and closes the link and ends the device process without leaving
+/// anything behind.
 ///
 /// ```
 /// use meetpoint_format::recipe::Recipe;
@@ -73,26 +74,26 @@ const FETCHERS_MAX: usize = 8;
 pub struct Loader {
     config: LoaderConfig,
     job: Job,
-    /// Axes and element type of the first column of pictures that the recipe gives.
+    /// Axes and element type of the first column of pictures that the recipe produces.
     picture: (Vec<u32>, Dtype),
     columns: Arc<BatchColumns>,
     batch_bytes_max: u64,
     batches: u32,
-    /// Batches that each device which is used can prepare.
+    /// Batches that each used device can prepare.
     held: Vec<u32>,
     limits: Limits,
     ring: Ring,
     driver: Arc<Driver>,
-    /// For decoding large pictures, shared by all threads.
+    /// Memory for decoding large pictures, shared by all threads.
     decode_memory: Arc<DecodeMemory>,
     threads: Vec<JoinHandle<()>>,
-    /// With no workers: the consumer's own.
+    /// The consumer's own preparer, if there are no workers.
     own: Option<HostPreparer>,
-    /// The link of each device that is used; `None` if it could not be opened again.
+    /// The link of each used device; `None` if it could not be reopened.
     links: Vec<Option<DeviceLink>>,
     /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
-    /// Devices that were lost before they served, and how; for the events of the first epoch.
+    /// Devices that were lost before they served, and why; for the events of the first epoch.
     lost_at_start: Vec<(usize, String)>,
     notices: Vec<Notice>,
     next_generation: u32,
@@ -100,15 +101,15 @@ pub struct Loader {
     learned: Learned,
     /// The times common to all ranks one epoch earlier.
     known_before: Option<Common>,
-    /// Their measurements of batches by size.
+    /// Measurements of batches by size, of host and devices.
     saving: Saving,
-    /// Where damaged samples are kept.
+    /// The file of damaged samples.
     quarantine: Option<Quarantine>,
     /// Prepared samples in memory.
     cache: Option<Arc<SampleCache>>,
-    /// Where the numbers of workers and of batches ahead adapt.
+    /// The tuner, if the numbers of workers and of batches ahead adapt.
     tuning: Option<Tuning>,
-    /// Where preparers use a GPU.
+    /// The state of the GPU, if preparers use one.
     gpu: GpuSoFar,
 }
 
@@ -156,7 +157,7 @@ impl Loader {
             lost_at_start: Vec::new(),
             notices: limits.notices.clone(),
             limits,
-            // 0 is what a device starts with: nothing was granted under it.
+            // Devices start with 0, under which nothing was granted.
             next_generation: 1,
             learned: config.learned.clone(),
             known_before: None,
@@ -165,7 +166,7 @@ impl Loader {
             cache,
             config,
         };
-        // Tried once here, so that a wrong number fails before anything is started.
+        // Tried once here, so that an invalid number fails before anything is started.
         drop(meetpoint_scheduler::Epoch::new(loader.schedule_config())?);
         // From here on, dropping the loader on an error cleans up what was started.
         loader.start_threads()?;
@@ -174,7 +175,7 @@ impl Loader {
         loader.devices.resize(devices, None);
         for number in 0..devices {
             match loader.open_link(number) {
-                // As with a loss later on: the next epoch, the first, tries to open it again.
+                // As with a later loss: the next epoch, which is the first, tries to open it again.
                 Err(error) if error.is_loss() => {
                     loader.config.stop.check()?;
                     loader.lost_at_start.push((number, error.to_string()));
@@ -200,7 +201,7 @@ impl Loader {
 
     fn start_threads(&mut self) -> Result<(), Error> {
         if let Some(cores) = &self.config.host_cores {
-            // Tried once here, so that a wrong core is an error before anything runs.
+            // Tried once here, so that an invalid core fails before anything runs.
             drop(Bound::new(cores)?);
         }
         if let Some(tuning) = &self.tuning {
@@ -236,7 +237,7 @@ impl Loader {
     }
 
     fn open_link(&mut self, number: usize) -> Result<(), Error> {
-        // The old one, if any, is ended first: a device has one host at a time.
+        // An old link is closed first: a device has one host at a time.
         self.links[number] = None;
         let setup = LinkSetup {
             device: device_id(number),
@@ -285,7 +286,7 @@ impl Loader {
         &self.columns
     }
 
-    /// Most bytes of a batch, all columns together.
+    /// Maximum bytes of a batch, all columns together.
     pub fn batch_bytes_max(&self) -> u64 {
         self.batch_bytes_max
     }
@@ -295,7 +296,7 @@ impl Loader {
         &self.config
     }
 
-    /// The description of each device from when its link was last opened; `None` for one lost
+    /// The description of each device from when its link was last opened; `None` if it was lost
     /// before it served. Empty without devices.
     pub fn devices(&self) -> impl ExactSizeIterator<Item = Option<&DeviceInfo>> {
         self.devices.iter().map(Option::as_ref)
@@ -322,7 +323,7 @@ impl Loader {
         self.config.stop.clone()
     }
 
-    /// The record that the next epochs replay; `None`: they are decided again.
+    /// The record that the next epochs replay; `None`: the strategy decides.
     pub fn set_replay(&mut self, record: Option<Record>) {
         self.config.replay = record;
     }
@@ -354,7 +355,7 @@ impl Loader {
     }
 
     /// The positions of the batches of an epoch, if batches are chosen for devices and the strategy
-    /// fixes no order.
+    /// does not fix an order.
     fn labels(&self, epoch: u32) -> Result<Option<Labels>, Error> {
         let keeps_order = self.config.strategy.levels().contains(&Level::C4);
         if !self.config.choose_by_saving || keeps_order || self.links.is_empty() {
@@ -395,8 +396,8 @@ impl Loader {
         Ok(())
     }
 
-    /// A batch as the consumer gets it. A consumer that holds more slots than the spool can spare
-    /// would starve the device, so further batches are copied while the ring has room.
+    /// A batch for the consumer. If the consumer holds more slots than the spool can spare, which
+    /// would starve the device, further batches are copied while the ring has free slots.
     fn hand_over(&self, epoch: u32, batch: BatchIndex, source: Source, ready: Prepared) -> Batch {
         let payload_bytes = ready.table.bytes();
         let len = u32::try_from(ready.contents.samples.len()).expect("batches have 32 bits");
@@ -434,7 +435,7 @@ impl Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         self.driver.close();
-        // Ends the links and reaps the processes, within their limits, all at once.
+        // Closes the links and reaps the processes all at once, within their time limits.
         self.links.iter().flatten().for_each(|link| link.session().close());
         self.links.clear();
         for thread in self.threads.drain(..) {
@@ -448,7 +449,7 @@ fn device_id(number: usize) -> DeviceId {
     DeviceId(u16::try_from(number).expect("the number of devices was checked"))
 }
 
-/// An error of one device, which says of which where there are several.
+/// An error of one device, with the device's number if there are several.
 fn of_device(error: Error, number: usize, devices: usize) -> Error {
     match error {
         Error::Interrupted => Error::Interrupted,

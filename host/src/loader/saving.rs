@@ -40,7 +40,7 @@ impl Saving {
         records: &[BatchRecord],
     ) -> Result<(), Error> {
         let order = job.batching.order(epoch);
-        // No more than are kept: the last ones.
+        // Only the last ones, as many as are retained.
         let begin = records.len().saturating_sub(2 * MEASURED_MOST);
         for record in &records[begin..] {
             let time = record.prepare_end_ns.saturating_sub(record.prepare_start_ns);
@@ -60,7 +60,7 @@ impl Saving {
         Ok(())
     }
 
-    /// The batches of an epoch, those last that devices should prepare; `None`: in their order.
+    /// The batches of an epoch, ending with those that devices should prepare; `None`: in order.
     pub(super) fn labels(&self, job: &Job, epoch: u32) -> Result<Option<Labels>, Error> {
         let Some((host, device)) = Line::through(&self.host).zip(Line::through(&self.device))
         else {
@@ -77,8 +77,8 @@ impl Saving {
     }
 }
 
-/// The batch at each place: among the places of what each device holds, the more it saves the
-/// later.
+/// The batch at each position: among the positions of each device's batches, later ones hold the
+/// batches that save more.
 fn arrange(savings: &[f64], batching: &Batching) -> Option<Vec<u32>> {
     let least = savings.iter().copied().fold(f64::INFINITY, f64::min);
     let most = savings.iter().copied().fold(0.0, f64::max);
@@ -89,7 +89,7 @@ fn arrange(savings: &[f64], batching: &Batching) -> Option<Vec<u32>> {
     let mut arranged: Vec<u32> = (0..batches).collect();
     let mut place = |places: &[u32]| {
         let mut sorted = places.to_vec();
-        // Stable: batches that save as much keep their order.
+        // A stable sort: batches that save the same keep their order.
         sorted.sort_by(|&a, &b| savings[a as usize].total_cmp(&savings[b as usize]));
         for (&place, batch) in places.iter().zip(sorted) {
             arranged[place as usize] = batch;
@@ -118,7 +118,7 @@ fn bytes_of(job: &Job, order: &EpochOrder, batch: u32) -> Result<u64, Error> {
 }
 
 impl Line {
-    /// By least squares; `None` through too few points, and where it would not rise.
+    /// By least squares; `None` if there are too few points or the line does not rise.
     fn through(points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < MEASURED_LEAST {
             return None;

@@ -49,8 +49,8 @@ impl Loader {
 
 impl Loader {
     /// Number of batches of a device that may be retained for later epochs, within its spool's
-    /// quota. At the beginning of an epoch, as many again and those in progress must fit beside
-    /// them.
+    /// quota. At the beginning of an epoch, the same number again and the batches in progress must
+    /// also fit.
     pub(super) fn retained_most(&self, number: usize) -> u32 {
         match self.config.reuse {
             true => self.limits.spools[number].slots_scheduled.saturating_sub(DEVICE_AHEAD) / 2,
@@ -59,7 +59,7 @@ impl Loader {
     }
 }
 
-/// Batches of an epoch of this rank that each device which is used can prepare.
+/// Batches of an epoch of this rank that each used device can prepare.
 pub(super) fn held(config: &LoaderConfig, job: &Job, batches: u32) -> Vec<u32> {
     let devices = if config.uses_devices() { config.devices.len() } else { 0 };
     let batching = &job.batching;
@@ -83,7 +83,7 @@ pub(crate) fn holders(batching: &Batching, devices: usize) -> Holders {
     }
 }
 
-/// The batches of an epoch by the devices that hold them, as the scheduler asks for them.
+/// The batches of an epoch by the devices that hold them, in the form that the scheduler needs.
 #[derive(Debug)]
 struct HeldBatches(Batching);
 

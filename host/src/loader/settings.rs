@@ -10,7 +10,7 @@ use meetpoint_prepare::{Dataset, Job, read_recipe_files};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
-/// Most devices of a loader.
+/// Maximum number of devices of a loader.
 const DEVICES_MAX: usize = 1024;
 
 /// Refuses invalid numbers, each by name.
@@ -99,7 +99,7 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     Ok(Job { dataset, recipe, batching, on_error, columns: config.columns.clone() })
 }
 
-/// Reads the sizes of all pictures where the sampler needs them, until the loader is stopped.
+/// Reads the sizes of all pictures if the sampler needs them, until the loader is stopped.
 fn read_sizes(config: &LoaderConfig, dataset: &Dataset) -> Result<(), Error> {
     if let Sampler::AspectRatio(AspectRatio { columns: None, .. }) = &config.sampler {
         let read = dataset.picture_sizes(&mut |_, _| !config.stop.is_stopped());
@@ -109,13 +109,13 @@ fn read_sizes(config: &LoaderConfig, dataset: &Dataset) -> Result<(), Error> {
     Ok(())
 }
 
-/// The cache of prepared samples, where one is asked for.
+/// The cache of prepared samples, if one is configured.
 pub(super) fn open_cache(
     config: &LoaderConfig,
     job: &Job,
 ) -> Result<Option<Arc<SampleCache>>, Error> {
     let Some(settings) = &config.cache else { return Ok(None) };
-    // A default budget for batches is lowered where it does not fit.
+    // A default budget for batches is lowered if it does not fit.
     let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     let processes = config.ranks > 1 && config.shares == 1;
@@ -151,7 +151,7 @@ fn check_size(config: &LoaderConfig, sampling: &Sampling) -> Result<(), Error> {
 pub(super) fn count_batches(job: &Job) -> Result<u32, Error> {
     let batching = &job.batching;
     let batches = batching.batches();
-    // The last index stays free: counts of batches have 32 bits as well.
+    // The highest index stays unused: counts of batches have 32 bits as well.
     let limit = u32::MAX - 1;
     let counted = u32::try_from(batches).ok().filter(|&batches| batches <= limit);
     let counted = counted.ok_or(Error::TooManyBatches { batches, limit })?;

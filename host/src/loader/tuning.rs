@@ -1,4 +1,4 @@
-//! Measures for the tuner while batches are consumed, and carries out what it decides.
+//! Takes measurements for the tuner while batches are consumed, and applies its decisions.
 
 use super::Loader;
 use crate::clock::{monotonic_ns, process_cpu_ns};
@@ -9,21 +9,21 @@ use crate::stats::{EventKind, TuningUse};
 use meetpoint_scheduler::{Budget, Effort, Interval, Tuned, Tuner, Verdict};
 use std::sync::Arc;
 
-/// The tuner of a loader, and what was measured since its last interval.
+/// The tuner of a loader, and the measurements of its current interval.
 #[derive(Debug)]
 pub(super) struct Tuning {
     tuner: Tuner,
-    /// Workers that were started; those that are not in use are parked.
+    /// Workers that were started; unused ones are parked.
     workers_started: u32,
-    /// Batches of the epoch that were consumed, and batches that it has.
+    /// Consumed batches of the epoch, and its number of batches.
     consumed: u32,
     batches: u32,
     since: Reading,
-    /// Of this epoch.
+    /// The use of the tuner in this epoch.
     used: TuningUse,
 }
 
-/// What is measured, at one time. Times are nanoseconds.
+/// Measurements at one time. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reading {
     consumed: u32,
@@ -34,7 +34,7 @@ struct Reading {
 }
 
 impl Tuning {
-    /// The tuner that a configuration asks for.
+    /// The tuner of a configuration, if it has one.
     pub(super) fn new(config: &LoaderConfig, limits: &Limits) -> Option<Self> {
         match config.tune {
             Tune::Off => return None,
@@ -49,7 +49,7 @@ impl Tuning {
         Some(Self { tuner, workers_started: workers, consumed: 0, batches: 0, since, used })
     }
 
-    /// What is in use.
+    /// The current numbers of workers and of batches ahead.
     pub(super) fn effort(&self) -> Effort {
         self.tuner.effort()
     }
@@ -63,7 +63,7 @@ impl Tuning {
         self.used = TuningUse::new(self.tuner.effort(), self.tuner.budget());
     }
 
-    /// What was done in this epoch.
+    /// The use of the tuner in this epoch.
     pub(super) fn used(&self) -> TuningUse {
         TuningUse { end: self.tuner.effort(), ..self.used }
     }
@@ -71,7 +71,7 @@ impl Tuning {
     /// The interval that ends now, if it is long enough.
     fn interval(&mut self, driver: &Driver) -> Option<Interval> {
         self.consumed += 1;
-        // Towards the end, workers find nothing to do: what is consumed was prepared before.
+        // Towards the end, workers run out of work: the consumed batches were prepared before.
         if self.consumed.saturating_add(self.tuner.effort().ahead) >= self.batches {
             return None;
         }
@@ -104,8 +104,8 @@ impl Tuning {
 }
 
 impl Loader {
-    /// A batch was handed to the consumer: measures, and changes workers and batches ahead where
-    /// the tuner decides so.
+    /// Called when a batch is handed to the consumer: measures, and changes workers and batches
+    /// ahead if the tuner decides to.
     pub(super) fn tune(&mut self) {
         let driver = Arc::clone(&self.driver);
         let Some(tuning) = &mut self.tuning else { return };
@@ -113,7 +113,7 @@ impl Loader {
         self.follow(&driver, &interval);
     }
 
-    /// Carries out what the tuner decides after an interval.
+    /// Applies the tuner's decision after an interval.
     fn follow(&mut self, driver: &Driver, interval: &Interval) {
         let Some(tuning) = &mut self.tuning else { return };
         let Some(tuned) = tuning.tuner.observe(interval) else { return };
@@ -125,7 +125,7 @@ impl Loader {
         }
     }
 
-    /// Starts the workers that are missing. Where one cannot be started, the tuner undoes its move.
+    /// Starts the missing workers. If one cannot be started, the tuner undoes its move.
     fn start_more(&mut self, driver: &Driver, workers: u32) {
         let started = self.tuning.as_ref().map_or(workers, |tuning| tuning.workers_started);
         for number in started..workers {
@@ -155,7 +155,7 @@ mod tests {
     };
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Makes a number of preparers, and refuses more.
+    /// Creates up to a number of preparers, and refuses more.
     #[derive(Debug)]
     struct Few(AtomicU32);
 
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A loader that may use four cores, and of whose workers `preparers` can be started.
+    /// A loader that may use four cores; `preparers` of its workers can be started.
     fn loader(preparers: u32) -> Loader {
         let recipe = "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
         let recipe = Arc::new(Recipe::from_toml(recipe).unwrap());
@@ -189,7 +189,7 @@ mod tests {
         loader
     }
 
-    /// Intervals in which the consumer waits for all of the time, until something changes.
+    /// Intervals in which the consumer waits all the time, until something changes.
     fn follow_until_changed(loader: &mut Loader, batch_ns: u64) -> Effort {
         let driver = Arc::clone(&loader.driver);
         let before = loader.tuning.as_ref().unwrap().effort();
@@ -224,7 +224,8 @@ mod tests {
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), two);
         assert_eq!(loader.threads.len(), 2);
         assert_eq!(epoch_is_whole(&mut loader, 0).start, two);
-        // A batch takes as long as before: the worker is parked, and the epoch complete without it.
+        // A batch takes as long as before: the worker is parked, and the epoch completes without
+        // it.
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), Effort { workers: 1, ahead: 2 });
         assert_eq!(epoch_is_whole(&mut loader, 1).end.workers, 1);
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), two);

@@ -23,7 +23,7 @@ impl Meter {
         if self.0.is_empty() {
             return Quantiles::default();
         }
-        // A bucket's upper end may lie beyond the longest time that was recorded.
+        // A bucket's upper bound may exceed the longest recorded time.
         let longest = self.0.max();
         let at = |share: f64| self.0.value_at_quantile(share).min(longest);
         Quantiles {
@@ -37,8 +37,8 @@ impl Meter {
     }
 }
 
-/// Highest resident memory of this process since the mark was last set back, in bytes; 0 if
-/// /proc does not have it.
+/// Peak resident memory of this process since the last reset, in bytes; 0 if /proc does not report
+/// it.
 pub(crate) fn peak_resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     peak_of(&status).unwrap_or(0)
@@ -49,8 +49,8 @@ fn peak_of(status: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Sets the mark back (proc(5), `clear_refs`); without permission it stays, as documented where
-/// the figure is.
+/// Resets the peak (proc(5), `clear_refs`); without permission it is not reset, as documented at
+/// the field.
 pub(crate) fn reset_peak_resident() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

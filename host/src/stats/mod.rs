@@ -32,7 +32,7 @@ pub struct Displacement {
 /// An epoch, finished or aborted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EpochStats {
-    /// From 0.
+    /// Its number, from 0.
     pub epoch: u32,
     /// N: batches that the epoch has.
     pub batches: u32,
@@ -58,7 +58,7 @@ pub struct EpochStats {
     pub step: Quantiles,
     /// Time from a device's publish to the batch being ready in host memory.
     pub fetch: Quantiles,
-    /// Time within it in which a thread brought the batch in and checked it.
+    /// Time within it during which a thread fetched the batch and checked it.
     pub bring: Quantiles,
     /// CPU time of this process, all threads.
     pub host_cpu_ns: u64,
@@ -69,7 +69,7 @@ pub struct EpochStats {
     pub host_bytes_read: u64,
     /// Bytes that the host wrote to storage.
     pub host_bytes_written: u64,
-    /// CPU time spent on the checksums that [`crate::LoaderConfig::verify_samples`] asks for.
+    /// CPU time spent on the checksums for [`crate::LoaderConfig::verify_samples`].
     pub verify_ns: u64,
     /// The part of each device, by number; empty if none was used.
     pub devices: Vec<DeviceStats>,
@@ -84,17 +84,17 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
-    /// What bringing batches to a GPU took; `None` if they stay on the host.
+    /// The cost of copying batches to a GPU; `None` if they stay on the host.
     pub delivery: Option<DeliveryUse>,
     /// The use of a GPU by the host's preparers; `None` without one.
     pub gpu: Option<GpuUse>,
-    /// What a tuner did; `None` without one.
+    /// The use of a tuner; `None` without one.
     pub tuning: Option<TuningUse>,
-    /// Faults and what was done about them.
+    /// Faults and the reactions to them.
     pub events: Vec<Event>,
-    /// Damaged samples of batches that were consumed, and what was done about them.
+    /// Damaged samples of consumed batches, and how they were handled.
     pub damage: DamageStats,
-    /// Checksums of the samples of every batch consumed, in that order; empty unless asked for.
+    /// Checksums of the samples of every consumed batch, in that order; empty unless requested.
     #[serde(skip)]
     pub checks: Vec<BatchCheck>,
 }
@@ -118,7 +118,7 @@ pub struct CacheUse {
     pub operations: u64,
     /// Ranks that share it.
     pub ranks: u64,
-    /// Of these, the ranks that have opened it; nothing is cached before all have.
+    /// Of these, the ranks that have opened it; nothing is cached until all have.
     pub ranks_attached: u64,
 }
 
@@ -153,22 +153,22 @@ impl Display for CacheUse {
     }
 }
 
-/// What a tuner did in an epoch.
+/// The use of a tuner in an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuningUse {
     /// Workers and batches ahead at the beginning of the epoch.
     pub start: Effort,
     /// The same at its end, with which the next epoch begins.
     pub end: Effort,
-    /// What it may use.
+    /// The limits of both.
     pub budget: Budget,
     /// Moves that were tried.
     pub tried: u32,
-    /// Moves after which a batch took less time, and which were kept.
+    /// Moves that were retained because a batch then took less time.
     pub kept: u32,
     /// Moves that were undone because they did not help.
     pub rolled_back: u32,
-    /// Moves that could not be carried out.
+    /// Moves that could not be applied.
     pub refused: u32,
 }
 
@@ -219,15 +219,15 @@ impl From<Source> for Preparer {
 pub struct BatchRecord {
     /// Index in the epoch.
     pub batch: u32,
-    /// Who prepared it.
+    /// The end that prepared it.
     pub source: Preparer,
-    /// Number of the device, where a device did.
+    /// Number of the device, if a device prepared it.
     pub device: Option<u16>,
     /// The memory that contained it when it was ready.
     pub memory: MemoryKind,
     /// Preparation began.
     pub prepare_start_ns: u64,
-    /// Preparation ended; at a device: it was published.
+    /// Preparation ended; for a device: it was published.
     pub prepare_end_ns: u64,
     /// It could be consumed: it was in host memory and checked.
     pub ready_ns: u64,
@@ -242,15 +242,15 @@ pub struct BatchRecord {
 pub struct BatchCheck {
     /// Index in the epoch.
     pub batch: u32,
-    /// Who prepared it.
+    /// The end that prepared it.
     pub source: Preparer,
-    /// Number of the device, where a device did.
+    /// Number of the device, if a device prepared it.
     pub device: Option<u16>,
     /// Indices in the dataset; for a replacement, the index of the damaged sample.
     pub samples: Vec<u64>,
     /// CRC-32C of each sample's tensor.
     pub crc32c: Vec<u32>,
-    /// Damaged samples that were left out.
+    /// Damaged samples that were skipped.
     pub left_out: Vec<u64>,
 }
 
@@ -263,15 +263,15 @@ pub struct Quantiles {
     pub mean_ns: f64,
     /// Median.
     pub p50_ns: u64,
-    /// 90 of 100 are no longer.
+    /// 90 % of the values are at most this.
     pub p90_ns: u64,
-    /// 99 of 100 are no longer.
+    /// 99 % of the values are at most this.
     pub p99_ns: u64,
     /// Longest.
     pub max_ns: u64,
 }
 
-/// A device's part of an epoch, as it reported it; all zero for one whose link could not be opened.
+/// A device's part of an epoch, as it reported it; all zero if its link could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct DeviceStats {
     /// CPU time of its preparing thread.
@@ -286,11 +286,11 @@ pub struct DeviceStats {
     pub batches: u64,
     /// Highest resident memory of its process.
     pub peak_resident_bytes: u64,
-    /// Share of a core that its preparing thread had while busy; 0 if not limited.
+    /// Share of a core that its preparing thread used while busy; 0 if not limited.
     pub cpu_ratio_achieved: f64,
-    /// 0 where not limited.
+    /// 0 if not limited.
     pub read_bytes_per_second_achieved: f64,
-    /// 0 where not limited.
+    /// 0 if not limited.
     pub write_bytes_per_second_achieved: f64,
     /// Time of a command; 0 if no latency is set.
     pub latency_ns_achieved: u64,
@@ -323,7 +323,7 @@ pub struct Schedule {
     pub host_batches: u32,
     /// Batches consumed that the device prepared.
     pub device_batches: u32,
-    /// Device claims that were taken back.
+    /// Device claims that were revoked.
     pub revoked: u32,
     /// Reports that had no effect.
     pub void_reports: u32,
@@ -331,18 +331,18 @@ pub struct Schedule {
     pub stalls: u32,
     /// Whether the device was given up.
     pub device_lost: bool,
-    /// The device's share n_s, where `mte` fixed one: replays the epoch.
+    /// The device's share n_s, if `mte` fixed one: it replays the epoch.
     pub split: Option<u32>,
     /// Whether that share would have been larger with more spool slots.
     pub split_limited_by_spool: bool,
-    /// t_c: mean of one step on a batch that the host prepared; with workers the interval between
-    /// steps. 0 where there was none.
+    /// t_c: mean of one step on a batch that the host prepared; with workers, the interval between
+    /// steps. 0 if there was none.
     pub t_c_ns: u64,
-    /// t_s: mean of one batch at the device. 0 where there was none.
+    /// t_s: mean of one batch at the device. 0 if there was none.
     pub t_s_ns: u64,
-    /// t_g: mean of one step on a batch that the device had ready. 0 where there was none.
+    /// t_g: mean of one step on a batch that the device had ready. 0 if there was none.
     pub t_g_ns: u64,
-    /// The record that replays the epoch, if a small one does.
+    /// The record that replays the epoch, if there is a small one.
     #[serde(serialize_with = "as_text")]
     pub record: Option<Record>,
     /// The selection of `auto`, and its reason.
@@ -360,13 +360,13 @@ pub struct Schedule {
 pub struct DeviceSchedule {
     /// Batches consumed that it prepared.
     pub batches: u32,
-    /// Its claims that were taken back.
+    /// Its claims that were revoked.
     pub revoked: u32,
-    /// Times that it had work and was silent.
+    /// Number of times that it had work and sent no message.
     pub stalls: u32,
     /// Whether it was given up.
     pub is_lost: bool,
-    /// t_s: mean of one of its batches. 0 where there was none.
+    /// t_s: mean of one of its batches. 0 if there was none.
     pub t_s_ns: u64,
 }
 

@@ -8,10 +8,10 @@ use std::fmt;
 /// A fact, and the epoch and ranks that it applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The epoch that it is about; `None`: all of them.
+    /// The epoch that it concerns; `None`: all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub epoch: Option<u32>,
-    /// The rank that it is about; `None`: all of them, or the only one.
+    /// The rank that it concerns; `None`: all of them, or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     /// Number of ranks, if it applies to each of several.
@@ -73,7 +73,7 @@ pub enum Fact {
 
     /// A batch was consumed that does not exist.
     NoSuchBatch { batch: u32 },
-    /// A batch was not consumed once.
+    /// A batch was not consumed exactly once.
     ConsumedTimes { batch: u32, times: u32 },
     /// A batch contains other samples.
     OtherSamples { batch: u32 },
@@ -89,7 +89,7 @@ pub enum Fact {
         got_crc32c: u32,
         expected_crc32c: u32,
     },
-    /// A step consumed another batch, or none.
+    /// A step consumed another batch than expected, or none.
     OtherBatch { step: u64, got: Option<u32>, expected: u32 },
     /// A batch was consumed after the last.
     BehindTheLast { batch: u32 },
@@ -97,24 +97,24 @@ pub enum Fact {
     NotReady { batch: u32 },
     /// A rank ran fewer epochs than another.
     FewerEpochs { of_rank: u32, epochs: u64, most: u64 },
-    /// A rank took another number of steps than rank 0.
+    /// A rank took a different number of steps than rank 0.
     OtherSteps { of_rank: u32, steps: u64, expected: u64 },
     /// A rank took a batch from another kind of source than rank 0.
     OtherSource { of_rank: u32, step: u64, source: Preparer, expected: Preparer },
     /// A sample was consumed by two ranks.
     SampleTwice { sample: u64, batch: u32, of_rank: u32 },
-    /// The ranks consumed another number of samples.
+    /// The ranks consumed a different number of samples.
     OtherCount { samples: u64, expected: u64 },
 
     /// No epoch was run.
     NoEpoch,
-    /// There is one rank, and the level is about several.
+    /// There is one rank, but the level is about several.
     OneRank,
     /// The reference lacks an epoch.
     NoReferenceEpoch { missing: u32 },
     /// The reference lacks a sample.
     NoReferenceSample { sample: u64 },
-    /// The record of an epoch has a share that is more than the epoch.
+    /// The share in the record of an epoch exceeds the epoch.
     ShareTooLarge { record: String, batches: u32 },
     /// The record of an epoch cannot be replayed.
     NotReplayed { record: String, reason: String },

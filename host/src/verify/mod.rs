@@ -25,15 +25,15 @@ use meetpoint_storage::{EngineKind, open_engine};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Reads in flight while a reference is made.
+/// Reads in flight while a reference is prepared.
 const READ_DEPTH: usize = 32;
 
 /// The checksum of every sample of some epochs, prepared by the host alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// By epoch, and key of the random parameters of a sample.
+    /// By epoch, and by the key of a sample's random parameters.
     epochs: BTreeMap<u32, HashMap<u64, u32>>,
-    /// Where it comes from.
+    /// Its source.
     origin: Origin,
 }
 
@@ -47,7 +47,7 @@ pub enum Verdict {
     },
     /// Claimed by the strategy and not true in this run.
     Failed {
-        /// The first place where it is not.
+        /// The first violation.
         place: Finding,
     },
     /// Claimed by the strategy, but this run could not verify it.
@@ -97,7 +97,7 @@ impl Reference {
                 let prepared = preparer.prepare(epoch, batch, &mut out, &mut is_wanted);
                 stop.check()?;
                 let prepared = prepared?;
-                // Batches that are larger than expected have made it longer.
+                // Batches that were larger than expected have extended it.
                 let table = Table::new(&columns, prepared.layout);
                 let checksums = table.sample_checksums(&out[..table.bytes()]);
                 let left_out = |position: usize| {
@@ -115,8 +115,8 @@ impl Reference {
         Ok(Self { epochs: reference, origin })
     }
 
-    /// Takes what a run of `host-only` of this job consumed, with `verify_samples`, as the
-    /// reference.
+    /// Uses the batches that a run of `host-only` of this job consumed, with `verify_samples`, as
+    /// the reference.
     pub fn of_host_only(job: &Job, runs: &[EpochStats]) -> Self {
         let mut epochs = BTreeMap::new();
         for run in runs {
@@ -131,7 +131,7 @@ impl Reference {
         Self { epochs, origin: Origin::HostAlone }
     }
 
-    /// What several have together: those of the ranks of a job.
+    /// The union of several references, such as those of the ranks of a job.
     pub fn merge(references: impl IntoIterator<Item = Self>) -> Self {
         let mut merged = Self { epochs: BTreeMap::new(), origin: Origin::HostAlone };
         for reference in references {
@@ -143,7 +143,7 @@ impl Reference {
         merged
     }
 
-    /// Samples that it has, over all epochs.
+    /// Number of samples, over all epochs.
     pub fn len(&self) -> usize {
         self.epochs.values().map(HashMap::len).sum()
     }
@@ -166,7 +166,7 @@ pub fn verify(
     let judge = |level| {
         let outcome = match level {
             _ if !strategy.levels().contains(&level) => return Verdict::NotClaimed,
-            // Moved by what was measured, which no record holds.
+            // The order depended on measurements, which no record contains.
             C3 | C4 if runs.iter().any(|run| run.displacement.is_some()) => {
                 return Verdict::NotClaimed;
             }
@@ -197,7 +197,7 @@ fn verdict(outcome: Result<Fact, Doubt>) -> Verdict {
     }
 }
 
-/// Applies a check to every epoch; the fact of the last stands for all.
+/// Applies a check to every epoch; the fact of the last one is returned for all.
 fn each(
     runs: &[EpochStats],
     check: impl Fn(&EpochStats) -> Result<Fact, Doubt>,
@@ -238,7 +238,7 @@ fn coverage(run: &EpochStats) -> Result<Fact, Doubt> {
     }
 }
 
-/// C1: a batch holds the samples that (seed, epoch, index) give it.
+/// C1: a batch contains the samples that (seed, epoch, index) determine.
 fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
     let order = batching.order(run.epoch);
     for check in checks(run)? {
@@ -258,7 +258,7 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
     Ok(Fact::SamplesAsGiven)
 }
 
-/// C2: a sample's tensor is the reference's, whichever end prepared it.
+/// C2: a sample's tensor equals the reference, whichever end prepared it.
 fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<Fact, Doubt> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
         return unknown(Fact::NoReferenceEpoch { missing: run.epoch });
@@ -343,7 +343,7 @@ fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), 
     }
 }
 
-/// C6: what was consumed was prepared for this epoch.
+/// C6: everything that was consumed was prepared for this epoch.
 fn isolation(
     run: &EpochStats,
     runs: &[EpochStats],
@@ -365,8 +365,8 @@ fn isolation(
     Ok(Fact::SlotsOfEpoch { slots: of_device })
 }
 
-/// The keys of the random parameters of the samples that a batch holds, as far as it holds those
-/// of the epoch's order in turn.
+/// The keys of the random parameters of the samples of a batch, as far as they follow the order of
+/// the epoch.
 fn keys_of<'c>(
     batching: &Batching,
     order: &'c EpochOrder,
@@ -385,7 +385,7 @@ fn keys_of<'c>(
     })
 }
 
-/// The checksums of an epoch, which must be there for every batch.
+/// The checksums of an epoch, which must exist for every batch.
 fn checks(run: &EpochStats) -> Result<&[BatchCheck], Doubt> {
     if run.checks.len() == run.records.len() {
         return Ok(&run.checks);

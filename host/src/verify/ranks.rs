@@ -1,4 +1,4 @@
-//! What holds of all ranks together: equal steps from the same kind of source, and every sample
+//! Properties of all ranks together: equal steps from the same kind of source, and every sample
 //! once.
 
 use super::{
@@ -21,8 +21,8 @@ pub struct RankRuns<'r> {
 
 /// Returns the verdict on each level in the epochs of all ranks of a job, rank 0 first.
 ///
-/// C0 to C4 and C6 hold where they hold of every rank; of C0 also that no sample was consumed by
-/// two ranks and none was left out, those aside that padding repeats and `drop_last` drops.
+/// C0 to C4 and C6 hold if they hold for every rank; for C0, also that no sample was consumed by
+/// two ranks and none was left out, except those that padding repeats and `drop_last` drops.
 pub fn verify_ranks(
     strategy: AnyStrategy,
     ranks: &[RankRuns<'_>],
@@ -48,7 +48,7 @@ pub fn verify_ranks(
     first.iter().map(|judged| judged.level).enumerate().map(together).collect()
 }
 
-/// What holds of every rank; the first that failed, or could not tell, speaks for all.
+/// The verdict for every rank; the first that failed, or could not be checked, stands for all.
 fn of_every_rank<'v>(alone: impl Iterator<Item = &'v Verdict> + Clone) -> Verdict {
     let ranks = number(alone.clone().count());
     let mut unknown = None;
@@ -74,7 +74,7 @@ fn of_every_rank<'v>(alone: impl Iterator<Item = &'v Verdict> + Clone) -> Verdic
     unknown.unwrap_or(last)
 }
 
-/// Both.
+/// The conjunction of two verdicts.
 fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
     let Verdict::Verified { how } = first else { return first };
     match second() {
@@ -83,7 +83,7 @@ fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
     }
 }
 
-/// The epochs that were run, each with what every rank made of it.
+/// The epochs that were run, each with the statistics of every rank.
 fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Doubt> {
     let count = ranks.iter().map(|rank| rank.runs.len()).max().unwrap_or(0);
     if count == 0 {
@@ -141,7 +141,7 @@ fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
     Ok(Fact::EqualSteps { ranks, steps: steps as u64, of_devices })
 }
 
-/// Of C0: the ranks consumed every position of the epoch once.
+/// Part of C0: the ranks consumed every position of the epoch once.
 fn partition(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
     let batching = &ranks[0].job.batching;
     let expected = batching.positions() - batching.left_out();

@@ -1,5 +1,5 @@
-//! The order that a record fixes: the scheduler itself, fed by a host and devices that take no
-//! time. An epoch that a record replays has this order, whatever its host and devices did (C3).
+//! The order that a record determines, computed by the scheduler itself with a host and devices
+//! that take no time. A replayed epoch has this order regardless of its host and devices (C3).
 
 use crate::loader::holders;
 use meetpoint_format::batching::Batching;
@@ -8,13 +8,13 @@ use meetpoint_scheduler::{
     Learned, Record,
 };
 
-/// Rounds without a step after which an order is given up: nothing in it takes time.
+/// Rounds without a step after which the replay is abandoned: nothing in it takes time.
 const IDLE_ROUNDS_MAX: u32 = 1000;
 
 /// Nanoseconds between rounds.
 const ROUND_NS: u64 = 1_000;
 
-/// The batches of an epoch in the order that a record stands for, or why it stands for none.
+/// The batches of an epoch in the order that a record determines, or why it determines none.
 pub(super) fn order(
     record: &Record,
     batching: &Batching,
@@ -62,7 +62,7 @@ pub(super) fn order(
     }
 }
 
-/// Host and devices do at once whatever they may.
+/// Host and devices do immediately everything that they may.
 fn work(epoch: &mut Epoch, now: u64, devices: usize) {
     for device in (0..=u16::MAX).take(devices).map(DeviceId) {
         loop {

@@ -13,12 +13,13 @@ use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{
     Accelerator, Action, Error, GpuDecode, GpuIndex, Loader, LoaderConfig, Null, OnError,
+    StopHandle,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::CpuPreparers;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::{
-    Computes, GpuPreparers, NotOffloaded, NotTaken, OpenError, ShareChoice,
+    Computes, GpuMemory, GpuPreparers, NotOffloaded, NotTaken, OpenError, ShareChoice,
 };
 use meetpoint_scheduler::{AnyStrategy, Level, Mte, Split, Tail};
 use std::sync::Arc;
@@ -26,9 +27,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The subject of the tests, which fails at a launch and from then on.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 struct Subject {
     launches_left: Arc<AtomicU64>,
+    /// Allocations on the GPU that are still refused.
+    refusals_left: Arc<AtomicU64>,
+    /// A loader that is stopped by the first wait; the GPU never finishes then.
+    hangs_and_stops: Option<StopHandle>,
 }
 
 impl Subject {
@@ -37,7 +42,12 @@ impl Subject {
     }
 
     fn failing_after(launches: u64) -> Arc<Self> {
-        Arc::new(Self { launches_left: Arc::new(launches.into()) })
+        Arc::new(Self { launches_left: Arc::new(launches.into()), ..Self::default() })
+    }
+
+    fn without_memory(allocations: u64) -> Arc<Self> {
+        let refusals_left = Arc::new(allocations.into());
+        Arc::new(Self { refusals_left, ..(*Self::sound()).clone() })
     }
 }
 
@@ -48,14 +58,20 @@ impl Computes for Subject {
 
     fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
         let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-        Ok(Box::new(Faulty { inner, launches_left: Arc::clone(&self.launches_left) }))
+        Ok(Box::new(Faulty { inner, how: self.clone() }))
     }
 }
 
-/// Fails every launch once a number of launches, of all threads together, is used up.
+/// One less than a number, unless it is 0: then it is not used.
+fn take_one(number: &AtomicU64) -> bool {
+    let one_less = |left: u64| left.checked_sub(1);
+    number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+}
+
+/// Fails as its subject says, all threads together.
 struct Faulty {
     inner: Box<dyn Compute>,
-    launches_left: Arc<AtomicU64>,
+    how: Subject,
 }
 
 impl Compute for Faulty {
@@ -64,6 +80,10 @@ impl Compute for Faulty {
     }
 
     fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
+        if take_one(&self.how.refusals_left) {
+            let (bytes, free, total) = (bytes as u64, 0, 1 << 30);
+            return Err(GpuError::OutOfMemory { bytes, free, total });
+        }
         self.inner.allocate(bytes)
     }
 
@@ -95,9 +115,7 @@ impl Compute for Faulty {
     }
 
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
-        let one_less = |left: u64| left.checked_sub(1);
-        let used = self.launches_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
-        if used.is_err() {
+        if !take_one(&self.how.launches_left) {
             return Err(GpuError::Driver {
                 call: "cuLaunchKernel",
                 name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
@@ -111,8 +129,19 @@ impl Compute for Faulty {
         self.inner.is_done()
     }
 
-    fn wait(&mut self, limit: Duration) -> Result<(), GpuError> {
-        self.inner.wait(limit)
+    fn wait_unless(
+        &mut self,
+        limit: Duration,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), GpuError> {
+        if let Some(stop) = &self.how.hangs_and_stops {
+            stop.stop();
+            // What is dropped is waited for shortly.
+            assert!(is_stopped() || limit < Duration::from_secs(1), "a wait without an end");
+            let hung = GpuError::Hung { seconds: limit.as_secs_f64() };
+            return Err(if is_stopped() { GpuError::Stopped } else { hung });
+        }
+        self.inner.wait_unless(limit, is_stopped)
     }
 
     fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
@@ -121,7 +150,16 @@ impl Compute for Faulty {
 }
 
 fn on(gpu: Arc<Subject>, choice: ShareChoice, config: LoaderConfig) -> LoaderConfig {
-    let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice);
+    within(GpuMemory::default(), gpu, choice, config)
+}
+
+fn within(
+    memory: GpuMemory,
+    gpu: Arc<Subject>,
+    choice: ShareChoice,
+    config: LoaderConfig,
+) -> LoaderConfig {
+    let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice, memory);
     LoaderConfig { preparers: Arc::new(preparers), ..config }
 }
 
@@ -191,6 +229,95 @@ fn a_gpu_that_fails_is_one_event_and_the_batches_stay_the_same() {
         assert!(gpu.after_failure > 0);
         assert_eq!(gpu.failure.unwrap().cause, "gpu_failed");
         assert!((1..=workers.max(1)).contains(&gpu.threads_failed));
+    }
+}
+
+#[test]
+fn what_exceeds_the_memory_of_a_gpu_goes_to_the_cpu_and_the_limit_holds() {
+    let folder = dataset(16);
+    let config = config(folder.path());
+    let (expected, _) = consume(Loader::open(config.clone()).unwrap().start_epoch(0).unwrap());
+    let mut were_divided = 0;
+    for kib in [1, 64, 200, 400, 600, 800, 1200, 16 << 10] {
+        let memory = GpuMemory::of(kib << 10);
+        let (gpu, all) = (Subject::sound(), ShareChoice::Fixed(1.0));
+        let mut loader = Loader::open(within(memory, gpu, all, config.clone())).unwrap();
+        let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+        assert_eq!(seen, expected, "{kib} KiB");
+        let gpu = stats.gpu.unwrap();
+        assert_eq!((gpu.prepared + gpu.not_taken, &gpu.failure), (16, &None), "{gpu:?}");
+        assert_eq!(
+            gpu.not_taken_because.get(&NotTaken::Memory).copied().unwrap_or(0),
+            gpu.not_taken
+        );
+        assert_eq!(gpu.device_bytes_limit, kib << 10);
+        assert_eq!(gpu.pinned_bytes_limit, kib << 7);
+        assert!(gpu.device_bytes_max <= gpu.device_bytes_limit, "{gpu:?}");
+        assert!(gpu.pinned_bytes_max <= gpu.pinned_bytes_limit, "{gpu:?}");
+        were_divided += u32::from(gpu.prepared > 0 && gpu.not_taken > 0);
+        assert!(kib < 16 << 10 || gpu.prepared == 16, "{gpu:?}");
+        // The same batches again need no more memory.
+        let (_, stats) = consume(loader.start_epoch(0).unwrap());
+        assert!(kib < 16 << 10 || stats.gpu.unwrap().allocations == 0);
+    }
+    assert!(were_divided > 0);
+}
+
+#[test]
+fn a_gpu_without_memory_for_a_batch_is_tried_again_with_less() {
+    let folder = dataset(16);
+    let config = config(folder.path());
+    let mut plain = Loader::open(config.clone()).unwrap();
+    let gpu = Subject::without_memory(3);
+    let mut loader = Loader::open(on(gpu, ShareChoice::Fixed(0.5), config)).unwrap();
+    let mut events = 0;
+    for epoch in 0..4 {
+        let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(seen, expected);
+        events += failures(&stats.events);
+    }
+    let gpu = loader.gpu_use().unwrap();
+    assert_eq!((events, &gpu.failure, gpu.threads_failed), (0, &None, 0), "{gpu:?}");
+    assert_eq!(gpu.out_of_memory_batches, 3);
+    assert_eq!(gpu.device_bytes_limit, GpuMemory::DEFAULT_BYTES / 8);
+    // The three batches, and those that passed behind each: one, two and four.
+    assert_eq!(gpu.prepared, (16 - 3 - 7) * 2, "{gpu:?}");
+    assert!(gpu.out_of_memory >= 7 * 4 + 3 * 2, "{gpu:?}");
+    assert_eq!(gpu.samples(), 64);
+}
+
+#[test]
+fn a_gpu_that_never_has_memory_is_given_up() {
+    let folder = dataset(16);
+    let config = LoaderConfig { batch_size: 1, ..config(folder.path()) };
+    let mut plain = Loader::open(config.clone()).unwrap();
+    let gpu = Subject::without_memory(u64::MAX);
+    let mut loader = Loader::open(on(gpu, ShareChoice::Fixed(1.0), config)).unwrap();
+    let mut events = 0;
+    for epoch in 0..9 {
+        let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!(seen, expected);
+        events += failures(&stats.events);
+    }
+    let gpu = loader.gpu_use().unwrap();
+    assert_eq!((events, gpu.threads_failed, gpu.out_of_memory_batches), (1, 1, 8), "{gpu:?}");
+    assert_eq!(gpu.failure.clone().unwrap().cause, "gpu_out_of_memory");
+    assert_eq!((gpu.samples(), gpu.prepared), (16 * 9, 0));
+}
+
+#[test]
+fn a_request_to_stop_ends_the_wait_for_a_gpu_that_hangs() {
+    let folder = dataset(16);
+    for workers in [0, 1] {
+        let stop = StopHandle::new();
+        let config = LoaderConfig { workers, stop: stop.clone(), ..config(folder.path()) };
+        let gpu = Subject { hangs_and_stops: Some(stop), ..(*Subject::sound()).clone() };
+        let mut loader = Loader::open(on(Arc::new(gpu), ShareChoice::Fixed(1.0), config)).unwrap();
+        let mut epoch = loader.start_epoch(0).unwrap();
+        let ended = epoch.next_batch().map(|batch| batch.is_some());
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 }
 
@@ -280,8 +407,8 @@ fn threads_that_get_no_memory_on_the_gpu_prepare_on_the_cpu() {
     let folder = dataset(8);
     let (expected, _) =
         consume(Loader::open(config(folder.path())).unwrap().start_epoch(0).unwrap());
-    let preparers =
-        GpuPreparers::new(CpuPreparers::default(), Arc::new(Full), ShareChoice::Measured);
+    let (choice, memory) = (ShareChoice::Measured, GpuMemory::default());
+    let preparers = GpuPreparers::new(CpuPreparers::default(), Arc::new(Full), choice, memory);
     let config = LoaderConfig { preparers: Arc::new(preparers), ..config(folder.path()) };
     let mut loader = Loader::open(config).unwrap();
     let (seen, stats) = consume(loader.start_epoch(0).unwrap());
@@ -356,7 +483,7 @@ fn what_a_gpu_refuses_is_counted_by_reason() {
 fn a_gpu_that_is_not_there_refuses_the_loader() {
     let folder = dataset(4);
     // Beyond the number of GPUs of any machine.
-    let gpu_decode = Some(GpuDecode { gpu: GpuIndex(60_000), share: ShareChoice::Measured });
+    let gpu_decode = Some(GpuDecode::new(GpuIndex(60_000)));
     let refused = Loader::open(LoaderConfig { gpu_decode, ..config(folder.path()) });
     let Err(Error::Gpu { gpu: GpuIndex(60_000), source }) = refused else {
         panic!("{refused:?}");

@@ -168,6 +168,24 @@ fn every_value_that_an_option_declares_can_be_written() {
 }
 
 #[test]
+fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.toml");
+    let load = |lines: &str, devices| {
+        std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\n{lines}\n{RECIPE}"))
+            .unwrap();
+        JobFile::load_for(&path, devices)
+    };
+    let device = || vec![DeviceKind::Connect { socket: "d.sock".into() }];
+    let job = load("strategy = \"device-only\"", device()).unwrap();
+    assert_eq!(job.strategy, StrategyName::DeviceOnly);
+    assert_eq!(job.devices[0].kind, device()[0]);
+    assert_eq!(load("", device()).unwrap().strategy, StrategyName::Wrr);
+    assert_eq!(load("", Vec::new()).unwrap().strategy, StrategyName::HostOnly);
+    load("strategy = \"device-only\"", Vec::new()).unwrap_err();
+}
+
+#[test]
 fn only_auto_and_the_host_alone_do_without_a_device() {
     for name in StrategyName::ALL {
         let lines = format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"{name}\"");
@@ -371,8 +389,14 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
         ("batch_size = 1\ngpu_decode = \"tpu\"", "such as \"cuda:0\""),
         ("batch_size = 1\ngpu_decode = 0", "such as \"cuda:0\""),
-        ("batch_size = 1\ngpu_share = 1.5", "\"auto\" or a number from 0 to 1"),
-        ("batch_size = 1\ngpu_share = \"half\"", "\"auto\" or a number from 0 to 1"),
+        (
+            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = 1.5",
+            "\"auto\" or a number from 0 to 1",
+        ),
+        (
+            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = \"half\"",
+            "\"auto\" or a number from 0 to 1",
+        ),
         ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\ncpu_ratio = nan", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\nlatency = 5", "such as \"100us\""),
@@ -394,8 +418,15 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
 
 #[test]
 fn a_gpu_needs_a_build_that_can_use_one_and_a_share_needs_a_gpu() {
-    let (_, text) = place_and_text("dataset = \"s\"\nbatch_size = 1\ngpu_share = 0.5");
-    assert!(text.contains("the key `gpu_decode` is missing"), "{text}");
+    for key in ["gpu_share = 0.5", "gpu_memory = \"1GiB\"", "gpu_share = 7"] {
+        let (place, text) = place_and_text(&format!("dataset = \"s\"\nbatch_size = 1\n{key}"));
+        assert_eq!(place.map(|(line, _)| line), Some(3), "{text}");
+        let name = key.split(' ').next().unwrap();
+        assert!(text.contains(&format!("`{name}` is set, but `gpu_decode` is not")), "{text}");
+        assert!(text.contains("set gpu_decode"), "{text}");
+    }
+    let wrong = "dataset = \"s\"\nbatch_size = 1\ngpu_share = 7\ngpu_decode = \"tpu\"";
+    assert_eq!(place_and_text(wrong).0, Some((4, 14)), "the first key is named first");
     let lines = "dataset = \"s\"\nbatch_size = 1\ngpu_decode = \"cuda:1\"";
     for (line, share) in [
         ("", ShareChoice::Measured),
@@ -406,7 +437,7 @@ fn a_gpu_needs_a_build_that_can_use_one_and_a_share_needs_a_gpu() {
         let job = parse(&format!("{lines}{line}\n{RECIPE}"));
         if cfg!(feature = "cuda") {
             let job = job.unwrap();
-            assert_eq!(job.gpu_decode, Some(GpuDecode { gpu: GpuIndex(1), share }));
+            assert_eq!(job.gpu_decode, Some(GpuDecode { share, ..GpuDecode::new(GpuIndex(1)) }));
             let config = job.loader_config(job.strategy, Vec::new(), StopHandle::new());
             assert_eq!(config.gpu_decode, job.gpu_decode);
         } else {
@@ -417,6 +448,29 @@ fn a_gpu_needs_a_build_that_can_use_one_and_a_share_needs_a_gpu() {
             assert!(text.contains("--features full"), "{text}");
         }
     }
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn the_memory_of_a_gpu_must_be_useful_and_its_page_locked_part_must_fit() {
+    let job = |memory: &str| {
+        let head = "dataset = \"s\"\nbatch_size = 1\ngpu_decode = \"cuda:1\"";
+        parse(&format!("{head}\ngpu_memory = \"{memory}\"\n{RECIPE}"))
+    };
+    assert_eq!(job("2GiB").unwrap().gpu_decode.unwrap().memory_bytes, Some(2 << 30));
+    let small = job("1MiB").unwrap_err();
+    assert_eq!(small.place, Some((4, 14)));
+    assert!(small.in_full(Surface::CommandLine).contains("64 MiB"), "{small:?}");
+    let folder = crate::support::dataset(4);
+    let text = format!(
+        "dataset = \"{}\"\nbatch_size = 1\ngpu_decode = \"cuda:1\"\n\
+         gpu_memory = \"8000000GiB\"\n{RECIPE}",
+        folder.path().display()
+    );
+    // An eighth of it is more than any machine has.
+    let large = parse(&text).unwrap().check().unwrap_err();
+    let meetpoint_host::Error::Job(large) = large else { panic!("{large:?}") };
+    assert_eq!(large.place, Some((4, 14)), "{large:?}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! JPEG files in memory to tensors on a GPU: decoding, a random crop, resize, flip, normalisation.
 //!
-//! Files with entry points (as `meetpoint pack` stores them), files without, and files with restart
-//! markers, from one thread and from several; beside the same pictures on all cores of the CPU.
-//! Before anything is timed, all tensors are compared with the CPU's. Times are those of the clock
-//! around work that was waited for; the first batches, which allocate and compile, do not count.
+//! Files with entry points (as `meetpoint pack` stores them), files without, files with restart
+//! markers, and coefficient forms, from one thread and from several; beside the same pictures on
+//! all cores of the CPU. Before anything is timed, all tensors are compared with the CPU's. Times
+//! are those of the clock around work that was waited for; the first batches, which allocate and
+//! compile, do not count.
 //!
 //! Run it with `cargo bench -p meetpoint-jpeg-benches --bench gpu`. Options: `--dir FOLDER` of
 //! JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.
@@ -14,9 +15,9 @@ use meetpoint_format::checksum::crc32c;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::cuda::{Driver, Gpu, Options as GpuOptions};
 use meetpoint_jpeg_benches::{Options, Report, Row, Target, encoded_picture, jpeg_files, median};
-use meetpoint_kernels::jpeg::{Restarts, Rewrite, Spacing, entry_points, rewrite};
+use meetpoint_kernels::jpeg::{Form, Restarts, Rewrite, Spacing, entry_points, rewrite, to_form};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
-use meetpoint_prepare::gpu::{GpuBatch, Taken};
+use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, Taken};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -95,6 +96,8 @@ fn main() -> anyhow::Result<()> {
         ("entry points", with_entry_points(&plain)?),
         ("no entry points", as_they_are(&plain)),
         ("restart markers", with_restarts(&plain)?),
+        ("fast coefficient form", as_forms(&plain, Form::Fast)?),
+        ("compact coefficient form", as_forms(&plain, Form::Compact)?),
     ] {
         let exact = compare(&gpu, &recipe, &files, batch)?;
         report.note(format!("{name}: {exact}"));
@@ -137,6 +140,11 @@ fn with_restarts(plain: &[Vec<u8>]) -> anyhow::Result<Vec<File>> {
     plain.iter().map(file).collect()
 }
 
+fn as_forms(plain: &[Vec<u8>], form: Form) -> anyhow::Result<Vec<File>> {
+    let file = |bytes: &Vec<u8>| Ok(File::new(to_form(bytes, form)?, Vec::new()));
+    plain.iter().map(file).collect()
+}
+
 fn id(number: usize) -> SampleId {
     SampleId { seed: 1, epoch: 0, sample: number as u64 }
 }
@@ -148,7 +156,7 @@ fn compare(
     files: &[File],
     batch: usize,
 ) -> anyhow::Result<String> {
-    let mut on_gpu = GpuBatch::new(Box::new(gpu.compute()?), recipe)?;
+    let mut on_gpu = GpuBatch::new(Box::new(gpu.compute()?), recipe, GpuMemory::default())?;
     let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
     let bytes = on_gpu.tensor_bytes();
     let (mut equal, mut unsound, mut refused) = (0, 0, 0);
@@ -163,7 +171,7 @@ fn compare(
                 why = format!(", such as: {reason}");
             }
         }
-        on_gpu.start(batch)?;
+        on_gpu.start()?;
         let flagged = on_gpu.wait()?;
         unsound += flagged.len();
         let mut tensors = vec![0; batch * bytes];
@@ -214,7 +222,7 @@ fn gpu_times(
             let mut batches = Vec::new();
             for _ in 0..2 {
                 let compute = Box::new(gpu.compute()?);
-                batches.push((GpuBatch::new(compute, recipe)?, false));
+                batches.push((GpuBatch::new(compute, recipe, GpuMemory::default())?, false));
             }
             let (mut staging, mut working) = (Vec::new(), Vec::new());
             for round in 0..rounds + 6 {
@@ -242,7 +250,7 @@ fn gpu_times(
                 }
                 staging.push(begun.elapsed().as_secs_f64() * 1e3);
                 let begun = Instant::now();
-                on_gpu.start(batch)?;
+                on_gpu.start()?;
                 *is_started = true;
                 if threads == 1 {
                     // Alone, so that its own time is seen.

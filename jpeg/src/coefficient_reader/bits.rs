@@ -132,7 +132,7 @@ impl<'a> Bits<'a> {
     }
 }
 
-/// The value of `size` bits (T.81 Figure F.12): the upper half as it is, the lower half negative.
+/// The value of `size` bits (T.81 Figure F.12): unchanged in the upper half, negative below.
 #[inline(always)]
 pub(super) fn signed(bits: u32, size: u32) -> i32 {
     let negative = (bits >> (size - 1)) as i32 - 1;

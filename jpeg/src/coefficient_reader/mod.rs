@@ -27,10 +27,10 @@ use progressive::{AcFirst, AcRefine, DcFirst, DcRefine};
 use sequential::Sequential;
 use table::{RunTable, SymbolTable};
 
-/// Most bits of an AC coefficient's magnitude (T.81 Table F.2).
+/// Maximum bits of an AC coefficient's magnitude (T.81 Table F.2).
 pub(super) const AC_SIZE_MAX: u32 = 10;
 
-/// Most bits of a DC difference's magnitude (T.81 Table F.1).
+/// Maximum bits of a DC difference's magnitude (T.81 Table F.1).
 pub(super) const DC_SIZE_MAX: u32 = 11;
 
 /// Largest magnitude of a DC coefficient.
@@ -179,7 +179,7 @@ fn check_sizes(header: &Header) -> Result<(), Error> {
     Ok(())
 }
 
-/// What can be wrong with entropy-coded data.
+/// Errors in entropy-coded data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Bits that are not a code of the table.
@@ -309,7 +309,7 @@ impl<'a> ScanReader<'a> {
         let code = restart_marker(ending.paddings.len() - 1);
         let at = ending.end;
         let data = &self.file[at..self.scan.data.end];
-        // Any number of 0xff may stand before a marker, which begins with one.
+        // Any number of 0xff may precede a marker, which begins with one.
         let fill = data.iter().take_while(|byte| **byte == 0xff).count();
         if fill == 0 || data.get(fill) != Some(&code) {
             return Err(damaged(at, "a restart marker is not where it must be"));

@@ -2,7 +2,7 @@
 
 use super::super::markers::Frame;
 
-/// Most blocks of an MCU (T.81, B.2.3).
+/// Maximum number of blocks of an MCU (T.81, B.2.3).
 const CELLS_MAX: usize = 10;
 
 /// A block's position in every MCU.

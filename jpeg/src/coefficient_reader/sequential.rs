@@ -85,7 +85,7 @@ fn read_ac(table: &RunTable, bits: &mut Bits<'_>, block: &mut [i16; 64]) -> Resu
     Ok(())
 }
 
-/// Takes a symbol and the bits after it: value, 0 for none, and advance.
+/// Reads a symbol and the bits after it: value (0 for none) and advance.
 fn take_alone(table: &RunTable, bits: &mut Bits<'_>) -> Result<(i16, u32), Fault> {
     let symbol = u32::from(table.symbols.take(bits)?);
     match (symbol >> 4, symbol & 15) {

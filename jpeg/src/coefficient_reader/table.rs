@@ -20,7 +20,7 @@ pub(crate) struct SymbolTable {
     lookup: [u16; 1 << LOOK],
     /// By length: the first 16 bits that belong to no code of the length or shorter.
     limits: [u32; LENGTH_MAX as usize + 1],
-    /// By length: what to add to a code for its index in `symbols`.
+    /// By length: the number to add to a code to get its index in `symbols`.
     offsets: [i32; LENGTH_MAX as usize + 1],
     symbols: [u8; 256],
 }

@@ -59,7 +59,7 @@ pub(crate) fn pixels(y: __m256i, cb: __m256i, cr: __m256i) -> [__m256i; 3] {
     [_mm256_add_epi16(y, red), _mm256_add_epi16(y, green), _mm256_add_epi16(y, blue)]
 }
 
-/// What chroma adds to green, from pairs of twice Cb and Cr.
+/// The contribution of chroma to green, from pairs of twice Cb and Cr.
 #[target_feature(enable = "avx2")]
 fn green(pairs: __m256i) -> __m256i {
     let factors = i32::from(TWICE_CB_TO_GREEN) & 0xFFFF | i32::from(TWICE_CR_TO_GREEN) << 16;

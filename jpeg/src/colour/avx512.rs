@@ -58,7 +58,7 @@ fn pixels(y: __m512i, cb: __m512i, cr: __m512i) -> [__m512i; 3] {
     [_mm512_add_epi16(y, red), _mm512_add_epi16(y, green), _mm512_add_epi16(y, blue)]
 }
 
-/// What chroma adds to green, from pairs of twice Cb and Cr.
+/// The contribution of chroma to green, from pairs of twice Cb and Cr.
 #[target_feature(enable = "avx2,avx512f,avx512bw")]
 fn green(pairs: __m512i) -> __m512i {
     let factors = i32::from(TWICE_CB_TO_GREEN) & 0xFFFF | i32::from(TWICE_CR_TO_GREEN) << 16;

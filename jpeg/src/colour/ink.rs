@@ -2,7 +2,7 @@
 
 use super::{PlanesMut, portable};
 
-/// What the first three components of a picture with black ink are.
+/// The meaning of the first three components of a picture with black ink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ink {
     /// Cyan, magenta and yellow as Adobe stores them, inverted: 255 is no ink.

@@ -5,7 +5,7 @@ use super::{Planes, PlanesMut};
 /// Fractional bits.
 const SHIFT: u32 = 16;
 
-/// Half of what is shifted out.
+/// Half of the bits that are shifted out, for rounding.
 const HALF: i32 = 1 << (SHIFT - 1);
 
 /// Luma and chroma to red, green and blue.

@@ -26,6 +26,7 @@ mod segments;
 mod tests;
 
 pub use plan::{
-    DecodePlan, PlanColours, PlanError, PlannedComponent, Segment, SegmentEnd, Unit, UpsamplingKind,
+    DecodePlan, PlanColours, PlanError, PlannedComponent, PlannedForm, Segment, SegmentEnd, Unit,
+    UpsamplingKind,
 };
 pub use planner::Planner;

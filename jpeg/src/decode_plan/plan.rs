@@ -1,6 +1,7 @@
 //! The plan of one picture. It holds offsets into the file, never bytes of it.
 
 use crate::Error;
+use crate::form::KindCodes;
 use crate::huffman_spec::HuffmanSpec;
 use crate::upsample::Upsampling;
 use std::ops::Range;
@@ -14,7 +15,7 @@ pub struct DecodePlan {
     pub origin: (u32, u32),
     /// Columns and rows of the region.
     pub region: (u32, u32),
-    /// What the components mean, and what to make of them.
+    /// The meaning of the components, and the conversion of the picture.
     pub colours: PlanColours,
     /// The components in the order of the frame.
     pub components: Vec<PlannedComponent>,
@@ -38,6 +39,19 @@ pub struct DecodePlan {
     pub is_unsegmented: bool,
     /// Whether restart markers interrupt the data.
     pub has_restart_markers: bool,
+    /// Of a coefficient form, which has neither Huffman tables, nor units, nor segments: its rows.
+    pub form: Option<PlannedForm>,
+}
+
+/// What a plan says of a coefficient form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlannedForm {
+    /// Lanes of each row; 0: the bytes of the fast form.
+    pub lanes: u8,
+    /// The codes of each kind of blocks; none in the fast form.
+    pub codes: Vec<KindCodes>,
+    /// The bytes of each of [`DecodePlan::mcu_rows`] in the file.
+    pub rows: Vec<Range<usize>>,
 }
 
 /// Meaning of the components, and colours of the pixels.
@@ -46,15 +60,15 @@ pub enum PlanColours {
     /// The first component is grey: all three planes are copies of it.
     #[default]
     Grey,
-    /// Luma and chroma become red, green and blue.
+    /// Luma and chroma are converted to red, green and blue.
     YCbCrToRgb,
     /// Red, green and blue stay.
     Rgb,
-    /// Red, green and blue become grey, in three equal planes.
+    /// Red, green and blue are converted to grey, in three equal planes.
     RgbToGrey,
 }
 
-/// What a plan says of a component.
+/// The entry of a component in a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedComponent {
     /// Horizontal sampling factor.
@@ -72,9 +86,9 @@ pub struct PlannedComponent {
     /// Steps of its quantisation table in natural order; from 32,768 on they are negative, which
     /// makes no difference to 16-bit products.
     pub steps: [i16; 64],
-    /// How its samples become those of the picture.
+    /// How its samples are upsampled to the picture.
     pub upsampling: UpsamplingKind,
-    /// Columns of samples that the region depends on; none for a component that it does not need.
+    /// Columns of samples that the region depends on; empty for a component that is not needed.
     pub columns: Range<u32>,
     /// Rows of samples that the region depends on.
     pub rows: Range<u32>,
@@ -92,7 +106,7 @@ impl PlannedComponent {
     }
 }
 
-/// How samples of a component become those of the picture; libjpeg-turbo's names.
+/// How samples of a component are upsampled to the picture; libjpeg-turbo's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpsamplingKind {
     /// As they are.
@@ -154,7 +168,7 @@ pub struct Segment {
     pub mcu_end: u32,
     /// Behind the last byte that it can read.
     pub offset_end: usize,
-    /// What is to be found behind MCU `mcu_end - 1`.
+    /// What follows MCU `mcu_end - 1`.
     pub end: SegmentEnd,
 }
 
@@ -179,15 +193,12 @@ pub enum SegmentEnd {
     },
 }
 
-/// Why there is no plan: such a picture goes to [`Decoder`](crate::Decoder).
+/// Why there is no plan; [`Decoder`](crate::Decoder) must decode such a picture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The decoder refuses it too, or fills in what is missing.
+    /// The decoder refuses it too, or fills in missing data.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// It is a coefficient form.
-    #[error("coefficient forms have no Huffman codes")]
-    CoefficientForm,
     /// Its coefficients come in several passes.
     #[error("the JPEG is progressive")]
     Progressive,
@@ -197,7 +208,7 @@ pub enum PlanError {
     /// CMYK or YCCK.
     #[error("the JPEG has four components")]
     FourComponents,
-    /// An entry point is not where its restart marker is.
+    /// An entry point differs from the position of its restart marker.
     #[error("an entry point and a restart marker of the same MCU are apart")]
     ContradictoryEntryPoints,
     /// It is not the file that was opened.

@@ -1,18 +1,22 @@
-//! Makes plans. What the decoder refuses before it reads entropy-coded data is refused here too.
+//! Creates plans, and refuses what the decoder refuses before it reads entropy-coded data.
 
 use super::plan::{DecodePlan, PlanColours, PlanError, PlannedComponent, Unit, UpsamplingKind};
 use super::segments::{Boundaries, DataLayout};
 use crate::colours::Colours;
-use crate::decoder::check_region;
+use crate::decoder::{check_region, form_picture};
 use crate::entry_points::{Entry, EntryPoints};
+use crate::form::{self, FormReader, RowScratch};
 use crate::form_codec::form_of;
 use crate::geometry::Need;
 use crate::huffman_spec::HuffmanSpec;
 use crate::idct::Dequantiser;
 use crate::limits::check_pixels;
-use crate::markers::{Coding, Header, ScanComponent};
+use crate::markers::{COMPONENTS_MAX, Coding, Frame, Header, ScanComponent};
+use crate::pixels::Conversion;
 use crate::sequential::restart_offsets;
-use crate::{DecodeOptions, DecodeScale, Encoded, OnDamage, OutputColour, QuantTable, Region};
+use crate::{
+    Cpu, DecodeOptions, DecodeScale, Encoded, Error, OnDamage, OutputColour, QuantTable, Region,
+};
 
 /// Makes plans one after another, reusing its memory.
 #[derive(Debug, Default)]
@@ -22,6 +26,10 @@ pub struct Planner {
     restarts: Vec<u32>,
     /// Bytes of the file that is open.
     opened: Option<usize>,
+    /// Whether it is a coefficient form.
+    is_form: bool,
+    /// Memory for readers of forms.
+    scratch: RowScratch,
 }
 
 impl Planner {
@@ -32,10 +40,14 @@ impl Planner {
         encoded: Encoded<'_>,
         on_damage: OnDamage,
     ) -> Result<(u32, u32), PlanError> {
-        if form_of(encoded.bytes).is_some() {
-            return Err(PlanError::CoefficientForm);
-        }
         self.opened = None;
+        self.is_form = form_of(encoded.bytes).is_some();
+        if self.is_form {
+            let size = form::size(encoded.bytes).map_err(Error::from)?;
+            check_pixels(size)?;
+            self.opened = Some(encoded.bytes.len());
+            return Ok(size);
+        }
         let header = &mut self.header;
         let parsed = match (encoded.entry_points, on_damage) {
             ([_, ..], OnDamage::Fail) => header.parse_known(encoded.bytes),
@@ -49,9 +61,40 @@ impl Planner {
         Ok(header.frame.size())
     }
 
-    /// Exif orientation of the file that was opened last, 1..=8.
-    pub fn orientation(&self) -> u8 {
-        self.header.orientation.unwrap_or(1)
+    /// Makes the plan of a region of a coefficient form.
+    fn plan_form(
+        &mut self,
+        stored: &[u8],
+        region: Region,
+        options: &DecodeOptions,
+        plan: &mut DecodePlan,
+    ) -> Result<(), PlanError> {
+        let scratch = std::mem::take(&mut self.scratch);
+        let reader = FormReader::open_with(stored, Cpu::Portable, scratch).map_err(Error::from)?;
+        let Conversion { frame, quant, colours, .. } =
+            form_picture(reader.frame(), options.colour)?;
+        check_region(&frame, region, options)?;
+        let need = Need::of(&frame, region, options, colours)?;
+        plan.colours = colours_of(colours, options.colour)?;
+        describe(&frame, &quant, region, &need, plan);
+        let form = plan.form.get_or_insert_default();
+        let (lanes, codes) = reader.lanes_and_codes();
+        form.lanes = lanes;
+        form.codes.clear();
+        form.codes.extend_from_slice(codes);
+        form.rows.clear();
+        form.rows.extend(need.mcu_rows.clone().filter_map(|row| reader.row_range(row)));
+        let ends = (form.rows.first(), form.rows.last());
+        plan.data = match ends {
+            (Some(first), Some(last)) => first.start..last.end,
+            _ => 0..0,
+        };
+        plan.huffman.clear();
+        plan.units.clear();
+        plan.segments.clear();
+        (plan.is_unsegmented, plan.has_restart_markers) = (false, false);
+        self.scratch = reader.into_scratch();
+        Ok(())
     }
 
     /// Makes the plan of a region of the file that was opened last. After an error the content of
@@ -66,10 +109,13 @@ impl Planner {
         if options.scale != DecodeScale::Eight {
             return Err(PlanError::Scaled);
         }
-        let header = &self.header;
         if self.opened != Some(encoded.bytes.len()) {
             return Err(PlanError::NotOpen);
         }
+        if self.is_form {
+            return self.plan_form(encoded.bytes, region, options, plan);
+        }
+        let header = &self.header;
         header.check_data()?;
         header.check_progress()?;
         check_region(&header.frame, region, options)?;
@@ -81,13 +127,7 @@ impl Planner {
         if !header.has_one_sequential_scan() {
             return Err(PlanError::SeveralScans);
         }
-        let colours = match (colours, options.colour) {
-            (Colours::Grey, _) | (Colours::YCbCr, OutputColour::Grey) => PlanColours::Grey,
-            (Colours::YCbCr, OutputColour::Rgb) => PlanColours::YCbCrToRgb,
-            (Colours::Rgb, OutputColour::Rgb) => PlanColours::Rgb,
-            (Colours::Rgb, OutputColour::Grey) => PlanColours::RgbToGrey,
-            (Colours::Inks(_), _) => return Err(PlanError::FourComponents),
-        };
+        let colours = colours_of(colours, options.colour)?;
         let entry_points = match encoded.entry_points {
             [] => None,
             bytes => Some(EntryPoints::open(
@@ -99,14 +139,9 @@ impl Planner {
             )?),
         };
         restart_offsets(encoded.bytes, header, &mut self.restarts)?;
-        plan.size = header.frame.size();
-        plan.origin = (region.x, region.y);
-        plan.region = (region.width, region.height);
+        plan.form = None;
         plan.colours = colours;
-        plan.mcus = (header.frame.mcus_wide, header.frame.mcus_high);
-        plan.mcu_columns = need.mcu_columns.clone();
-        plan.mcu_rows = need.mcu_rows.clone();
-        components(header, &need, &mut plan.components);
+        describe(&header.frame, &header.quant, region, &need, plan);
         units(header, plan);
         let scan = &header.scans[0];
         let layout = DataLayout {
@@ -125,10 +160,35 @@ impl Planner {
     }
 }
 
-fn components(header: &Header, need: &Need, planned: &mut Vec<PlannedComponent>) {
+/// Which components the planes of pixels come from.
+fn colours_of(colours: Colours, output: OutputColour) -> Result<PlanColours, PlanError> {
+    Ok(match (colours, output) {
+        (Colours::Grey, _) | (Colours::YCbCr, OutputColour::Grey) => PlanColours::Grey,
+        (Colours::YCbCr, OutputColour::Rgb) => PlanColours::YCbCrToRgb,
+        (Colours::Rgb, OutputColour::Rgb) => PlanColours::Rgb,
+        (Colours::Rgb, OutputColour::Grey) => PlanColours::RgbToGrey,
+        (Colours::Inks(_), _) => return Err(PlanError::FourComponents),
+    })
+}
+
+/// Sizes, region and components.
+fn describe(
+    frame: &Frame,
+    quant: &[Option<QuantTable>; COMPONENTS_MAX],
+    region: Region,
+    need: &Need,
+    plan: &mut DecodePlan,
+) {
+    plan.size = frame.size();
+    plan.origin = (region.x, region.y);
+    plan.region = (region.width, region.height);
+    plan.mcus = (frame.mcus_wide, frame.mcus_high);
+    plan.mcu_columns = need.mcu_columns.clone();
+    plan.mcu_rows = need.mcu_rows.clone();
+    let planned = &mut plan.components;
     planned.clear();
-    for (index, component) in header.frame.components().iter().enumerate() {
-        let table = header.quant[index].unwrap_or(QuantTable([1; 64]));
+    for (index, component) in frame.components().iter().enumerate() {
+        let table = quant[index].unwrap_or(QuantTable([1; 64]));
         let need = need.component(index);
         planned.push(PlannedComponent {
             h: component.h,

@@ -36,7 +36,7 @@ impl DataLayout<'_> {
     }
 }
 
-/// Where decoding can begin.
+/// The positions at which decoding can begin.
 #[derive(Debug)]
 pub(super) struct Boundaries<'a> {
     pub(super) layout: &'a DataLayout<'a>,
@@ -120,7 +120,7 @@ impl Boundaries<'_> {
     fn at_or_before(&self, mcu: u32) -> Boundary {
         let restart = self.restart(mcu.checked_div(self.restarts.0).unwrap_or(0));
         let entry = self.entry_points.and_then(|points| points.before(mcu));
-        // At the same MCU the entry point lies before the marker.
+        // At the same MCU, the entry point precedes the marker.
         match entry.filter(|entry| entry.mcu > restart.mcu) {
             Some(entry) => Boundary::of_entry(entry.mcu, &entry),
             None => restart,
@@ -140,7 +140,7 @@ impl Boundaries<'_> {
         }
     }
 
-    /// The position behind a restart marker, counted from 1; the beginning of the data for 0.
+    /// The position after a restart marker, counted from 1; for 0, the beginning of the data.
     fn restart(&self, number: u32) -> Boundary {
         let (interval, offsets) = self.restarts;
         let marker = (number as usize).min(offsets.len());

@@ -30,7 +30,7 @@ const VERSION: u8 = 1;
 /// Bytes before the widths of the DC values.
 const FIXED_BYTES: usize = 17;
 
-/// Most entries of a file: one for each of 2^22 MCUs, which is 2^28 pixels.
+/// Maximum number of entries of a file: one for each of 2^22 MCUs, which is 2^28 pixels.
 pub const ENTRIES_MAX: u32 = 1 << 22;
 
 /// A position where decoding can begin.
@@ -144,7 +144,7 @@ pub fn decode(bytes: &[u8], entries: &mut Vec<Entry>) -> Result<EntryPointsHead,
     }
     let entry_bits = distance_bits + widths.iter().map(|bits| u32::from(*bits)).sum::<u32>();
     let packed = &bytes[packed_at..];
-    // No two entries are at the same bit, so each takes at least one bit.
+    // No two entries are at the same bit, so each uses at least one bit.
     if entry_bits == 0 && count > 0 {
         return Err(EntryPointsError::Length);
     }

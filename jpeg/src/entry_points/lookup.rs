@@ -33,7 +33,7 @@ impl EntryAt {
 impl<'a> EntryPoints<'a> {
     /// Reads entry points into `entries` and checks that they belong to this file.
     ///
-    /// `file_crc32c` is that of the file where the caller knows it already.
+    /// `file_crc32c` is that of the file, if the caller knows it already.
     pub(crate) fn open(
         bytes: &[u8],
         entries: &'a mut Vec<Entry>,

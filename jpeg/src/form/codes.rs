@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 /// Longest word in bits.
 pub(super) const WORD_BITS: usize = 9;
 
-/// The symbol that stands for a byte in the list of escapes.
+/// The symbol that represents a byte in the list of escapes.
 pub(super) const ESCAPE: u8 = 0x99;
 
 /// Lanes of all but small pictures: as many as fit a processor's registers.
@@ -25,6 +25,15 @@ pub(super) const WIDTH_CODES: usize = 16;
 
 /// Bytes of widths of all classes: 1 of class 1, 2 of class 2, 3 of class 3, 4 of class 4.
 pub(super) const WIDTH_INDICES: usize = 10;
+
+/// The codes that a compact form selects for a kind of blocks, by their numbers in the bank.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KindCodes {
+    /// Of classes.
+    pub classes: u8,
+    /// Of bytes of widths: of band 0 of class 1, bands 0 and 1 of class 2, and so on.
+    pub widths: [u8; WIDTH_INDICES],
+}
 
 /// Combinations of kind and band of a pair of groups, besides DC differences.
 pub(super) const DC_PAIRS: u8 = (KINDS * BANDS) as u8;
@@ -107,7 +116,7 @@ pub(super) static CODES: LazyLock<Codes> = LazyLock::new(|| {
 });
 
 /// The digits of each line of this name, in base 36.
-fn lines(name: &str) -> impl Iterator<Item = Vec<u8>> {
+pub(super) fn lines(name: &str) -> impl Iterator<Item = Vec<u8>> {
     include_str!("codes.txt").lines().filter_map(move |line| {
         let digits = line.strip_prefix(name)?.strip_prefix(' ')?;
         Some(digits.chars().filter_map(|digit| digit.to_digit(36)).map(|at| at as u8).collect())
@@ -194,6 +203,14 @@ pub(super) struct WidthContexts {
 }
 
 impl Choice {
+    /// By their numbers among all codes.
+    pub(super) fn codes(&self) -> KindCodes {
+        KindCodes {
+            classes: CODES.classes(self.classes).code() as u8,
+            widths: self.widths.map(|choice| CODES.widths(choice).code() as u8),
+        }
+    }
+
     /// The tables that a reader needs for a kind.
     pub(super) fn width_contexts(&self, kind: usize) -> WidthContexts {
         let mut pairs = [([Context::default(); 2 * BANDS], [0; 2 * BANDS]); 64];

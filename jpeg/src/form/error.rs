@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The stored bytes are not what they claim to be.
+    /// The stored bytes are invalid.
     #[error("coefficient form is damaged at byte {offset}: {reason}")]
     Damaged {
         /// Offset in the stored bytes.
@@ -37,7 +37,7 @@ pub enum FormError {
     /// The form does not support the frame, or the planes do not fit it.
     #[error("no coefficient form for this picture: {reason}")]
     Unfit {
-        /// What does not fit.
+        /// The contradiction.
         reason: &'static str,
     },
     /// The caller requested a stop.
@@ -46,7 +46,7 @@ pub enum FormError {
     /// Rows, columns or buffers that do not fit the picture.
     #[error("request does not fit the coefficient form: {reason}")]
     Request {
-        /// What does not fit.
+        /// The contradiction.
         reason: &'static str,
     },
 }

@@ -132,7 +132,7 @@ impl Frame {
         }
     }
 
-    /// Reads what [`Frame::write`] wrote.
+    /// Parses the result of [`Frame::write`].
     pub(super) fn read(from: &mut Cursor<'_>) -> Result<Self, FormError> {
         let start = from.at;
         let colour = match from.byte()? {

@@ -5,8 +5,10 @@
 //! unpack, [`Form::Compact`] is mostly smaller than the file and still several times quicker. Rows
 //! of MCUs are independent: a region unpacks only the rows that it touches. The layout is in
 //! `docs/coefficient-form.md`. In reading order: [`Frame`] (what a decoder must know before the
-//! coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`.
+//! coefficients), [`pack`], [`FormReader`], `unpack` (a row's bytes), `simd`, [`CodeBank`]
+//! (the codes, for decoders on other processors).
 
+mod bank;
 mod codes;
 mod cursor;
 mod error;
@@ -20,6 +22,8 @@ mod simd;
 mod tests;
 mod unpack;
 
+pub use bank::CodeBank;
+pub use codes::KindCodes;
 pub use error::FormError;
 pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame};
 pub use pack::pack;
@@ -37,7 +41,7 @@ const VERSION: u8 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Form {
-    /// Groups of eight coefficients in as many bits as their largest needs.
+    /// Groups of eight coefficients with as many bits as the largest of them needs.
     Fast = 0,
     /// The bytes of [`Form::Fast`] in prefix codes out of a fixed bank.
     Compact = 1,

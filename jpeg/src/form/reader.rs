@@ -1,6 +1,6 @@
 //! Reads the coefficient form, a row of MCUs at a time.
 
-use super::codes::{CLASS_CODES, Choice, KINDS, LANES, WIDTH_INDICES};
+use super::codes::{CLASS_CODES, Choice, KINDS, KindCodes, LANES, WIDTH_INDICES};
 use super::cursor::Cursor;
 use super::error::{FormError, damaged};
 use super::frame::{COMPONENTS_MAX, Frame};
@@ -22,6 +22,8 @@ pub struct RowScratch {
     shared: Shared,
     /// The codes that a compact form has selected for each kind.
     choices: ArrayVec<compact::Chosen, KINDS>,
+    /// The same by their numbers.
+    codes: ArrayVec<KindCodes, KINDS>,
     decoded: compact::Decoded,
     /// A copy of a row that has too few readable bytes after it.
     padded: Vec<u8>,
@@ -62,7 +64,7 @@ impl<'a> FormReader<'a> {
         let kinds = strips.len().min(KINDS);
         let coding = match form {
             Form::Fast => Coding::Fast,
-            Form::Compact => coding(&mut cursor, kinds, &mut scratch.choices)?,
+            Form::Compact => coding(&mut cursor, kinds, &mut scratch)?,
         };
         let skeleton_bytes = cursor.number()? as usize;
         let (_, rows) = frame.mcus();
@@ -93,6 +95,15 @@ impl<'a> FormReader<'a> {
     /// The bytes that were stored along with the coefficients.
     pub fn skeleton(&self) -> &'a [u8] {
         &self.bytes[self.rows_start + self.rows_bytes()..]
+    }
+
+    /// Lanes of each row, and the codes of each kind of blocks that it has; no lanes and codes of
+    /// the fast form.
+    pub fn lanes_and_codes(&self) -> (u8, &[KindCodes]) {
+        match self.coding {
+            Coding::Fast => (0, &[]),
+            Coding::Compact { lanes } => (lanes, &self.scratch.codes),
+        }
     }
 
     /// The position of a row of MCUs in the stored bytes.
@@ -228,10 +239,11 @@ fn lanes(cursor: &mut Cursor<'_>) -> Result<u8, FormError> {
 fn coding(
     cursor: &mut Cursor<'_>,
     kinds: usize,
-    choices: &mut ArrayVec<compact::Chosen, KINDS>,
+    scratch: &mut RowScratch,
 ) -> Result<Coding, FormError> {
     let lanes = lanes(cursor)?;
-    choices.clear();
+    scratch.choices.clear();
+    scratch.codes.clear();
     for kind in 0..kinds {
         let classes = cursor.byte()?;
         if usize::from(classes) >= CLASS_CODES {
@@ -239,7 +251,9 @@ fn coding(
         }
         let pairs = cursor.take(WIDTH_INDICES / 2)?;
         let widths = std::array::from_fn(|index| pairs[index / 2] >> (4 * (index % 2)) & 15);
-        choices.push(compact::Chosen::new(&Choice { classes, widths }, kind));
+        let choice = Choice { classes, widths };
+        scratch.codes.push(choice.codes());
+        scratch.choices.push(compact::Chosen::new(&choice, kind));
     }
     Ok(Coding::Compact { lanes })
 }

@@ -19,7 +19,7 @@ pub(crate) use scaled::{Scale, scaled};
 /// Samples of a row or a column of a block.
 const SIDE: usize = 8;
 
-/// Last index in zigzag order up to which all coefficients lie in the 4x4 of lowest frequency.
+/// Last zigzag index up to which all coefficients are in the 4x4 of lowest frequency.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const CORNER_EXTENT: u8 = 9;
 

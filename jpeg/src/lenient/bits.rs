@@ -46,7 +46,7 @@ impl Bits {
 pub(super) struct Table {
     /// By the next bits: length of the code and symbol; length 9 for longer codes.
     looks: [(u8, u8); 1 << LOOK_BITS],
-    /// By length: the largest code, -1 where there is none.
+    /// By length: the largest code, -1 if there is none.
     largest: [i32; NO_CODE + 1],
     /// By length: index of the symbol less the code.
     offsets: [i32; NO_CODE + 1],
@@ -187,7 +187,7 @@ impl ReadBits for Careful<'_, '_> {
 pub(super) struct Quick<'a> {
     pub(super) input: Input<'a>,
     pub(super) bits: Bits,
-    /// Whether it reached a marker, or 0xff twice: what was read must be discarded.
+    /// Whether it reached a marker, or 0xff twice: the bits that were read must be discarded.
     pub(super) failed: bool,
 }
 

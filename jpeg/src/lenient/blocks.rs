@@ -7,7 +7,7 @@ use super::super::Block;
 use super::super::markers::NATURAL;
 use super::bits::{ReadBits, Table, extend};
 
-/// The natural-order index of a zigzag position, which may lie past the last one.
+/// The natural-order index of a zigzag position, which may exceed the last one.
 fn natural(position: usize) -> usize {
     usize::from(NATURAL[position.min(63)])
 }
@@ -48,7 +48,7 @@ pub(super) fn sequential(
     }
 }
 
-/// The first bits of a DC coefficient; false where the value exceeds libjpeg's range.
+/// The first bits of a DC coefficient; false if the value exceeds libjpeg's range.
 pub(super) fn dc_first(
     bits: &mut impl ReadBits,
     table: &Table,

@@ -1,4 +1,4 @@
-//! The bytes of a file, and how libjpeg finds markers in them whatever they are.
+//! The bytes of a file, and libjpeg's search for markers in arbitrary bytes.
 //!
 //! Past the last byte the input is an endless sequence of end markers, as in libjpeg's data sources
 //! (jdatasrc.c, `fill_mem_input_buffer`).
@@ -30,7 +30,7 @@ impl<'a> Input<'a> {
         self.file.len().saturating_sub(self.at)
     }
 
-    /// The next `count` bytes of the file, or as many as are left.
+    /// The next `count` bytes of the file, or the remaining ones if there are fewer.
     pub(super) fn ahead(&self, count: usize) -> &'a [u8] {
         let rest = self.file.get(self.at..).unwrap_or_default();
         &rest[..count.min(rest.len())]
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn restart_markers_out_of_order_are_skipped_or_stay_unread() {
-        // Wanted, bytes, what is unread then, and the next byte.
+        // Wanted marker, bytes, remaining bytes, and the next byte.
         let cases: [(u8, &[u8], Option<u8>, u8); 8] = [
             (3, &[0xff, 0xd3, 9], None, 9),
             (3, &[0xff, 0xd4, 9], Some(0xd4), 9),

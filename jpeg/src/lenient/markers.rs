@@ -1,7 +1,7 @@
 //! The segments of a damaged file, one scan header after another, as libjpeg reads them
 //! (jdmarker.c, jdinput.c).
 //!
-//! What libjpeg warns about is silently accepted here; where it gives up, this is an error.
+//! Where libjpeg only warns, the file is silently accepted; where it fails, this is an error.
 
 use super::super::exif::orientation;
 use super::super::markers::code::*;
@@ -40,12 +40,12 @@ pub(super) struct Markers<'a> {
     pub(super) input: Input<'a>,
     /// Without components before the frame header.
     pub(super) frame: Frame,
-    /// Sampling factors down, as they stand in the file.
+    /// Vertical sampling factors, as in the file.
     pub(super) factors_down: [u32; COMPONENTS_MAX],
     precision: u8,
     quant_numbers: [u8; COMPONENTS_MAX],
     quant_now: [Option<QuantTable>; 4],
-    /// Quantisation table of each component, as it stood when its first scan began.
+    /// Quantisation table of each component at the beginning of its first scan.
     pub(super) quant: [Option<QuantTable>; COMPONENTS_MAX],
     /// By class and number.
     pub(super) huffman: [[Option<HuffmanSpec>; 4]; 2],
@@ -185,7 +185,7 @@ impl<'a> Markers<'a> {
         Ok(())
     }
 
-    /// What libjpeg checks at the first scan.
+    /// libjpeg's checks at the first scan.
     fn check_frame(&self) -> Result<(), Error> {
         if self.precision != 8 {
             return Err(self.fault(unsupported::NOT_8_BITS));
@@ -279,7 +279,7 @@ impl<'a> Markers<'a> {
         Ok(ScanHead { parts, first, last, high, low })
     }
 
-    /// What libjpeg checks and saves when a scan begins.
+    /// libjpeg's checks when a scan begins, and the values that it saves.
     pub(super) fn begin_scan(&mut self, head: &ScanHead) -> Result<(), Error> {
         let blocks: u32 = (head.parts.iter())
             .map(|part| self.frame.components()[part.component])

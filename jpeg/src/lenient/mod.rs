@@ -1,4 +1,4 @@
-//! Damaged files, with what is missing filled in as libjpeg fills it in.
+//! Damaged files, whose missing data are filled in as by libjpeg.
 //!
 //! This follows libjpeg-turbo 2.1 step by step over everything that it warns of: data that end
 //! early (the rest of an interval is grey), bits that are not a code, restart markers out of order,
@@ -27,14 +27,14 @@ use scan::Scan;
 use smooth::{Progress, smooth};
 use std::ops::Range;
 
-/// Most blocks of an MCU (T.81 B.2.3).
+/// Maximum number of blocks of an MCU (T.81 B.2.3).
 const UNITS_MAX: usize = 10;
 
 /// Coefficients of a file with several scans may take this many bytes, or [`FILE_FACTOR`] times
 /// those of the file, whichever is more: a damaged header can claim any size.
 const COEFFICIENT_BYTES: u64 = 256 << 20;
 
-/// Coefficients of a sound file take at most this many times its bytes.
+/// Coefficients of an intact file occupy at most this many times its bytes.
 const FILE_FACTOR: u64 = 1024;
 
 /// A file, read up to its first scan.

@@ -133,7 +133,7 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Reads an MCU of a sequential scan with the fast reader; false if it gives up.
+    /// Reads an MCU of a sequential scan with the fast reader; false if it fails.
     fn quick_mcu(&mut self, into: &mut [Block]) -> bool {
         let mut dc = self.dc;
         let mut bits = Quick { input: self.input, bits: self.bits, failed: false };

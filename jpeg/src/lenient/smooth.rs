@@ -27,7 +27,7 @@ const SOME: [Weights; 6] = [
     [[0; 5], [0; 5], [-1, 13, -24, 13, -1], [0; 5], [0; 5]],
 ];
 
-/// By position, where no AC coefficient is present.
+/// By position, if no AC coefficient is present.
 #[rustfmt::skip]
 const NONE: [Weights; COUNT] = [
     [[-2, -6, -8, -6, -2], [-6, 6, 42, 6, -6], [-8, 42, 152, 42, -8], [-6, 6, 42, 6, -6],
@@ -80,7 +80,7 @@ impl Progress {
     }
 }
 
-/// Estimates missing coefficients where libjpeg does.
+/// Estimates missing coefficients in the same cases as libjpeg.
 pub(super) fn smooth(
     coefficients: &mut Coefficients,
     markers: &Markers<'_>,

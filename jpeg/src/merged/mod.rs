@@ -20,7 +20,7 @@ use std::ops::Range;
 /// Beyond the edges of the component the nearest sample replaces the missing one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chroma<'a> {
-    /// Of Cb and Cr, the row that the row of pixels lies in.
+    /// The row of Cb and Cr that contains the row of pixels.
     pub(super) near: [&'a [u8]; 2],
     /// Where there are half as many rows, the one above or below, whichever is nearer, or `near`
     /// again at the component's upper or lower edge.

@@ -3,7 +3,7 @@
 use super::plan::{Part, ScanPlan};
 use crate::markers::Header;
 
-/// Most blocks in an MCU of several components (T.81, B.2.3).
+/// Maximum number of blocks in an MCU of several components (T.81, B.2.3).
 const MCU_BLOCKS_MAX: u32 = 10;
 
 /// Sequential: one scan of all components, or one each if the MCU would be too large.
@@ -60,7 +60,7 @@ pub(super) fn progressive(header: &Header) -> Vec<ScanPlan> {
     plans
 }
 
-/// The components with the tables that libjpeg gives them.
+/// The components with the tables that libjpeg assigns to them.
 fn parts(header: &Header) -> Vec<Part> {
     let chroma = has_chroma(header);
     let table = |component| usize::from(chroma && matches!(component, 1 | 2));

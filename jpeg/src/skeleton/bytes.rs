@@ -17,7 +17,7 @@ use super::{Filling, ScanEnding, Skeleton, damaged};
 use crate::Error;
 use std::sync::OnceLock;
 
-/// Most bytes outside of scans: enough for another file appended after the end.
+/// Maximum bytes outside of scans: enough for another file appended after the end.
 pub(super) const OUTSIDE_MAX: usize = 1 << 28;
 
 /// Bytes that copies may reach; later bytes are usually another file or a preview, and are stored
@@ -28,7 +28,7 @@ const COPIED_MAX: usize = 1 << 16;
 /// Shortest copy.
 const MATCH_MIN: usize = 4;
 
-/// Most positions that are tried for a copy.
+/// Maximum number of positions that are tried for a copy.
 const TRIES: usize = 128;
 
 /// A copy of this length ends the search for a longer one.
@@ -58,7 +58,7 @@ impl Skeleton {
             1 => Vec::new(),
             2 => {
                 let count = take_varint(&mut rest)?;
-                // An ending takes at least one byte.
+                // An ending uses at least one byte.
                 if count > rest.len() {
                     return Err(CUT);
                 }

@@ -127,7 +127,7 @@ pub(super) fn assemble_until(
     }
 }
 
-/// Where the symbols of a scan's blocks come from or are counted.
+/// The source or the counts of the symbols of a scan's blocks.
 enum Blocks<'a> {
     /// They are on tapes, by scan, or else recomputed.
     Taped(&'a [Option<Tape>]),
@@ -170,7 +170,7 @@ impl Skeleton {
         Ok(header)
     }
 
-    /// The file, where no table is left out.
+    /// The file, if no table was left out.
     fn with_scans(
         &self,
         coefficients: &Coefficients,

@@ -45,7 +45,7 @@ pub(super) fn empty(skeleton: Skeleton, counters: &[Counter]) -> Result<Skeleton
     edit(skeleton, edits)
 }
 
-/// The symbols of scans, where they are recorded.
+/// The symbols of scans, if they are recorded.
 type Tapes = Vec<Option<Tape>>;
 
 /// Rebuilds the tables that were left out; `None` if there is none. Also returns the symbols of

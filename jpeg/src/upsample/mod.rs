@@ -32,7 +32,7 @@ pub(crate) enum Upsampling {
     FancyH1V2,
     /// Twice the columns and rows by the triangle filter: [`h2v2`]. Needs the rows above and below.
     FancyH2V2,
-    /// Every sample becomes this many columns and rows of itself: [`replicate`].
+    /// Every sample is repeated for this many columns and rows: [`replicate`].
     Replicate {
         /// Columns of a sample.
         columns: u32,

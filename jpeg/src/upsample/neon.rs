@@ -18,7 +18,7 @@ pub(super) fn h2v1(row: &[u8], out: &mut [u8]) {
     }
     for at in steps::<STEP>(count) {
         let [left, sample, right] = around(row, at);
-        // The mean that is rounded the other way makes room for the second rounding.
+        // The mean that is rounded the other way compensates for the second rounding.
         let odd = vrhaddq_u8(sample, vhaddq_u8(sample, right));
         let even = vhaddq_u8(sample, vrhaddq_u8(sample, left));
         store(out, 2 * at, even, odd);

@@ -4,40 +4,54 @@ use super::{ElementTable, VALUES};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 
-/// The index of the element of a channel of a pixel.
-fn position(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> usize {
+/// Index of the element of a channel of a pixel, and the distance to that of the next pixel, both
+/// counted in elements.
+fn elements_of(spec: &TensorSpec, pixels: usize, channel: usize, pixel: usize) -> (usize, usize) {
+    let channels = spec.channels as usize;
     match spec.layout {
-        Layout::Nhwc | Layout::Nt | Layout::Ntc => pixel * spec.channels as usize + channel,
-        Layout::Nchw | Layout::Nct => channel * pixels + pixel,
+        Layout::Nhwc | Layout::Nt | Layout::Ntc => (pixel * channels + channel, channels),
+        Layout::Nchw | Layout::Nct => (channel * pixels + pixel, 1),
     }
 }
 
-fn read(dtype: Dtype, data: &[u8], at: usize) -> f32 {
+/// Reads every element from an index on, at a distance.
+fn read(dtype: Dtype, data: &[u8], at: (usize, usize), values: &mut [f32]) {
+    fn each<const N: usize>(
+        data: &[u8],
+        (first, distance): (usize, usize),
+        values: &mut [f32],
+        decode: impl Fn([u8; N]) -> f32,
+    ) {
+        let elements = data.as_chunks().0[first..].iter().step_by(distance);
+        values.iter_mut().zip(elements).for_each(|(value, bytes)| *value = decode(*bytes));
+    }
     match dtype {
-        Dtype::Uint8 => f32::from(data[at]),
-        Dtype::Uint16 => f32::from(u16::from_le_bytes([data[2 * at], data[2 * at + 1]])),
-        Dtype::Int32 => {
-            let bytes = data[4 * at..].first_chunk().expect("the tensor has the element");
-            i32::from_le_bytes(*bytes) as f32
-        }
-        Dtype::Float16 => f16::from_le_bytes([data[2 * at], data[2 * at + 1]]).to_f32(),
-        Dtype::Float32 => {
-            let bytes = data[4 * at..].first_chunk().expect("the tensor has the element");
-            f32::from_le_bytes(*bytes)
-        }
+        Dtype::Uint8 => each(data, at, values, |[byte]| f32::from(byte)),
+        Dtype::Uint16 => each(data, at, values, |bytes| f32::from(u16::from_le_bytes(bytes))),
+        Dtype::Int32 => each(data, at, values, |bytes| i32::from_le_bytes(bytes) as f32),
+        Dtype::Float16 => each(data, at, values, |bytes| f16::from_le_bytes(bytes).to_f32()),
+        Dtype::Float32 => each(data, at, values, f32::from_le_bytes),
     }
 }
 
-fn write(dtype: Dtype, data: &mut [u8], at: usize, value: f32) {
+/// Writes every element from an index on, at a distance.
+fn write(dtype: Dtype, data: &mut [u8], at: (usize, usize), values: &[f32]) {
+    fn each<const N: usize>(
+        data: &mut [u8],
+        (first, distance): (usize, usize),
+        values: &[f32],
+        encode: impl Fn(f32) -> [u8; N],
+    ) {
+        let elements = data.as_chunks_mut().0[first..].iter_mut().step_by(distance);
+        elements.zip(values).for_each(|(bytes, value)| *bytes = encode(*value));
+    }
     match dtype {
         // An integer in its range: no operation converts another type back to this one.
-        Dtype::Uint8 => data[at] = value as u8,
-        Dtype::Uint16 => data[2 * at..2 * at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
-        Dtype::Int32 => data[4 * at..4 * at + 4].copy_from_slice(&(value as i32).to_le_bytes()),
-        Dtype::Float16 => {
-            data[2 * at..2 * at + 2].copy_from_slice(&f16::from_f32(value).to_le_bytes());
-        }
-        Dtype::Float32 => data[4 * at..4 * at + 4].copy_from_slice(&value.to_le_bytes()),
+        Dtype::Uint8 => each(data, at, values, |value| [value as u8]),
+        Dtype::Uint16 => each(data, at, values, |value| (value as u16).to_le_bytes()),
+        Dtype::Int32 => each(data, at, values, |value| (value as i32).to_le_bytes()),
+        Dtype::Float16 => each(data, at, values, |value| f16::from_f32(value).to_le_bytes()),
+        Dtype::Float32 => each(data, at, values, f32::to_le_bytes),
     }
 }
 
@@ -61,14 +75,47 @@ pub(crate) fn convert_elements(
         let mut table =
             ElementTable { dtype: from.dtype, layout: from.layout, ..ElementTable::default() };
         for (channel, values) in table.values.iter_mut().enumerate().take(channels) {
-            for (at, value) in values[..count].iter_mut().enumerate() {
-                *value = read(from.dtype, data, position(from, pixels, channel, first + at));
-            }
+            let at = elements_of(from, pixels, channel, first);
+            read(from.dtype, data, at, &mut values[..count]);
         }
         fold(&mut table);
         for (channel, values) in table.values.iter().enumerate().take(channels) {
-            for (at, &value) in values[..count].iter().enumerate() {
-                write(to.dtype, out, position(to, pixels, channel, first + at), value);
+            write(to.dtype, out, elements_of(to, pixels, channel, first), &values[..count]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_of_every_type_move_with_the_order_of_the_axes() {
+        // More pixels than a table holds, and no multiple of it.
+        let (height, width, pixels) = (23, 13, 299_usize);
+        let types = [Dtype::Uint8, Dtype::Uint16, Dtype::Int32, Dtype::Float16, Dtype::Float32];
+        for dtype in types {
+            for channels in [1, 3, 4] {
+                let of = |layout| TensorSpec { dtype, layout, height, width, channels };
+                let (from, to) = (of(Layout::Nhwc), of(Layout::Nchw));
+                let values: Vec<f32> =
+                    (0..pixels * channels as usize).map(|index| (index * 7 % 251) as f32).collect();
+                let mut data = vec![0; from.bytes()];
+                write(dtype, &mut data, (0, 1), &values);
+                let mut moved = vec![0; to.bytes()];
+                let fold = |table: &mut ElementTable| table.set_layout(Layout::Nchw);
+                convert_elements((&from, &data), (&to, &mut moved), &fold);
+                let mut found = vec![0.0; values.len()];
+                read(dtype, &moved, (0, 1), &mut found);
+                for (index, value) in values.iter().enumerate() {
+                    let (pixel, channel) = (index / channels as usize, index % channels as usize);
+                    let found = found[channel * pixels + pixel];
+                    assert_eq!(found.to_bits(), value.to_bits(), "{dtype:?} {channels}");
+                }
+                let mut back = vec![0; from.bytes()];
+                let fold = |table: &mut ElementTable| table.set_layout(Layout::Nhwc);
+                convert_elements((&to, &moved), (&from, &mut back), &fold);
+                assert_eq!(back, data, "{dtype:?} {channels}");
             }
         }
     }

@@ -98,9 +98,16 @@ impl ElementTable {
         (self.arithmetic.mean, self.arithmetic.std) = (of_mean, of_std);
         let dtype = self.dtype;
         let [mean, std] = [mean, std].map(|by| by.map(|value| round_to(dtype, value)));
-        self.each(|channel, value| {
-            round_to(dtype, round_to(dtype, value - mean[channel]) / std[channel])
-        });
+        // A loop for each type, so that those without rounding have vectors.
+        match dtype {
+            Dtype::Float16 => self.each(|channel, value| {
+                let centred = f16::from_f32(value - mean[channel]).to_f32();
+                f16::from_f32(centred / std[channel]).to_f32()
+            }),
+            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 | Dtype::Float32 => {
+                self.each(|channel, value| (value - mean[channel]) / std[channel]);
+            }
+        }
     }
 
     fn each(&mut self, to: impl Fn(usize, f32) -> f32) {

@@ -38,9 +38,9 @@ pub enum CutError {
     Refused {
         /// Operations before the cut.
         operations: usize,
-        /// The last of them.
+        /// The last of these operations.
         operation: String,
-        /// Why.
+        /// The reason.
         because: CutRefusal,
     },
     /// The form is created by packing, not by this command.
@@ -49,7 +49,7 @@ pub enum CutError {
         /// Its name.
         name: String,
     },
-    /// A lossy form without the option that permits it.
+    /// A lossy form without the option that allows it.
     #[error("{name} stores pictures as JPEG again, which loses detail")]
     Lossy {
         /// Its name.
@@ -60,7 +60,7 @@ pub enum CutError {
     NotPictures {
         /// Operations before the cut.
         operations: usize,
-        /// The last of them.
+        /// The last of these operations.
         operation: String,
     },
 }
@@ -99,8 +99,8 @@ impl Diagnose for CutError {
     }
 }
 
-/// The point of a recipe that a user names: `2`, `resize`, `2-resize`, or as a profile names it.
-/// With `is_jpeg` pictures are encoded as JPEG again.
+/// The point of a recipe that a user selects: `2`, `resize`, `2-resize`, or its name in a profile.
+/// With `is_jpeg`, pictures are re-encoded as JPEG.
 pub fn find_cut(recipe: &Recipe, cut: &str, is_jpeg: bool) -> Result<Point, CutError> {
     let names: Vec<&str> = recipe.operations().iter().map(|it| it.name()).collect();
     let encoded = [Form::Files, Form::Packed, Form::CoefficientsFast, Form::CoefficientsCompact];

@@ -3,10 +3,11 @@
 //!
 //! In reading order: [`find_cut`] (where the recipe is cut), [`PrepareOptions`] and
 //! [`materialize`], `trial` (a few samples before anything is written), `ordered` (many threads,
-//! rows in order).
+//! rows in order), [`sharded`] (the same on many hosts).
 
 mod cut;
 mod ordered;
+pub mod sharded;
 mod trial;
 
 use crate::Error;
@@ -14,6 +15,7 @@ use crate::jpeg::encode_jpeg;
 use crate::vocabulary::{Codec, Form, Point};
 use meetpoint_datasets::operations::carried;
 use meetpoint_datasets::options::Choice;
+use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
     Decider, Difference, PART_BYTES_TARGET, Recipe as Deciders, TOOL,
 };
@@ -30,13 +32,14 @@ use meetpoint_storage::MemoryLimit;
 use ordered::in_order;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use cut::{CutError, find_cut};
 
-/// Most bytes of prepared samples that wait to be written; a single sample may have more.
+/// Maximum bytes of prepared samples that wait to be written; a single sample may have more.
 const BYTES_AHEAD_MAX: u64 = 256 << 20;
 
 /// The operations to execute, and how their results are stored.
@@ -44,9 +47,9 @@ const BYTES_AHEAD_MAX: u64 = 256 << 20;
 pub struct PrepareOptions {
     /// Where the recipe is cut.
     pub point: Point,
-    /// Compression of each sample; pictures that are encoded as JPEG have none.
+    /// Compression of each sample; none for pictures that are re-encoded as JPEG.
     pub codec: Codec,
-    /// Quality of pictures where the point encodes them as JPEG.
+    /// Quality of pictures, if the point re-encodes them as JPEG.
     pub jpeg_quality: u8,
     /// Replace a dataset at the destination.
     pub force: bool,
@@ -54,8 +57,11 @@ pub struct PrepareOptions {
     pub resume: bool,
     /// How to handle samples that cannot be read or decoded.
     pub on_error: OnError,
-    /// Bytes after which the next part begins.
+    /// Bytes after which the next part begins, unless `part_rule` is set.
     pub part_bytes_target: u64,
+    /// When the next part begins, determined by the lengths of the source's samples alone, so that
+    /// shards on many hosts give the same bytes as one process.
+    pub part_rule: Option<PartRule>,
     /// The time for the provenance; without it, the same input gives the same bytes.
     pub time: Option<String>,
     /// Threads; 0 for one per core.
@@ -75,6 +81,7 @@ impl PrepareOptions {
             resume: false,
             on_error: OnError::Fail,
             part_bytes_target: PART_BYTES_TARGET,
+            part_rule: None,
             time: None,
             threads: 0,
             stop: Arc::default(),
@@ -107,7 +114,7 @@ pub struct PrepareSummary {
     pub parts: u64,
     /// Parts that a killed command had already completed.
     pub parts_resumed: u64,
-    /// Samples that cannot be read or decoded, left out by [`OnError::Skip`].
+    /// Samples that cannot be read or decoded, skipped because of [`OnError::Skip`].
     pub unreadable: Vec<LeftOut>,
     /// Removed files of killed processes.
     pub cleaned: Vec<PathBuf>,
@@ -126,14 +133,14 @@ pub struct PrepareProgress {
     pub samples: u64,
 }
 
-/// What the journal notes at the end of a part: where to resume.
+/// What the journal records at the end of a part: where to resume.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct State {
     next: u64,
     left_out: Vec<LeftOut>,
 }
 
-/// What one thread needs for the samples of a dataset.
+/// What one thread needs to prepare samples of a dataset.
 struct Maker<'a> {
     preparer: OnePreparer<'a>,
     point: &'a Point,
@@ -154,7 +161,7 @@ impl<'a> Maker<'a> {
 
     /// The stored form of a sample.
     fn make(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
-        // Deterministic: no random parameter depends on the id.
+        // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample };
         let tensor = self.preparer.prepare(sample, id)?;
         let key = || dataset.key(sample).unwrap_or_else(|_| format!("at index {sample}"));
@@ -176,11 +183,12 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// Writes the results of a recipe up to a point, for all samples of `dataset`, to the dataset `to`.
+/// Writes the results of a recipe up to a point, for all samples of `dataset`, to the new dataset
+/// `to`.
 ///
-/// A few samples are prepared first: their bytes predict whether the result fits the drive, and
-/// unless pictures are encoded as JPEG again, the rest of the recipe applied to them must give the
-/// bits of the whole recipe. The result appears complete or not at all.
+/// A few samples are prepared first: their sizes predict whether the result fits the drive, and,
+/// unless pictures are re-encoded as JPEG, the remaining operations applied to them must be
+/// bit-identical to the whole recipe. The result appears complete or not at all.
 pub fn materialize(
     dataset: &Dataset,
     recipe: &Recipe,
@@ -188,19 +196,13 @@ pub fn materialize(
     options: &PrepareOptions,
     progress: &mut dyn FnMut(PrepareProgress),
 ) -> Result<PrepareSummary, Error> {
+    if options.part_rule.is_some() {
+        return sharded::prepare_alone(dataset, recipe, to, options, progress);
+    }
     let Point { operations, .. } = options.point;
     refuse_prepared(dataset, recipe, operations)?;
-    let quality = options.is_jpeg().then_some(options.jpeg_quality);
-    let codec = if options.is_jpeg() { Codec::None } else { options.codec };
-    let prepared = Prepared::of(recipe, operations, codec, quality);
+    let (prepared, columns, carried) = prepared_columns(dataset, recipe, options);
     let beginning = recipe.beginning(operations);
-    let (columns, carried) = carried(dataset.columns());
-    let columns = Columns {
-        kind: ContentKind::of_prepared(&prepared),
-        name: String::new(),
-        prepared: Some(prepared.clone()),
-        ..columns
-    };
     let written = writer_options(dataset, &prepared, options);
     Writer::may_write(to, &written)?;
     trial::run(dataset, recipe, to, options)?;
@@ -223,7 +225,7 @@ pub fn materialize(
             return Err(error);
         }
     }
-    let provenance = provenance(dataset, &prepared, options, &state);
+    let provenance = provenance(dataset, &prepared, options, state.left_out.len() as u64);
     let manifest = dataset.manifest();
     let stored = Stored { source_bytes: manifest.image_bytes, ..Stored::default() };
     let written = writer.finish(manifest.labels.clone(), stored, provenance)?;
@@ -244,6 +246,25 @@ pub fn materialize(
     })
 }
 
+/// How samples are stored, the columns of the result, and the further columns that rows carry over.
+fn prepared_columns(
+    dataset: &Dataset,
+    recipe: &Recipe,
+    options: &PrepareOptions,
+) -> (Prepared, Columns, Vec<usize>) {
+    let quality = options.is_jpeg().then_some(options.jpeg_quality);
+    let codec = if options.is_jpeg() { Codec::None } else { options.codec };
+    let prepared = Prepared::of(recipe, options.point.operations, codec, quality);
+    let (columns, carried) = carried(dataset.columns());
+    let columns = Columns {
+        kind: ContentKind::of_prepared(&prepared),
+        name: String::new(),
+        prepared: Some(prepared.clone()),
+        ..columns
+    };
+    (prepared, columns, carried)
+}
+
 /// Refuses a dataset that was prepared as far or with losses.
 fn refuse_prepared(dataset: &Dataset, recipe: &Recipe, operations: usize) -> Result<(), Error> {
     let Some(start) = dataset.start(recipe)? else { return Ok(()) };
@@ -255,7 +276,7 @@ fn refuse_prepared(dataset: &Dataset, recipe: &Recipe, operations: usize) -> Res
     Ok(())
 }
 
-/// What decides on the rows and parts.
+/// The options that determine rows and parts.
 fn writer_options(
     dataset: &Dataset,
     prepared: &Prepared,
@@ -283,7 +304,7 @@ fn provenance(
     dataset: &Dataset,
     prepared: &Prepared,
     options: &PrepareOptions,
-    state: &State,
+    skipped: u64,
 ) -> Provenance {
     let mut said = BTreeMap::from([
         ("operation".to_owned(), "prepare".to_owned()),
@@ -297,7 +318,7 @@ fn provenance(
     Provenance {
         tool: TOOL.to_owned(),
         source: dataset.path().display().to_string(),
-        skipped: state.left_out.len() as u64,
+        skipped,
         options: said,
         time: options.time.clone(),
         recipe: None,
@@ -308,10 +329,10 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What is prepared from.
+/// The inputs of the preparation.
 struct Work<'a> {
     dataset: &'a Dataset,
-    /// Further columns that rows carry over.
+    /// Further columns that are copied.
     carried: &'a [usize],
     beginning: &'a Recipe,
     options: &'a PrepareOptions,
@@ -325,50 +346,24 @@ impl Work<'_> {
         state: &mut State,
         progress: &mut dyn FnMut(PrepareProgress),
     ) -> Result<(), Error> {
-        let Self { dataset, beginning, options, .. } = self;
-        let threads = match options.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads if threads > crate::profile::THREADS_MOST => {
-                let most = crate::profile::THREADS_MOST as u64;
-                let (name, setting) = ("threads", Setting::Threads);
-                return Err(Error::Number { name, setting, value: threads as u64, least: 1, most });
-            }
-            threads => threads,
-        };
-        let samples = dataset.len();
-        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
-        let begin = || Maker::new(dataset, beginning, options);
-        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
-            _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
-            Ok(maker) => maker.make(dataset, sample),
-            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
-        };
-        let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
-        let mut rows = DatasetRows { work: self, record_batch: None };
+        let samples = self.dataset.len();
         // After the first sample that cannot be read, the rest is only checked.
         let mut is_writing = true;
         progress(PrepareProgress { done: state.next, samples });
-        in_order(state.next..samples, (threads, ahead), begin, make, bytes, |sample, made| {
-            if options.stop.load(Ordering::Relaxed) {
-                return Err(Error::Stopped);
-            }
-            let key = dataset.key(sample)?;
-            match made {
-                Ok(content) if is_writing => {
-                    let row = rows.row(sample, key, content)?;
+        self.each(state.next..samples, &mut |sample, prepared| {
+            match prepared {
+                PreparedRow::Row(row) if is_writing => {
                     let noted = &mut || {
                         let state = State { next: sample, left_out: state.left_out.clone() };
                         serde_json::to_string(&state).expect("texts and numbers serialise")
                     };
-                    writer.push_noting(row, noted)?;
+                    writer.push_noting(*row, noted)?;
                 }
-                Ok(_) => (),
-                Err(Error::Dataset(error)) if error.is_damage() => {
-                    is_writing = options.on_error == OnError::Skip;
-                    let reason = error.what().into();
-                    state.left_out.push(LeftOut { path: key, reason });
+                PreparedRow::Row(_) => (),
+                PreparedRow::LeftOut(left_out) => {
+                    is_writing = self.options.on_error == OnError::Skip;
+                    state.left_out.push(left_out);
                 }
-                Err(error) => return Err(error),
             }
             progress(PrepareProgress { done: sample + 1, samples });
             Ok(())
@@ -380,12 +375,61 @@ impl Work<'_> {
         }
         Ok(())
     }
+
+    /// Prepares a range of samples, and passes on their rows in order.
+    fn each(
+        &self,
+        samples: Range<u64>,
+        take: &mut dyn FnMut(u64, PreparedRow) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self { dataset, beginning, options, .. } = self;
+        let threads = match options.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            threads if threads > crate::profile::THREADS_MOST => {
+                let most = crate::profile::THREADS_MOST as u64;
+                let (name, setting) = ("threads", Setting::Threads);
+                return Err(Error::Number { name, setting, value: threads as u64, least: 1, most });
+            }
+            threads => threads,
+        };
+        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
+        let begin = || Maker::new(dataset, beginning, options);
+        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
+            _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
+            Ok(maker) => maker.make(dataset, sample),
+            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
+        };
+        let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
+        let mut rows = DatasetRows { work: self, record_batch: None };
+        in_order(samples, (threads, ahead), begin, make, bytes, |sample, made| {
+            if options.stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
+            let key = dataset.key(sample)?;
+            let prepared = match made {
+                Ok(content) => PreparedRow::Row(Box::new(rows.row(sample, key, content)?)),
+                Err(Error::Dataset(error)) if error.is_damage() => {
+                    let reason = error.what().into();
+                    PreparedRow::LeftOut(LeftOut { path: key, reason })
+                }
+                Err(error) => return Err(error),
+            };
+            take(sample, prepared)
+        })
+    }
+}
+
+/// The result of a sample.
+enum PreparedRow {
+    Row(Box<Row>),
+    /// It cannot be read or decoded.
+    LeftOut(LeftOut),
 }
 
 /// Rows in order, with their further columns.
 struct DatasetRows<'a> {
     work: &'a Work<'a>,
-    /// The record batch that was read last, and its further columns.
+    /// The most recently read record batch with its further columns.
     record_batch: Option<(usize, Arc<arrow_array::RecordBatch>)>,
 }
 

@@ -1,20 +1,20 @@
-//! Threads that work on a range of samples, whose results are taken in order.
+//! Processes a range of samples on several threads and delivers the results in order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Results for each thread that may wait to be taken.
+/// Results per thread that may wait to be taken.
 const AHEAD_PER_THREAD: u64 = 4;
 
-/// A range of samples that is being worked on.
+/// The state of a range of samples that is being processed.
 struct Progress<R> {
     /// The next sample that a thread takes.
     next: u64,
     /// The sample whose result is taken next.
     taken: u64,
     done: BTreeMap<u64, R>,
-    /// Bytes of these results.
+    /// Bytes of the waiting results.
     bytes: u64,
     is_over: bool,
 }
@@ -34,7 +34,7 @@ impl<R> Shared<R> {
     }
 }
 
-/// Ends the work when it is dropped, also by a panic.
+/// Ends the work when it is dropped, even on a panic.
 struct End<'a, R>(&'a Shared<R>);
 
 impl<R> Drop for End<'_, R> {
@@ -44,11 +44,10 @@ impl<R> Drop for End<'_, R> {
     }
 }
 
-/// Calls `work` for each sample on a given number of threads, each with a state that `begin` makes
-/// on it, and `take` with the results in the order of the samples on the thread of the caller.
-/// `bytes` says how many bytes a result has: as long as those that wait have more than `bytes_max`,
-/// no thread begins another sample but the one that is taken next. An error of `take` ends the
-/// work.
+/// Calls `work` for each sample on a given number of threads, each with a state from `begin`, and
+/// `take` with the results in the order of the samples on the caller's thread. `bytes` returns the
+/// bytes of a result: while waiting results exceed `bytes_max`, threads start no sample except the
+/// one that is taken next. An error of `take` ends the work.
 pub(super) fn in_order<S, R: Send, E>(
     samples: Range<u64>,
     (threads, bytes_max): (usize, u64),
@@ -103,7 +102,7 @@ pub(super) fn in_order<S, R: Send, E>(
                 if let Some(result) = progress.done.remove(&sample) {
                     break result;
                 }
-                // A thread that panicked ends the work; the scope passes its panic on.
+                // A thread that panicked ends the work; the scope propagates the panic.
                 if progress.is_over {
                     return Ok(());
                 }
@@ -176,7 +175,7 @@ mod tests {
             },
         );
         assert_eq!(done, Ok(()));
-        // Those that wait, and the one that was taken.
+        // The waiting results, and the one that was taken.
         assert!(most.load(Ordering::SeqCst) <= 2 * super::AHEAD_PER_THREAD + 1);
     }
 

@@ -1,5 +1,5 @@
-//! A few samples, prepared before anything is written: whether the rest of the recipe gives the
-//! bits of the whole, and how many bytes all samples will take.
+//! Prepares a few samples before anything is written, to check whether the rest of the recipe is
+//! bit-identical to the whole, and to estimate the bytes of all samples.
 
 use super::{Maker, PrepareOptions};
 use crate::Error;
@@ -10,10 +10,10 @@ use meetpoint_prepare::{Dataset, OnePreparer};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-/// Samples that are prepared, spread evenly over the dataset.
+/// Number of samples to prepare, spread evenly over the dataset.
 const SAMPLES: u64 = 8;
 
-/// Prepares the samples; those that cannot be read are left to the main work.
+/// Prepares the samples; unreadable ones are left to the main work.
 pub(super) fn run(
     dataset: &Dataset,
     recipe: &Recipe,
@@ -81,7 +81,7 @@ fn fits(needed: u64, free: u64, retained: u64) -> bool {
     needed.saturating_sub(retained) <= free
 }
 
-/// The number of the first operation behind the cut, counting those that others contain.
+/// The number of the first operation after the cut, counting contained operations.
 fn operations_number(recipe: &Recipe, operations: usize) -> usize {
     meetpoint_kernels::numbers_of(&recipe.operations()[..operations])
 }

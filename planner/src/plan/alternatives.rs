@@ -6,10 +6,10 @@ use crate::vocabulary::{Cache, Codec, Form, Point};
 use meetpoint_prepare::cache;
 use meetpoint_scheduler::StrategyName;
 
-/// Batches prepared ahead per worker, unless a simulation gains by another number.
+/// Batches prepared ahead per worker, unless another number is faster in a simulation.
 pub const PREFETCH: u32 = 2;
-/// The strategies that are considered besides `host-only`; the one that preserves the order is
-/// first.
+/// The strategies that are considered besides `host-only`, starting with the one that preserves the
+/// order.
 const WITH_DEVICE: [StrategyName; 5] = [
     StrategyName::Windowed,
     StrategyName::Mte,
@@ -27,7 +27,7 @@ pub struct CacheChoice {
     pub bytes: u64,
     /// Bytes that all samples need.
     pub needed_bytes: u64,
-    /// Share of the samples of an epoch after the first that it holds.
+    /// Share of the samples of an epoch after the first that are in it.
     pub hit_share: f64,
 }
 
@@ -68,13 +68,13 @@ impl Alternative {
             0 => 1,
             workers => workers.saturating_mul(self.prefetch).max(workers + 1),
         };
-        // Beside them, two batches in the consumer's hands.
+        // In addition, the consumer holds two batches.
         let batches = (f64::from(ahead) + 2.0) * batch_bytes as f64;
         batches + self.cache.as_ref().map_or(0.0, |cache| cache.bytes as f64)
     }
 }
 
-/// The first row of a stored form and cache.
+/// The first row with a stored form and cache.
 pub(super) fn row<'r>(
     results: &'r [Measured],
     point: &Point,
@@ -84,7 +84,7 @@ pub(super) fn row<'r>(
     results.iter().find(|it| it.point() == *point && it.codec == codec && it.cache == cache)
 }
 
-/// The stored forms that a plan can use, each with whether the dataset is used as it is.
+/// The stored forms that a plan can use, each with whether it is the unchanged dataset.
 fn stored_forms(results: &[Measured], request: &Request) -> Vec<(Point, Codec, bool)> {
     let mut forms: Vec<(Point, Codec, bool)> = Vec::new();
     for row in results {
@@ -94,7 +94,7 @@ fn stored_forms(results: &[Measured], request: &Request) -> Vec<(Point, Codec, b
         let can_be_made = match point.form {
             // Stored forms are never converted back to files.
             Form::Files => false,
-            // Packing stores files as they are, or in a coefficient form, without a codec.
+            // Packing stores files unchanged or in a coefficient form, without a codec.
             Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => is_plain,
             Form::Prepared => true,
             Form::Jpeg => is_plain,
@@ -115,7 +115,7 @@ fn cached_points(results: &[Measured], stored: &Point) -> Vec<(Point, u64)> {
             && it.cache == Cache::Application
             && it.operations >= stored.operations.max(1)
     };
-    // What was encoded as JPEG again is no longer what the recipe gives.
+    // A picture that was re-encoded as JPEG differs from the recipe's result.
     let is_lossy = !stored.form.is_exact();
     let mut points: Vec<(Point, u64)> = Vec::new();
     for row in results.iter().filter(is_later).filter(|_| !is_lossy) {
@@ -127,7 +127,7 @@ fn cached_points(results: &[Measured], stored: &Point) -> Vec<(Point, u64)> {
     points
 }
 
-/// Every combination that is considered, in the order of preference where two are as good.
+/// Every combination that is considered; of equally good ones, the first is preferred.
 pub fn alternatives(
     results: &[Measured],
     request: &Request,
@@ -154,7 +154,7 @@ pub fn alternatives(
     let mut all = Vec::new();
     for (point, codec, is_as_it_is) in chosen {
         for cache in caches(results, request, point) {
-            // A plan without the device comes before one with it, whatever their workers.
+            // A plan without the device precedes one with it, regardless of their workers.
             for &strategy in &strategies {
                 for workers in workers(results, request) {
                     let prefetch = pins.prefetch.unwrap_or(PREFETCH);
@@ -179,7 +179,7 @@ pub fn alternatives(
     Ok(all)
 }
 
-/// Why no form can have the cache that is fixed.
+/// Why no form can have the fixed cache.
 fn no_cache(results: &[Measured], request: &Request, forms: &[(Point, Codec, bool)]) -> PlanError {
     let bytes = request.pins.cache.unwrap_or(0);
     let points = forms.iter().flat_map(|(point, ..)| cached_points(results, point));
@@ -204,7 +204,7 @@ fn strategies(request: &Request) -> Result<Vec<StrategyName>, PlanError> {
     }
 }
 
-/// Numbers of background threads: none, and those that were measured, the fewest first.
+/// Numbers of background threads: none, and those that were measured, in ascending order.
 fn workers(results: &[Measured], request: &Request) -> Vec<u32> {
     if let Some(pinned) = request.pins.workers {
         return vec![pinned];
@@ -218,8 +218,8 @@ fn workers(results: &[Measured], request: &Request) -> Vec<u32> {
     all
 }
 
-/// No cache, and one for each point whose result can be cached, as large as is allowed. Empty for
-/// a form that cannot have the cache that is fixed.
+/// No cache, and one for each point whose result can be cached, as large as the limit allows. Empty
+/// for a form that cannot have the fixed cache.
 fn caches(results: &[Measured], request: &Request, stored: &Point) -> Vec<Option<CacheChoice>> {
     let points = cached_points(results, stored);
     let samples = results.first().map_or(0, |row| row.dataset_samples);
@@ -239,7 +239,7 @@ fn caches(results: &[Measured], request: &Request, stored: &Point) -> Vec<Option
     }
     let mut all = vec![None];
     for (point, needed) in &points {
-        // A quarter stays for batches and for the rest of the process.
+        // A quarter is left for batches and for the rest of the process.
         let most = request.memory_limit.map_or(u64::MAX, |limit| limit - limit / 4);
         all.extend(of_size(point, *needed, (*needed).min(most)).map(Some));
     }

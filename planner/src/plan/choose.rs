@@ -6,8 +6,8 @@ use super::{Aim, PlanError, Request};
 use crate::results::Measured;
 use meetpoint_scheduler::StrategyName;
 
-/// Alternatives whose costs differ by less than this share count as equally good; the earlier in
-/// the order of [`alternatives`] wins, which needs the least.
+/// Alternatives whose costs differ by less than this share count as equally good. Of these, the
+/// first in the order of [`alternatives`] wins, because it needs the fewest resources.
 pub const TIE: f64 = 0.005;
 /// Numbers of batches ahead per worker that are tried.
 const PREFETCHES: [u32; 3] = [PREFETCH, 4, 8];
@@ -23,7 +23,7 @@ pub struct Weighed {
     pub cost: f64,
 }
 
-/// Why an alternative is not considered.
+/// Why an alternative is excluded.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum RefusedBecause {
@@ -34,9 +34,9 @@ pub enum RefusedBecause {
         /// The limit.
         limit: u64,
     },
-    /// It takes more memory than the limit.
+    /// It needs more memory than the limit.
     Memory {
-        /// Bytes that it takes.
+        /// Bytes that it needs.
         needed: f64,
         /// The limit.
         limit: u64,
@@ -45,14 +45,14 @@ pub enum RefusedBecause {
     Lossy,
 }
 
-/// An alternative that is not considered.
+/// An alternative that is excluded.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Refused {
     /// The plan.
     pub alternative: Alternative,
     /// The predicted results.
     pub outlook: Outlook,
-    /// Why it is not considered.
+    /// Why it is excluded.
     #[serde(flatten)]
     pub because: RefusedBecause,
 }
@@ -66,42 +66,42 @@ pub enum Change {
     EpochsAtLeast {
         /// Epochs.
         epochs: u32,
-        /// Of the ranked.
+        /// Index in `ranked`.
         index: usize,
     },
     /// This number of epochs or fewer.
     EpochsAtMost {
         /// Epochs.
         epochs: u32,
-        /// Of the ranked.
+        /// Index in `ranked`.
         index: usize,
     },
     /// A storage limit below this.
     StorageBelow {
         /// Bytes.
         bytes: f64,
-        /// Of the ranked.
+        /// Index in `ranked`.
         index: usize,
     },
     /// A memory limit below this.
     MemoryBelow {
         /// Bytes.
         bytes: f64,
-        /// Of the ranked.
+        /// Index in `ranked`.
         index: usize,
     },
     /// A storage limit of this or more.
     StorageAtLeast {
         /// Bytes.
         bytes: f64,
-        /// Of the refused.
+        /// Index in `refused`.
         index: usize,
     },
     /// A memory limit of this or more.
     MemoryAtLeast {
         /// Bytes.
         bytes: f64,
-        /// Of the refused.
+        /// Index in `refused`.
         index: usize,
     },
 }
@@ -109,13 +109,14 @@ pub enum Change {
 /// The plan that was chosen, and those that were not.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Chosen {
-    /// Plans within the limits, the best first.
+    /// Plans within the limits, best first.
     pub ranked: Vec<Weighed>,
-    /// Those that are not considered.
+    /// Plans that are excluded.
     pub refused: Vec<Refused>,
     /// Index in `ranked` of the best plan that differs in more than numbers of threads and batches.
     pub runner_up: Option<usize>,
-    /// The best ranked alternative that uses the dataset unchanged, without cache and device.
+    /// Index in `ranked` of the best plan that uses the dataset unchanged, without cache and
+    /// device.
     pub nothing_offline: Option<usize>,
     /// Index in `ranked` of the best plan that prepares as many operations offline as possible.
     pub everything_offline: Option<usize>,
@@ -156,7 +157,7 @@ fn refusal(request: &Request, of: &Alternative, outlook: &Outlook) -> Option<Ref
     Some(RefusedBecause::Memory { needed: outlook.memory_bytes, limit })
 }
 
-/// Chooses a plan by the measurements of a profile.
+/// Chooses a plan from the measurements of a profile.
 pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanError> {
     if request.epochs == 0 {
         return Err(PlanError::NoEpochs);
@@ -190,7 +191,7 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
             None => nothing_fits(request, &refused),
         });
     };
-    // Of those that are as good, the first needs the least.
+    // Of equally good plans, the first one needs the fewest resources.
     let is_best = |it: &Weighed| it.cost <= least * (1.0 + TIE);
     let best = fitting.iter().position(is_best).expect("the least is one of them");
     let mut best = fitting.remove(best);
@@ -200,7 +201,7 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
     Ok(Chosen { slow_device, ..judge(request, ranked, refused) })
 }
 
-/// Raises the number of batches ahead where that gains.
+/// Raises the number of batches ahead if that is faster.
 fn prefetch(results: &[Measured], request: &Request, best: &mut Weighed) -> Result<(), PlanError> {
     if request.pins.prefetch.is_some() || best.alternative.workers == 0 {
         return Ok(());
@@ -269,7 +270,8 @@ fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Ch
     let is_better = |it: &Weighed, epochs: u32| {
         cost(request, &it.outlook, epochs) < cost(request, &best.outlook, epochs) * (1.0 - TIE)
     };
-    // The costs are linear in the epochs: the least number beyond which each is better.
+    // Costs are linear in the number of epochs: finds the smallest number from which each plan is
+    // better.
     let later = others().filter_map(|(index, it)| {
         first_epochs(request.epochs.checked_add(1)?, |epochs| is_better(it, epochs))
             .map(|epochs| (epochs, index))

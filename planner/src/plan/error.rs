@@ -23,13 +23,13 @@ pub enum PlanError {
     /// The text does not fix a value.
     #[error("{text:?} does not fix a value")]
     PinSyntax {
-        /// As it was given.
+        /// As given.
         text: String,
     },
     /// The key cannot be fixed.
     #[error("a plan has no value {key:?}")]
     UnknownPin {
-        /// As it was given.
+        /// As given.
         key: String,
         /// The keys that can be fixed.
         known: &'static [&'static str],
@@ -39,9 +39,9 @@ pub enum PlanError {
     PinValue {
         /// The key.
         key: String,
-        /// As it was given.
+        /// As given.
         value: String,
-        /// The values that it takes.
+        /// The values that it accepts.
         expected: String,
     },
     /// No measured strategy has the fixed values.
@@ -52,7 +52,7 @@ pub enum PlanError {
         /// The measured values.
         measured: Vec<String>,
     },
-    /// The strategy needs a device, and there is none.
+    /// The strategy needs a device, but there is none.
     #[error("the strategy is fixed to {strategy}, which needs a device")]
     NeedsDevice {
         /// Its name.
@@ -75,7 +75,7 @@ pub enum PlanError {
     SmallCache {
         /// Bytes of the cache.
         bytes: u64,
-        /// Bytes that all samples take, in the smallest form that can be cached.
+        /// Bytes that all samples need, in the smallest form that can be cached.
         needed_bytes: u64,
     },
     /// The device prepares less than a batch in an epoch.
@@ -84,12 +84,12 @@ pub enum PlanError {
          a whole epoch"
     )]
     SlowDevice {
-        /// Least seconds that the device takes for a batch.
+        /// Minimum seconds that the device takes for a batch.
         batch_seconds: f64,
         /// Seconds of an epoch of the host alone.
         epoch_seconds: f64,
     },
-    /// The profile is of another dataset.
+    /// The profile belongs to another dataset.
     #[error(
         "the profile is of a dataset of {profiled} samples ({} of content), and this dataset has \
          {samples} ({})", show_bytes(*profiled_bytes), show_bytes(*bytes)
@@ -104,7 +104,7 @@ pub enum PlanError {
         /// Its bytes.
         bytes: u64,
     },
-    /// The profile is of another recipe.
+    /// The profile belongs to another recipe.
     #[error("the profile measured {point}, which the recipe does not have")]
     OtherRecipe {
         /// A point that the recipe does not have.
@@ -122,9 +122,9 @@ pub enum PlanError {
         show_bytes(storage_bytes.ceil() as u64), show_bytes(memory_bytes.ceil() as u64)
     )]
     NothingFits {
-        /// Least bytes that a plan stores.
+        /// Minimum bytes that a plan stores.
         storage_bytes: f64,
-        /// Bytes of memory that it takes.
+        /// Bytes of memory that the same plan needs.
         memory_bytes: f64,
     },
     /// The simulation refused its scenario.
@@ -181,7 +181,7 @@ impl Diagnose for PlanError {
                 let least = |bytes: f64| Change::AtLeast(show_bytes_at_least(bytes.ceil() as u64));
                 let memory = least(*memory_bytes);
                 if *storage_bytes == 0.0 {
-                    // It is within any limit of storage.
+                    // It is within any storage limit.
                     Remedy::set(Setting::MemoryLimit, memory)
                 } else {
                     Remedy::set(Setting::StorageLimit, least(*storage_bytes))

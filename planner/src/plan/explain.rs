@@ -49,18 +49,18 @@ pub fn name(of: &Alternative) -> String {
     format!("{stored}, {cache}, {}, {workers}", of.strategy.as_str())
 }
 
-/// Why each value was chosen, in the order of the file.
+/// The reason for each value, in the order of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reasons {
-    /// Of what is stored.
+    /// Reason for the stored form.
     pub stored: String,
-    /// Of who prepares.
+    /// Reason for the strategy.
     pub strategy: String,
-    /// Of the number of workers.
+    /// Reason for the number of workers.
     pub workers: String,
-    /// Of the batches ahead.
+    /// Reason for the number of batches ahead.
     pub prefetch: String,
-    /// Of the cache.
+    /// Reason for the cache.
     pub cache: String,
 }
 
@@ -161,7 +161,7 @@ fn workers(request: &Request, best: &Weighed) -> String {
     }
 }
 
-/// Seconds of the host between two of its batches.
+/// Seconds between two batches that the host prepares.
 fn host_batch_seconds(best: &Weighed) -> f64 {
     best.outlook.later.seconds / best.outlook.later.host_batches.max(1.0)
 }

@@ -1,8 +1,8 @@
-//! One plan for both decisions: what is prepared once, offline, and who runs the rest.
+//! One plan for both decisions: what is prepared once, offline, and which end executes the rest.
 //!
 //! The measurements of a profile give the time of a batch for each stored form and number of
 //! threads. The real scheduler runs in virtual time with these times, for each strategy, and the
-//! plan that finishes its epochs first, or with the fewest joules, is chosen within the limits of
+//! plan that finishes its epochs first, or with the least energy, is chosen within the limits of
 //! storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
 //! In reading order: this file (the request), [`Pins`] (values that the user fixed),
@@ -35,7 +35,7 @@ use meetpoint_sim::power::PowerModel;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aim {
-    /// The seconds until the last epoch ends, those of the offline part included.
+    /// The seconds until the last epoch ends, including the offline part.
     Time,
     /// The joules until then, by a power model.
     Energy,
@@ -59,7 +59,7 @@ impl Aim {
 pub struct DeviceModel {
     /// Speed of its thread that prepares, as a share of a core of this machine.
     pub cpu_ratio: f64,
-    /// Bytes per second that it reads; `None`: reads take no additional time.
+    /// Bytes per second that it reads; `None`: reading takes no additional time.
     pub read_bytes_per_second: Option<u64>,
     /// Bytes per second that it writes to its spool.
     pub write_bytes_per_second: Option<u64>,
@@ -71,6 +71,26 @@ pub struct DeviceModel {
     pub spool_slots: u32,
 }
 
+/// Refuses batches that are larger than the dataset, before anything is measured.
+///
+/// ```
+/// use meetpoint_planner::plan::{PlanError, check_batch_size};
+///
+/// assert_eq!(check_batch_size(32, 32), Ok(()));
+/// let refused = PlanError::BatchTooLarge { batch_size: 33, samples: 32 };
+/// assert_eq!(check_batch_size(33, 32), Err(refused));
+/// ```
+///
+/// # Errors
+///
+/// [`PlanError::BatchTooLarge`] where `batch_size` exceeds `samples`.
+pub fn check_batch_size(batch_size: u32, samples: u64) -> Result<(), PlanError> {
+    match u64::from(batch_size) > samples {
+        true => Err(PlanError::BatchTooLarge { batch_size, samples }),
+        false => Ok(()),
+    }
+}
+
 /// The request for a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -78,9 +98,10 @@ pub struct Request {
     pub epochs: u32,
     /// The quantity to minimise.
     pub aim: Aim,
-    /// Most bytes that may be stored besides the dataset; `None`: any.
+    /// Maximum bytes that may be stored besides the dataset; `None`: no limit.
     pub storage_limit: Option<u64>,
-    /// Most bytes of memory for batches prepared ahead and for the application cache; `None`: any.
+    /// Maximum bytes of memory for batches prepared ahead and for the application cache; `None`: no
+    /// limit.
     pub memory_limit: Option<u64>,
     /// Confidence at which the choice is called certain, between 0 and 1.
     pub confidence: f64,
@@ -94,19 +115,19 @@ pub struct Request {
     pub shuffle: bool,
     /// A step of the accelerator, in nanoseconds.
     pub step_ns: u64,
-    /// The device; `None`: the host is alone.
+    /// The device; `None`: none.
     pub device: Option<DeviceModel>,
     /// Cores that this process may use.
     pub cores: u32,
-    /// The form that the dataset has.
+    /// The form of the dataset.
     pub stored_as: Form,
     /// Values that the user fixed.
     pub pins: Pins,
-    /// Watts, for modelled energy.
+    /// Power in watts, for modelled energy.
     pub power: PowerModel,
 }
 
-/// The form that a dataset has; `None` if its samples are prepared already.
+/// The form of a dataset; `None` if its samples are prepared already.
 pub fn form_of(dataset: &Dataset) -> Option<Form> {
     let manifest = dataset.manifest();
     if manifest.prepared().is_some() {

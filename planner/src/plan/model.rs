@@ -1,7 +1,7 @@
 //! Predicts the results of an alternative: runs the real scheduler in virtual time, with measured
 //! times.
 //!
-//! Everything here is modelled. Its inputs were measured by a profile.
+//! All results are modelled from inputs that a profile measured.
 
 use super::alternatives::{Alternative, row};
 use super::{PlanError, Request};
@@ -12,9 +12,9 @@ use meetpoint_sim::power::Activity;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Device, Distribution, Scenario, Span};
 use meetpoint_sim::{EpochOutcome, run};
 
-/// Most batches that are simulated; longer epochs are scaled.
+/// Maximum number of batches that are simulated; longer epochs are scaled.
 const BATCHES_MAX: u32 = 2048;
-/// Samples that a device reads at once.
+/// Number of samples that a device reads concurrently.
 const DEVICE_READS: f64 = 32.0;
 /// Seed of a simulation; times are constant, so only ties depend on it.
 const SEED: u64 = 0;
@@ -79,8 +79,8 @@ struct Rate {
     cpu_seconds: f64,
 }
 
-/// The rate with a number of threads that may lie between two measured ones: interpolated between
-/// them, and that of the nearest beyond them.
+/// The rate with a given number of threads: interpolated between measured numbers, and that of the
+/// nearest one outside of their range.
 fn rate(
     results: &[Measured],
     (point, codec, cache): (&Point, Codec, Cache),
@@ -101,7 +101,7 @@ fn rate(
     match after {
         None => rows.last().map(|row| of(row)),
         Some(0) => {
-            // Fewer threads than were ever measured are taken as proportionally slower.
+            // With fewer threads than were measured, the rate is assumed to be proportional.
             let first = of(rows[0]);
             let share = threads as f64 / rows[0].threads as f64;
             Some(Rate { per_second: first.per_second * share, ..first })
@@ -131,8 +131,8 @@ fn rates(results: &[Measured], alternative: &Alternative) -> Option<(Rate, Rate)
         per_second: 1.0 / (hits / cached.per_second + misses / stored.per_second),
         cpu_seconds: hits * cached.cpu_seconds + misses * stored.cpu_seconds,
     };
-    // To fill the cache, the operations before the cached point are executed in full, and the rest
-    // on their result, while a recipe as a whole may decode less.
+    // To fill the cache, the operations before the cached point are executed completely, and the
+    // others on their result, while a recipe as a whole may decode less.
     let filled = row(results, &cache.point, Codec::None, Cache::Cold)?;
     let samples = filled.dataset_samples as f64;
     let most = rate(results, (point, *codec, Cache::Cold), u32::MAX)?;
@@ -190,8 +190,8 @@ pub fn outlook(
     })
 }
 
-/// Refuses a device that takes longer for a batch than the host alone for an epoch: no epoch ends
-/// earlier with it, and its progress messages would be most of what is simulated.
+/// Refuses a device that takes longer for a batch than the host alone for an epoch: no epoch would
+/// end earlier, and most of the simulation would be its progress messages.
 fn refuse_slow_device(
     request: &Request,
     alternative: &Alternative,
@@ -217,7 +217,7 @@ fn refuse_slow_device(
     Ok(())
 }
 
-/// Share of the time of a thread in which it waits for reads, by cold runs beside those from the
+/// Share of a thread's time that it waits for reads, from cold runs compared with runs from the
 /// page cache.
 fn wait_share(results: &[Measured], alternative: &Alternative) -> f64 {
     let Alternative { point, codec, workers, .. } = alternative;
@@ -246,7 +246,7 @@ fn epoch_joules(request: &Request, samples: u64, epoch: &EpochOutlook) -> f64 {
     joules(request, epoch.seconds, epoch.host_core_seconds, epoch.device_seconds, steps)
 }
 
-/// One epoch with these rates of host and device, and stored bytes of a sample.
+/// One epoch with these rates of host and device, and these stored bytes per sample.
 fn epoch(
     request: &Request,
     alternative: &Alternative,

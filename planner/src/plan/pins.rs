@@ -6,7 +6,7 @@ use meetpoint_format::units::parse_bytes;
 use meetpoint_scheduler::StrategyName;
 use std::str::FromStr;
 
-/// The values that can be fixed; `None`: chosen by the planner.
+/// The values that can be fixed; `None`: the planner chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Pins {
     /// The stored form, by the name of its point.

@@ -1,4 +1,4 @@
-//! The plan as a job file, each value with its reason in a comment.
+//! The plan as a job file; a comment gives the reason for each value.
 
 use super::Request;
 use super::choose::Chosen;
@@ -11,7 +11,7 @@ use meetpoint_scheduler::StrategyName;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Widest line of a comment.
+/// Maximum columns of a comment line.
 const COLUMNS: usize = 100;
 
 /// The inputs of a plan.
@@ -31,12 +31,12 @@ pub struct Origin<'a> {
     pub device: &'a str,
 }
 
-/// A text of TOML.
+/// A quoted string of TOML.
 fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// A word of a shell.
+/// Quotes a word for the shell if necessary.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
     match !text.is_empty() && text.chars().all(is_plain) {
@@ -45,7 +45,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// Comment lines of a sentence.
+/// Appends a sentence as comment lines.
 fn comment(to: &mut String, sentence: &str) {
     let mut line = String::from("#");
     for word in sentence.split_whitespace() {
@@ -98,7 +98,7 @@ pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
     })
 }
 
-/// The predictions of the best plan, in the form of a job.
+/// The predictions for the best plan, in the form of a job.
 pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
     let best = chosen.best();
     let outlook = &best.outlook;

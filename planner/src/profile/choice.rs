@@ -1,15 +1,15 @@
-//! Which samples of a dataset are measured: the first positions of a seeded permutation, so that a
-//! wider choice contains the narrower one.
+//! The samples of a dataset that are measured: the first positions of a seeded permutation, so that
+//! a larger selection contains the smaller one.
 
 use crate::Error;
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;
 use std::sync::Arc;
 
-/// Fewest samples that are measured.
+/// Minimum number of samples that are measured.
 pub const SAMPLES_MIN: u64 = 2;
 
-/// Samples of a dataset that are measured.
+/// The samples of a dataset that are measured.
 #[derive(Debug, Clone)]
 pub(super) struct Choice {
     pub(super) dataset: Arc<Dataset>,

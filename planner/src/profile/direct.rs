@@ -1,7 +1,7 @@
-//! Cold runs: samples are read by a storage engine, directly from the drive, many at once.
+//! Cold runs: a storage engine reads samples directly from the drive, many at once.
 //!
-//! A loader reads with the same engine and depth, so cold figures are those of a run. This needs no
-//! privilege: O_DIRECT bypasses the page cache.
+//! A loader reads with the same engine and depth, so cold figures are those of a real run. This
+//! needs no privileges: O_DIRECT bypasses the page cache.
 
 use super::store::{Record, Store};
 use crate::Error;
@@ -14,14 +14,14 @@ use std::time::Duration;
 
 /// Reads in flight for each thread, as in a loader.
 const DEPTH: usize = 32;
-/// Most bytes that are being read, or were read and not used; one sample may be longer.
+/// Maximum bytes that are being read or wait to be used; one sample may be longer.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Least size of a buffer, so that few sizes are in use.
+/// Minimum size of a buffer, so that buffers have few different sizes.
 const BUFFER_BYTES_MIN: usize = 128 << 10;
-/// How long nothing may arrive before reading counts as failed.
+/// Time without a completed read after which reading fails.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is done with each sample: its index, and its stored bytes.
+/// The function that receives each sample: its index, and its stored bytes.
 pub(super) type Each<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<(), Error>;
 
 /// Reads a store from the drive, for one thread.
@@ -42,7 +42,7 @@ impl<'a> DirectReader<'a> {
         Ok(Self { store, engine, shared, free: Vec::new(), completions: Vec::new() })
     }
 
-    /// Whether reads go past the page cache; the first file stands for all.
+    /// Whether reads bypass the page cache, checked with the first file only.
     pub(super) fn is_direct(&mut self) -> Result<bool, Error> {
         if let Some(file) = self.shared {
             return Ok(self.engine.is_direct(file));
@@ -94,7 +94,7 @@ impl<'a> DirectReader<'a> {
                 break outcome;
             }
         };
-        // After an error, nothing may arrive during a later call.
+        // After an error, no read may complete during a later call.
         while self.engine.in_flight() > 0 {
             if self.engine.wait(TIMEOUT, &mut self.completions)? == 0 {
                 break;
@@ -119,7 +119,7 @@ impl<'a> DirectReader<'a> {
         let buffer = match self.free.iter().position(|buffer| buffer.capacity() >= needed) {
             Some(at) => self.free.swap_remove(at),
             None => {
-                // One that is too small would only fill the list.
+                // A buffer that is too small would only occupy the list.
                 self.free.pop();
                 self.engine.buffer(needed.next_power_of_two().max(BUFFER_BYTES_MIN))
             }

@@ -1,4 +1,4 @@
-//! The resources that a run used: processor time, context switches, memory, bytes from the drive,
+//! The resources that a run uses: processor time, context switches, memory, bytes from the drive,
 //! energy.
 
 use meetpoint_host::energy::{Meters, Recorder};
@@ -12,9 +12,9 @@ pub(super) struct Usage {
     pub(super) cpu_seconds: f64,
     /// Of the threads that reported them.
     pub(super) context_switches: u64,
-    /// Most resident bytes of the process during the run.
+    /// Peak resident bytes of the process during the run.
     pub(super) peak_memory_bytes: u64,
-    /// `None` if the system does not say.
+    /// `None` if the system does not report it.
     pub(super) disk_bytes: Option<u64>,
     /// `None` if no meter works, or one failed.
     pub(super) joules: Option<f64>,
@@ -25,14 +25,14 @@ pub(super) struct Metering {
     begun: Instant,
     cpu_seconds: f64,
     disk_bytes: Option<u64>,
-    /// Where a meter works.
+    /// `None` if no meter works.
     recorder: Option<Recorder>,
 }
 
 impl Metering {
-    /// Begins; meters come back at the end.
+    /// Begins; the meters are returned at the end.
     pub(super) fn begin(meters: &mut Meters) -> Self {
-        // Resets VmHWM (proc(5)); where that is refused, the peak is that of the process so far.
+        // Resets VmHWM (proc(5)); if that is refused, the peak is that of the process so far.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         let has_meters = meters.used().next().is_some();
         let recorder = has_meters.then(|| Recorder::start(std::mem::take(meters)));
@@ -65,7 +65,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Bytes that the process has caused to be read from drives.
+/// Bytes that were read from drives because of this process.
 fn disk_bytes() -> Option<u64> {
     field("/proc/self/io", "read_bytes:")
 }
@@ -77,7 +77,7 @@ pub(super) fn context_switches() -> u64 {
     names.iter().filter_map(|name| field(status, name)).sum()
 }
 
-/// The number of a line that begins with `name`.
+/// The number in the line that begins with `name`.
 fn field(path: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,13 +1,12 @@
 //! Measures strategies on a sample of a dataset.
 //!
-//! Each point is stored in a temporary file and removed before the next. Prefixes and the rest of
-//! the recipe are executed by the kernels that every loader uses, and each strategy without loss is
-//! checked: its samples must have the bits of those prepared from the files.
+//! Each point is stored in a temporary file, which is removed before the next. The operations
+//! before and after the cut are executed by the kernels that every loader uses, and each lossless
+//! strategy is checked: its samples must be bit-identical to those prepared from the files.
 //!
 //! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
-//! forms), `space` (what fits),
-//! `offline` (before the cut), `store` (between), `direct` (cold reads), `online` (after the cut),
-//! `workers`, `meters`.
+//! forms), `space` (limits of storage and memory), `offline` (before the cut), `store` (the stored
+//! samples), `direct` (cold reads), `online` (after the cut), `workers`, `meters`.
 
 mod choice;
 mod direct;
@@ -44,13 +43,13 @@ use store::Store;
 pub use choice::SAMPLES_MIN;
 pub use offline::JPEG_QUALITY;
 
-/// Samples with which a widening profile begins.
+/// Number of samples with which a widening profile begins.
 const SAMPLES_FIRST: u64 = 32;
-/// Samples at which a widening profile ends, certain or not.
+/// Number of samples at which a widening profile ends even if the best is not certain.
 pub const SAMPLES_MOST: u64 = 4096;
-/// Most threads of a strategy.
+/// Maximum number of threads of a strategy.
 pub const THREADS_MOST: usize = 1024;
-/// Most runs.
+/// Maximum number of runs.
 pub const RUNS_MOST: u32 = 1000;
 
 /// How many samples are measured.
@@ -88,9 +87,9 @@ pub struct Profile {
     pub decision: Decision,
     /// The points of the recipe.
     pub points: Points,
-    /// Samples of the widest round.
+    /// Samples of the largest round.
     pub samples: u64,
-    /// Rounds, each with more samples than the one before.
+    /// Number of rounds, each with more samples than the previous one.
     pub rounds: u32,
     /// Why no energy was measured; `None` if it was.
     pub no_meters: Option<String>,
@@ -158,7 +157,7 @@ pub fn profile_with(
         if is_last {
             return Ok(Profile { results, decision, points, samples: count, rounds, no_meters });
         }
-        // Only what may still be the best is measured again, beside nothing offline.
+        // Only forms that may still be the best are measured again, together with nothing offline.
         open = open_forms(&legal, &results, &decision);
         count = (2 * count).min(most);
     }
@@ -193,7 +192,7 @@ fn check(dataset: &Dataset, options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Refuses a recipe that makes several pictures of a sample.
+/// Refuses a recipe that produces several pictures per sample.
 fn check_pictures(recipe: &Recipe) -> Result<(), Error> {
     let of_view = recipe.views().first().map(|view| format!("the view {:?}", view.column));
     let operations = recipe.operations().iter();
@@ -238,17 +237,17 @@ fn replace(results: &mut Vec<Measured>, newer: Vec<Measured>) {
     }
 }
 
-/// Measurements on one choice of samples.
+/// Measurements on one selection of samples.
 struct Round<'a> {
     choice: &'a Choice,
     recipe: &'a Recipe,
     options: &'a Options,
-    /// Meters of energy, which one run at a time uses.
+    /// Meters of energy, which only one run at a time uses.
     meters: &'a RefCell<Meters>,
     stop: &'a AtomicBool,
 }
 
-/// What several runs of one strategy gave.
+/// The results of several runs of one strategy.
 #[derive(Debug, Default)]
 struct Runs {
     per_second: Moments,
@@ -257,7 +256,7 @@ struct Runs {
     context_switches: u64,
     peak_memory_bytes: u64,
     seconds: f64,
-    /// `None` once a run did not say.
+    /// `None` once a run did not report it.
     disk_bytes: Option<u64>,
     /// `None` once a run was not measured.
     joules: Option<f64>,
@@ -279,7 +278,8 @@ impl Runs {
         all
     }
 
-    /// Relative standard error by the choice of samples, of which each was prepared in every run.
+    /// Relative standard error due to the choice of samples, each of which was prepared in every
+    /// run.
     fn sampling_error(&self, runs: u32, population: u64) -> f64 {
         let samples = self.per_sample.count() / u64::from(runs);
         if samples >= population || self.per_sample.mean() == 0.0 {
@@ -332,7 +332,7 @@ impl Round<'_> {
         expected: &[Expected],
     ) -> Result<Vec<Measured>, Error> {
         let threads = self.threads_most();
-        // Removed when it is dropped, whatever happens.
+        // Removed when dropped, in any case.
         let folder = temporary(&self.options.folder)?;
         let path = folder.path();
         let (recipe, choice, stop) = (self.recipe, self.choice, self.stop);
@@ -351,7 +351,7 @@ impl Round<'_> {
         Ok(results)
     }
 
-    /// Measures a stored form with one number of threads: the strategies of every cache.
+    /// Measures a stored form with one number of threads: the strategies with every cache.
     fn measure_threads(&self, offline: &Offline, threads: usize) -> Result<Vec<Measured>, Error> {
         let (store, work) = (&offline.store, self.work());
         let (mut cold, mut page, mut application) = (Vec::new(), Vec::new(), Vec::new());
@@ -367,7 +367,7 @@ impl Round<'_> {
             }
             cold.push(online::run_cold(work, store, threads, meters)?);
         }
-        // Reads every sample, so that the page cache has it.
+        // Reads every sample, which puts it into the page cache.
         let cached = online::cached(work, store)?;
         for _ in 0..self.options.runs {
             page.push(online::run(work, store, threads, None, meters)?);
@@ -407,7 +407,7 @@ impl Round<'_> {
         };
         let stored = total(&|at| records[at].bytes);
         let samples = records.len() as f64;
-        // Files are unchanged.
+        // Unchanged files cost nothing offline.
         let is_free = point.is_nothing_offline();
         let offline_seconds =
             if is_free { 0.0 } else { offline.seconds / samples * population as f64 };
@@ -445,7 +445,7 @@ impl Round<'_> {
     }
 }
 
-/// An empty folder below another.
+/// A new folder inside another one.
 fn temporary(folder: &Path) -> Result<tempfile::TempDir, Error> {
     let made = tempfile::Builder::new().prefix("meetpoint-profile-").tempdir_in(folder);
     made.map_err(|source| Error::Io {

@@ -1,4 +1,4 @@
-//! Executes the operations before a cut once, and stores what they give.
+//! Executes the operations before a cut once, and stores their results.
 
 use super::choice::Choice;
 use super::store::{Store, Writer};
@@ -15,22 +15,22 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Quality of pictures that are encoded as JPEG again, 1 to 100; without chroma subsampling.
+/// Quality of pictures that are re-encoded as JPEG, 1 to 100; without chroma subsampling.
 pub const JPEG_QUALITY: u8 = 95;
 
-/// What storing the chosen samples took.
+/// The cost of storing the chosen samples.
 #[derive(Debug)]
 pub(super) struct Offline {
     pub(super) store: Store,
-    /// From the first read to the last byte on the drive.
+    /// From the first read until the last byte is on the drive.
     pub(super) seconds: f64,
-    /// Seconds of a thread for each sample, writing included.
+    /// Seconds of a thread for each sample, including writing.
     pub(super) per_sample: Moments,
-    /// Share of the threads' time in which samples were written.
+    /// Share of the threads' time during which samples were written.
     pub(super) save_share: f64,
 }
 
-/// The recipe up to a point, which only its prepared forms have.
+/// The recipe up to a point; `None` for forms without executed operations.
 pub(super) fn beginning(recipe: &Recipe, point: &Point) -> Option<Recipe> {
     match point.form {
         Form::Files | Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => None,
@@ -46,7 +46,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// What is stored of a sample, before compression.
+    /// The stored content of a sample, before compression.
     fn make(&mut self, index: usize) -> Result<(Vec<u8>, Option<TensorSpec>), Error> {
         let file = self.choice.file(index)?;
         let form = match self.point.form {
@@ -59,7 +59,7 @@ impl Maker<'_> {
                 return Ok((self.encode(index, &tensor)?, Some(tensor.spec)));
             }
         };
-        // As in packing, other formats and JPEGs whose file would not come back stay files.
+        // As in packing, other formats and JPEGs that could not be restored exactly stay files.
         let stored = match ImageFormat::of(&file) {
             Some(ImageFormat::Jpeg) => to_form(&file, form).unwrap_or(file),
             _ => file,
@@ -69,7 +69,7 @@ impl Maker<'_> {
 
     fn prepare(&mut self, index: usize, file: &[u8]) -> Result<Tensor, Error> {
         let preparer = self.preparer.as_mut().expect("a prepared form has a beginning");
-        // Deterministic: no random parameter depends on the id.
+        // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample: self.choice.samples[index] };
         preparer.prepare_tensor(file.into(), id).map_err(|source| Error::Sample {
             strategy: self.point.to_string(),

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// What a sample must be: type and SHA-256 of its tensor.
+/// The expected sample: type and SHA-256 of its tensor.
 pub(super) type Expected = (TensorSpec, [u8; 32]);
 
 /// Samples in memory, decompressed.
@@ -42,7 +42,7 @@ pub(super) struct Work<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
-/// One thread's means of preparing samples from a store.
+/// What one thread needs to prepare samples from a store.
 struct Resumer<'a> {
     work: Work<'a>,
     store: &'a Store,
@@ -103,7 +103,7 @@ impl<'a> Resumer<'a> {
         Ok(())
     }
 
-    /// Copies a sample out of a cache, checks it, as a loader does, and prepares it.
+    /// Copies a sample from a cache, checks it like a loader, and prepares it.
     fn prepare_cached(&mut self, index: usize, content: &[u8]) -> Result<Tensor, Error> {
         let mut raw = std::mem::take(&mut self.raw);
         raw.clear();
@@ -125,7 +125,7 @@ impl<'a> Resumer<'a> {
                 let picture = &mut self.picture;
                 self.decoder.decode_into(raw.into(), None, picture).and_then(|()| {
                     if spec.channels == 1 {
-                        // One channel is decoded to three that are equal.
+                        // A picture with one channel is decoded to three equal channels.
                         picture.pixels = picture.pixels.iter().step_by(3).copied().collect();
                     }
                     self.preparer.resume(point.operations, (&spec, &picture.pixels), id)
@@ -142,7 +142,7 @@ impl<'a> Resumer<'a> {
     }
 }
 
-/// What the whole recipe gives for each chosen sample, from its file.
+/// The result of the whole recipe for each chosen sample, from its file.
 pub(super) fn expected(work: Work<'_>, threads: usize) -> Result<Vec<Expected>, Error> {
     let Work { recipe, choice, seed, stop } = work;
     let begin = || (SamplePreparer::new(recipe, Cpu::detect()), Vec::new());
@@ -196,12 +196,13 @@ pub(super) fn cached(work: Work<'_>, store: &Store) -> Result<Cached, Error> {
         list.push(std::mem::take(&mut resumer.raw));
         Ok(())
     };
-    // One thread, so that they are in order.
+    // A single thread, so that they are in order.
     let lists = each(1, store.records.len(), work.stop, begin, load, |(_, list)| list)?;
     Ok(lists.concat())
 }
 
-/// Most samples that a thread takes at a time from the drive, so that it can read ahead.
+/// Maximum number of samples that a thread takes at a time from the drive, so that it can read
+/// ahead.
 const SAMPLES_TAKEN_MAX: usize = 32;
 
 /// Prepares every sample once, read directly from the drive, and measures it.
@@ -213,11 +214,11 @@ pub(super) fn run_cold(
 ) -> Result<Run, Error> {
     let samples = store.records.len();
     let taken = samples.div_ceil(4 * threads).clamp(1, SAMPLES_TAKEN_MAX);
-    // Opened before the time begins, as a loader does, and used once: a loader's memory is faulted
-    // in during its first batches, which are few of its epochs and many of these samples.
+    // Opened before the clock starts, as in a loader, and used once: a loader's memory is faulted
+    // in during its first batches, which are few in an epoch but would be many of these samples.
     let warm = |_| {
         let (mut reader, mut resumer) = (DirectReader::open(store)?, Resumer::new(work, store));
-        // Without O_DIRECT this would put samples into the page cache.
+        // Without O_DIRECT, this would put samples into the page cache.
         if reader.is_direct()? {
             let first = 0..taken.min(samples);
             reader.read(first, &mut |index, stored| {
@@ -253,7 +254,7 @@ pub(super) fn run_cold(
     Ok(ended_run(metering, meters, &ended))
 }
 
-/// What the threads of a run come to.
+/// Combines the results of the threads of a run.
 fn ended_run(metering: Metering, meters: &mut Meters, threads: &[(Moments, u64)]) -> Run {
     let switches = threads.iter().map(|(_, switches)| switches).sum();
     let usage = metering.end(switches, meters);
@@ -285,7 +286,7 @@ pub(super) fn run(
         }
         Ok::<(), Error>(())
     };
-    // As in a cold run, memory is faulted in before the time begins.
+    // As in a cold run, memory is faulted in before the clock starts.
     let warm = |_| {
         let mut resumer = Resumer::new(work, store);
         prepare_one(&mut resumer, 0).map(|()| resumer)

@@ -1,14 +1,14 @@
 //! Which stored forms a round measures.
 //!
-//! A form that was certainly worse than the best is left out of the next round and retains its old
-//! figures. It must never win by them: a form that contends is measured on the samples of the
-//! round first.
+//! A form that is certainly worse than the best is left out of the next round and keeps its earlier
+//! figures. It must never win by these: a form that may be the best is first measured on the
+//! samples of the round.
 
 use crate::decide::Decision;
 use crate::results::Measured;
 use crate::vocabulary::{Codec, Point};
 
-/// What is stored once and measured with every number of threads and every cache.
+/// A form that is stored once and measured with every number of threads and every cache.
 pub(super) type StoredForm = (Point, Codec);
 
 /// The forms that may still be the best, and nothing offline.
@@ -22,7 +22,7 @@ pub(super) fn open_forms(
     legal.iter().filter(is_open).cloned().collect()
 }
 
-/// The forms that may be the best by figures of fewer samples than those of the round.
+/// The forms that may be the best according to figures from fewer samples than those of the round.
 pub(super) fn outdated_forms(
     legal: &[StoredForm],
     results: &[Measured],
@@ -59,7 +59,7 @@ mod tests {
         allows_loss: false,
     };
 
-    /// A strategy without spread that was measured on a given number of samples.
+    /// A strategy without variance, measured on a given number of samples.
     fn measured(form: Form, per_second: f64, samples: u64) -> Measured {
         Measured {
             form,
@@ -106,13 +106,13 @@ mod tests {
                 measured(Form::CoefficientsCompact, compact, 64),
             ]
         };
-        // The form that was the best turned out slower than the one that was dropped.
+        // The best form turned out to be slower than the one that was dropped.
         let results = of_round(10.0, (20.0, 32), 15.0);
         let legal = forms_of(&results);
         let decision = decide(&results, &GOAL).unwrap();
         assert_eq!(decision.best().index, 1);
         assert_eq!(outdated_forms(&legal, &results, &decision, 64), [legal[1].clone()]);
-        // Measured on the samples of the round, it is as good as before, or not.
+        // Measured on the samples of the round, it is as fast as before, or slower.
         for (packed, best) in [(20.0, 1), (12.0, 2)] {
             let results = of_round(10.0, (packed, 64), 15.0);
             let decision = decide(&results, &GOAL).unwrap();
@@ -120,7 +120,7 @@ mod tests {
             let open = [legal[0].clone(), legal[best].clone()];
             assert_eq!(open_forms(&legal, &results, &decision), open);
         }
-        // Old figures that do not win are left as they are.
+        // Earlier figures that do not win are not measured again.
         let results = of_round(10.0, (12.0, 32), 15.0);
         let decision = decide(&results, &GOAL).unwrap();
         assert_eq!(outdated_forms(&legal, &results, &decision, 64), []);

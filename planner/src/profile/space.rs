@@ -1,4 +1,4 @@
-//! Refuses what would not fit the free space or the memory, before anything is written.
+//! Refuses forms that exceed the free space or the memory, before anything is written.
 
 use super::choice::Choice;
 use crate::Error;
@@ -9,11 +9,11 @@ use meetpoint_prepare::codec::compressed_bytes_max;
 use meetpoint_storage::MemoryLimit;
 use std::path::Path;
 
-/// Size of a chosen file, and of the picture in it.
+/// Size of a chosen file, and of its picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileSize {
     bytes: u64,
-    /// `None` for a file whose header does not read; preparing it fails with its error.
+    /// `None` for a file with an invalid header; preparing it fails with an error.
     picture: Option<ImageInfo>,
 }
 
@@ -27,13 +27,13 @@ pub(super) fn file_sizes(choice: &Choice) -> Result<Vec<FileSize>, Error> {
         .collect()
 }
 
-/// Most bytes that a sample takes at a point, before compression.
+/// Maximum bytes of a sample at a point, before compression.
 fn raw_bytes_max(recipe: &Recipe, point: &Point, size: FileSize) -> u64 {
     let Some(ImageInfo { width, height, .. }) = size.picture else { return size.bytes };
     let pixels = u64::from(width) * u64::from(height);
     match point.form {
         Form::Files | Form::Packed => size.bytes,
-        // Three components of a pixel, a coefficient of two bytes for each.
+        // Three components per pixel, with a coefficient of two bytes each.
         Form::CoefficientsFast | Form::CoefficientsCompact => size.bytes + 6 * pixels,
         Form::Prepared | Form::Jpeg => {
             let operations = &recipe.operations()[..point.operations];
@@ -48,8 +48,8 @@ fn raw_bytes_max(recipe: &Recipe, point: &Point, size: FileSize) -> u64 {
     }
 }
 
-/// Refuses points that would not fit the free space of `folder`, or whose samples would not fit the
-/// memory that is available. One point is stored at a time.
+/// Refuses points that exceed the free space of `folder`, or whose samples exceed the available
+/// memory. One point is stored at a time.
 pub(super) fn check(
     recipe: &Recipe,
     points: &[Point],

@@ -14,21 +14,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Pages that are probed after the page cache was emptied. A probe can start a read, so few.
+/// Number of pages that are probed after the page cache was emptied. A probe can start a read, so
+/// few.
 const PROBES_MAX: u64 = 8;
 
-/// What is known of a stored sample.
+/// The properties of a stored sample.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record {
-    /// Where it begins in the file of all samples; 0 in a file of its own.
+    /// Its offset in the file of all samples; 0 in a separate file.
     pub(super) offset: u64,
     /// Bytes on the drive.
     pub(super) bytes: u64,
     /// Bytes after decompression.
     pub(super) raw_bytes: u64,
-    /// Of the bytes on the drive.
+    /// Checksum of the bytes on the drive.
     pub(super) crc32c: u32,
-    /// Of a prepared sample; `None` for a file or a form of it.
+    /// Type of a prepared sample; `None` for a file or a coefficient form.
     pub(super) spec: Option<TensorSpec>,
 }
 
@@ -63,7 +64,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> E
 }
 
 impl Writer {
-    /// Begins to store samples in an empty folder.
+    /// Begins storing samples in an empty folder.
     pub(super) fn create(
         folder: &Path,
         point: &Point,
@@ -82,7 +83,7 @@ impl Writer {
         Ok(Self { point: point.clone(), codec, files, end: AtomicU64::new(0), records })
     }
 
-    /// Stores the sample of an index.
+    /// Stores the sample with an index.
     pub(super) fn put(
         &self,
         index: usize,
@@ -157,12 +158,12 @@ impl Store {
         }
     }
 
-    /// Whether these are the stored bytes of a sample.
+    /// Whether the bytes match the checksum of a stored sample.
     pub(super) fn is_intact(&self, index: usize, stored: &[u8]) -> bool {
         crc32c(stored) == self.records[index].crc32c
     }
 
-    /// Reads the stored bytes of a sample; `false` if they are not those that were written.
+    /// Reads the stored bytes of a sample; `false` if they do not match their checksum.
     pub(super) fn read(&self, index: usize, into: &mut Vec<u8>) -> Result<bool, Error> {
         let Record { offset, bytes, .. } = self.records[index];
         let bytes = usize::try_from(bytes).expect("it was in memory");
@@ -177,7 +178,7 @@ impl Store {
         Ok(self.is_intact(index, into))
     }
 
-    /// Empties the page cache of these files, as far as the system does.
+    /// Evicts these files from the page cache, as far as the system does.
     pub(super) fn drop_cache(&self) -> Result<CacheDrop, Error> {
         match &self.files {
             Files::One { file, path } => {
@@ -187,7 +188,7 @@ impl Store {
                 let mut found = CacheDrop::Dropped;
                 for (index, path) in paths.iter().enumerate() {
                     let file = File::open(path).map_err(failed("read", path))?;
-                    // A few files stand for all: a probe can start a read.
+                    // Only a few files are probed, because a probe can start a read.
                     let probed = if index < 4 { self.records[index].bytes.min(1) } else { 0 };
                     let dropped = drop_file(&file, probed).map_err(failed("read", path))?;
                     found = if dropped == CacheDrop::Dropped { found } else { dropped };
@@ -198,7 +199,7 @@ impl Store {
     }
 }
 
-/// Empties the page cache of a file, and probes whether pages of its first `bytes` are gone.
+/// Evicts a file from the page cache, and probes whether pages of its first `bytes` are gone.
 fn drop_file(file: &File, bytes: u64) -> std::io::Result<CacheDrop> {
     let drop = || rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
     drop()?;
@@ -206,7 +207,7 @@ fn drop_file(file: &File, bytes: u64) -> std::io::Result<CacheDrop> {
     for probe in 0..PROBES_MAX.min(bytes) {
         let mut byte = [0];
         let mut into = [IoSliceMut::new(&mut byte)];
-        // Without waiting, only what is in memory is read.
+        // Without waiting, only cached pages are read.
         match rustix::io::preadv2(
             file,
             &mut into,

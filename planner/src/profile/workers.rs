@@ -1,12 +1,12 @@
-//! Threads that share a range of samples, each sample taken by the next free one.
+//! Threads that share a range of samples; the next free thread takes the next sample.
 
 use crate::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Calls `work` for each index below `count` on a given number of threads, each with a state of its
-/// own that `begin` makes on it. Returns what `end` makes of the states, still on their threads.
+/// Calls `work` for each index below `count` on a given number of threads, each with a state from
+/// `begin`. Returns what `end` makes of the states; both run on the thread.
 ///
-/// The first error ends all threads after their sample, as `stop` does, which is
+/// The first error ends all threads after their current sample, as does `stop`, which returns
 /// [`Error::Stopped`].
 pub(super) fn each<T, E: Send>(
     threads: usize,

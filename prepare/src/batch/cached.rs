@@ -200,7 +200,10 @@ impl CpuPreparer {
         self.table.take(position, place, &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
-        let needed = self.preparer.resume_bytes(first, &found.spec, id).ok();
+        let needed = match &self.memory {
+            Some(_) => self.preparer.resume_bytes(first, &found.spec, id).ok(),
+            None => None,
+        };
         let reserved = self.reserve(place, needed, hand)?;
         self.table.read_targets(place, &self.job.dataset)?;
         let mut staged = self.table.take_pictures();

@@ -1,15 +1,16 @@
 //! Prepares batches in one thread, with an engine, a preparer, and reused buffers.
 //!
 //! In reading order: this file (reading ahead, decoding), `pictures` (the positions of the images
-//! of a sample), `cached` (samples in memory), `table` (the columns other than images), `collated`
-//! (pictures of different sizes), `offloaded` (pictures that a GPU prepares), `damaged` (damaged
-//! samples).
+//! of a sample), `cached` (samples in memory), `small` (small samples), `table` (the columns other
+//! than images), `collated` (pictures of different sizes), `offloaded` (pictures that a GPU
+//! prepares), `damaged` (damaged samples).
 
 mod cached;
 mod collated;
 mod damaged;
 mod offloaded;
 mod pictures;
+mod small;
 mod table;
 
 use crate::buffers::BufferPool;
@@ -37,6 +38,7 @@ use meetpoint_storage::{
 };
 use offloaded::Offloading;
 use pictures::Pictures;
+use small::{NextSmall, SmallReads};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
@@ -113,6 +115,7 @@ pub struct CpuPreparer {
     mixer: Option<BatchMixer>,
     /// Where some of the pictures are prepared elsewhere.
     offload: Option<Offloading>,
+    small: SmallReads,
     interrupt: Interrupt,
     cpu: Cpu,
     memory: Option<Arc<DecodeMemory>>,
@@ -184,6 +187,7 @@ impl CpuPreparer {
             cached: None,
             mixer: BatchMixer::new(&job.recipe, spec),
             offload: None,
+            small: SmallReads::default(),
             interrupt: Interrupt::default(),
             cpu,
             memory: None,
@@ -340,11 +344,29 @@ impl CpuPreparer {
     /// Submits reads until the engine, the bytes ahead or the batch are at their end.
     fn read_ahead(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
-        while hand.next < self.samples.len() && self.engine.in_flight() < depth {
-            if self.take_next_cached(hand)? {
-                continue;
+        loop {
+            let again = self.small.again.last().copied();
+            if again.is_none() {
+                self.take_small(hand)?;
             }
-            let (sample, location) = &self.samples[hand.next];
+            let position = again.unwrap_or(hand.next);
+            if position >= self.samples.len() || self.engine.in_flight() >= depth {
+                break;
+            }
+            if again.is_none() {
+                if self.take_next_cached(hand)? {
+                    continue;
+                }
+                match self.read_small(position, hand)? {
+                    NextSmall::Alone => {}
+                    NextSmall::InFlight => {
+                        hand.next += 1;
+                        continue;
+                    }
+                    NextSmall::Waits => break,
+                }
+            }
+            let (sample, location) = &self.samples[position];
             if hand.bytes_ahead > 0 && hand.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
                 break;
             }
@@ -355,17 +377,16 @@ impl CpuPreparer {
                         Ok(file) => file,
                         Err(error) => {
                             let error = self.job.dataset.in_place(*sample, location, error);
-                            hand.next += 1;
-                            self.replace_damaged(hand.next - 1, error, hand)?;
+                            self.pass(position, hand);
+                            self.replace_damaged(position, error, hand)?;
                             continue;
                         }
                     }
                 }
                 _ => self.files[location.part],
             };
-            let position = u32::try_from(hand.next).expect("a batch has less than 2^32 samples");
             let request = Request {
-                token: u64::from(self.call) << 32 | u64::from(position),
+                token: read_token(self.call, position),
                 file,
                 kind: RequestKind::Read,
                 offset: location.offset,
@@ -375,12 +396,12 @@ impl CpuPreparer {
             match self.engine.submit(request) {
                 Ok(()) => {
                     hand.bytes_ahead += bytes as u64;
-                    hand.next += 1;
+                    self.pass(position, hand);
                 }
                 Err(refused) => {
                     self.pool.give(refused.request.buffer);
                     if !matches!(refused.error, StorageError::QueueFull { .. }) {
-                        let (sample, location) = &self.samples[hand.next];
+                        let (sample, location) = &self.samples[position];
                         return Err(self.read_failed((*sample, location), refused.error));
                     }
                     break;
@@ -388,16 +409,25 @@ impl CpuPreparer {
             }
         }
         let is_stuck = self.engine.in_flight() == 0 && self.completions.is_empty();
-        if is_stuck && hand.next < self.samples.len() {
-            return self.read_plainly(hand);
+        let position = self.small.again.last().copied().unwrap_or(hand.next);
+        if is_stuck && position < self.samples.len() {
+            return self.read_plainly(position, hand);
         }
         Ok(())
     }
 
+    /// Goes on to the sample behind the one at a position, which is the next.
+    fn pass(&mut self, position: usize, hand: &mut InHand<'_>) {
+        if self.small.again.last() == Some(&position) {
+            self.small.again.pop();
+        } else {
+            hand.next += 1;
+        }
+    }
+
     /// Reads one sample without the engine: for an engine that takes no request at all.
-    fn read_plainly(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
-        let position = hand.next;
-        hand.next += 1;
+    fn read_plainly(&mut self, position: usize, hand: &mut InHand<'_>) -> Result<(), Error> {
+        self.pass(position, hand);
         let (sample, location) = self.samples[position].clone();
         let outcome = self.read_and_decode_into(position, (sample, &location), hand);
         outcome.or_else(|error| self.replace_damaged(position, error, hand))
@@ -432,12 +462,15 @@ impl CpuPreparer {
 
     /// Decodes what a read has brought.
     fn decode(&mut self, completion: Completion, hand: &mut InHand<'_>) -> Result<(), Error> {
-        let Completion { token, buffer, start, result } = completion;
-        if token >> 32 != u64::from(self.call) {
-            self.pool.give(buffer);
+        if completion.token >> 32 != u64::from(self.call) {
+            self.pool.give(completion.buffer);
             return Ok(());
         }
-        let position = (token & u64::from(u32::MAX)) as usize;
+        let position = (completion.token & u64::from(u32::MAX)) as usize;
+        let Some(completion) = self.decode_small(position, completion, hand)? else {
+            return Ok(());
+        };
+        let Completion { buffer, start, result, .. } = completion;
         hand.bytes_ahead -= self.samples[position].1.bytes;
         let outcome = match result {
             Ok(bytes) => self.decode_from(position, &buffer, start, bytes, hand),
@@ -485,7 +518,10 @@ impl CpuPreparer {
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: hand.epoch, sample: key };
-        if self.offload_sample(position, (sample, location), (stored, id), hand)? {
+        // One that the CPU would refuse is not prepared elsewhere either: what a sample becomes
+        // does not depend on who prepares it.
+        let is_refused = self.offload.is_some() && !self.is_admitted(stored, id);
+        if !is_refused && self.offload_sample(position, (sample, location), (stored, id), hand)? {
             hand.stats.compute_ns += nanoseconds(started.elapsed());
             return Ok(());
         }
@@ -494,7 +530,8 @@ impl CpuPreparer {
         let is_in_order = self.samples[position].0 == sample;
         let cached = self.cached.as_ref().filter(|_| is_in_order);
         let is_added = cached.is_some_and(|it| it.admits(of, stored, self.resumer.as_ref()));
-        let needed = self.needed(stored, id, is_added);
+        // Finding it reads the headers, so only where memory is shared.
+        let needed = self.memory.as_ref().and_then(|_| self.needed(stored, id, is_added));
         let reserved = self.reserve((sample, location), needed, hand)?;
         let (pace, done) = (&mut hand.pace, hand.stats.samples);
         let is_given_up = &mut hand.is_given_up;
@@ -557,8 +594,9 @@ impl CpuPreparer {
         };
         hand.stats.filled_in += u32::from(is_filled_in);
         hand.stats.bytes_read += stored.len() as u64;
-        hand.stats.compute_ns += nanoseconds(started.elapsed());
-        self.note_own(started.elapsed());
+        let elapsed = started.elapsed();
+        hand.stats.compute_ns += nanoseconds(elapsed);
+        self.note_own(elapsed);
         Ok(())
     }
 
@@ -573,6 +611,12 @@ impl CpuPreparer {
         let cached = self.cached.as_ref().filter(|_| is_added);
         let whole = cached.and_then(|cached| cached.memory_bytes(stored, id));
         Some(needed.max(whole.unwrap_or(0)))
+    }
+
+    /// Whether the memory for decoding is enough for a sample.
+    fn is_admitted(&self, stored: &[u8], id: SampleId) -> bool {
+        let Some(memory) = &self.memory else { return true };
+        self.needed(stored, id, false).is_none_or(|needed| memory.admits(needed))
     }
 
     /// Reserves the memory that preparing a sample takes, where that is much.
@@ -657,6 +701,7 @@ impl Preparer for CpuPreparer {
         pace: Pace<'_>,
     ) -> Result<PreparedBatch, Error> {
         self.locate(epoch, batch)?;
+        self.pictures.begin(self.samples.len());
         let (got, needed) = (memory.bytes_mut().len(), self.pictures.end(self.samples.len()));
         if got < needed {
             return Err(Error::OutputTooSmall { got, needed });
@@ -665,6 +710,7 @@ impl Preparer for CpuPreparer {
         self.call = self.call.wrapping_add(1);
         self.replacements.clear();
         self.begin_offload()?;
+        self.begin_small()?;
         let mut hand = InHand {
             epoch,
             batch,
@@ -683,6 +729,12 @@ impl Preparer for CpuPreparer {
     fn counters(&self) -> Counters {
         self.engine.counters()
     }
+}
+
+/// The token of a read: the number of the call, and a position of its batch.
+fn read_token(call: u32, position: usize) -> u64 {
+    let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
+    u64::from(call) << 32 | u64::from(position)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

@@ -3,6 +3,7 @@
 
 use crate::Tensors;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub(super) struct Pictures {
     columns: Arc<BatchColumns>,
     /// Index and bytes of a sample, in the order of the columns.
     held: Vec<(usize, usize)>,
+    /// The places of a batch of a number of samples, which every sample of a batch asks for.
+    laid_out: (usize, Vec<(usize, usize)>),
 }
 
 impl Pictures {
@@ -23,7 +26,14 @@ impl Pictures {
         };
         let is_fixed = |index: &usize| !columns.as_slice()[*index].kind.is_variable();
         let held = columns.pictures().filter(is_fixed).map(bytes).collect();
-        Self { columns, held }
+        Self { columns, held, laid_out: (0, Vec::new()) }
+    }
+
+    /// Begins a batch of a given number of samples.
+    pub(super) fn begin(&mut self, samples: usize) {
+        if self.laid_out.0 != samples || self.laid_out.1.len() != self.held.len() {
+            self.laid_out = (samples, self.places(samples).into_owned());
+        }
     }
 
     /// The indices in `Recipe::images` of the columns with pictures, in the order of the columns.
@@ -44,20 +54,24 @@ impl Pictures {
 
     /// Where each column begins, and the bytes of a sample, in a batch of a given number of
     /// samples.
-    fn places(&self, samples: usize) -> impl Iterator<Item = (usize, usize)> {
+    fn places(&self, samples: usize) -> Cow<'_, [(usize, usize)]> {
+        if self.laid_out.0 == samples && self.laid_out.1.len() == self.held.len() {
+            return Cow::Borrowed(&self.laid_out.1);
+        }
         let samples = u32::try_from(samples).expect("a batch has less than 2^32 samples");
         // Columns of variable length lie behind the pictures.
         let layout = BatchLayout::new(&self.columns, samples, |_| 0);
         let layout = layout.expect("a loader has checked that batches fit in memory");
-        self.held.iter().map(move |(index, bytes)| {
+        let place = |(index, bytes): &(usize, usize)| {
             let offset = layout.extent(*index).offset;
             (usize::try_from(offset).expect("it lies in memory"), *bytes)
-        })
+        };
+        self.held.iter().map(place).collect()
     }
 
     /// Where the last of them ends in a batch of a given number of samples.
     pub(super) fn end(&self, samples: usize) -> usize {
-        self.places(samples).last().map_or(0, |(start, bytes)| start + samples * bytes)
+        self.places(samples).last().map_or(0, |&(start, bytes)| start + samples * bytes)
     }
 
     /// Whether there is one column.
@@ -72,7 +86,7 @@ impl Pictures {
 
     /// The memory of all samples of a batch, if there is one column.
     pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Tensors<'a> {
-        let (start, each) = self.places(samples).next().expect("there is one column");
+        let &(start, each) = self.places(samples).first().expect("there is one column");
         Tensors { bytes: &mut out[start..start + samples * each], each }
     }
 
@@ -85,7 +99,7 @@ impl Pictures {
     ) -> Vec<&'a mut [u8]> {
         let (mut rest, mut passed) = (out, 0);
         let mut found = Vec::with_capacity(self.held.len());
-        for (start, bytes) in self.places(samples) {
+        for &(start, bytes) in &*self.places(samples) {
             let from = start + position * bytes;
             let (_, behind) = std::mem::take(&mut rest).split_at_mut(from - passed);
             let (own, behind) = behind.split_at_mut(bytes);
@@ -99,7 +113,8 @@ impl Pictures {
     /// of `kept`, which are at most as many.
     pub(super) fn close_up(&self, samples: usize, kept: &[usize], out: &mut [u8]) {
         // Nothing is moved behind where it was, so that each is read before it is written over.
-        for ((from, bytes), (to, _)) in self.places(samples).zip(self.places(kept.len())) {
+        let places = (self.places(samples), self.places(kept.len()));
+        for (&(from, bytes), &(to, _)) in places.0.iter().zip(&*places.1) {
             for (position, source) in kept.iter().enumerate() {
                 let source: Range<usize> = from + source * bytes..from + (source + 1) * bytes;
                 out.copy_within(source, to + position * bytes);

@@ -38,7 +38,7 @@ pub enum CacheError {
         /// Samples of the dataset.
         samples: u64,
     },
-    /// More than the index can number.
+    /// More samples or positions than the index can number.
     #[error("a cache cannot number {samples} samples at {positions} positions of an epoch")]
     TooManySamples {
         /// Samples of the dataset.
@@ -60,7 +60,7 @@ pub enum CacheError {
     Operations {
         /// The requested value.
         asked: usize,
-        /// Least.
+        /// The minimum.
         least: usize,
         /// The limit.
         most: usize,
@@ -70,7 +70,7 @@ pub enum CacheError {
     Refused {
         /// The requested value.
         asked: usize,
-        /// Why.
+        /// The reason.
         because: CutRefusal,
     },
     /// An operation on the shared memory, or on the file that identifies it, failed.
@@ -80,7 +80,7 @@ pub enum CacheError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The file that identifies the cache is not private to this user.
@@ -97,7 +97,7 @@ pub enum CacheError {
     },
 }
 
-/// The memory of a process in words.
+/// Describes the memory limit of a process.
 fn memory(limit: &MemoryLimit) -> String {
     let bytes = show_bytes(limit.bytes);
     match &limit.file {

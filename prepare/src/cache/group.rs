@@ -19,7 +19,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long another rank may hold the file: it only maps memory meanwhile.
+/// Longest wait for another rank to unlock the file; while it holds the lock, it only maps memory.
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two attempts to lock it.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
@@ -29,14 +29,14 @@ const FILE_BYTES_MAX: u64 = 256;
 /// One process's part in a group.
 #[derive(Debug)]
 pub(crate) struct Member {
-    /// The memory, which others open by this number; only the creator has it.
+    /// The memory, which others open by this descriptor's number; only the creator has it.
     _memory: Option<File>,
     /// The file that names it, if this process wrote it.
     named: Option<PathBuf>,
 }
 
 impl Member {
-    /// Of memory that nobody else has.
+    /// A member with memory that no other process shares.
     pub(crate) fn alone() -> Self {
         Self { _memory: None, named: None }
     }
@@ -44,7 +44,7 @@ impl Member {
 
 impl Drop for Member {
     fn drop(&mut self) {
-        // Where the group was complete, it is gone already.
+        // If the group was complete, the file is already removed.
         let Some(path) = &self.named else { return };
         let own = format!("{} ", std::process::id());
         if std::fs::read_to_string(path).is_ok_and(|text| text.starts_with(&own)) {
@@ -53,8 +53,8 @@ impl Drop for Member {
     }
 }
 
-/// What the ranks of one job, and no others, have in common: dataset, cached operations, budget,
-/// and the process that started them.
+/// What the ranks of one job, and no others, share: dataset, cached operations, budget, and the
+/// process that started them.
 pub(crate) fn key(job: &Job, operations: usize, bytes: u64) -> String {
     let mut hash = Sha256::new();
     hash.update(job.dataset.manifest_sha256());
@@ -74,13 +74,13 @@ pub(crate) fn key(job: &Job, operations: usize, bytes: u64) -> String {
     hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The folder for the file: one of this user where there is one.
+/// The folder for the file: a private folder of this user, if there is one.
 fn folder() -> PathBuf {
     let own = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     own.filter(|path| path.is_dir()).unwrap_or_else(std::env::temp_dir)
 }
 
-/// Creates or opens the memory of a group; also the number of this member.
+/// Creates or opens the memory of a group; also returns the number of this member.
 pub(crate) fn join(
     key: &str,
     rank: u64,
@@ -90,7 +90,7 @@ pub(crate) fn join(
     join_at(&folder().join(name), rank, shape)
 }
 
-/// The same by a file of this path.
+/// The same with the file at this path.
 pub(crate) fn join_at(
     path: &Path,
     rank: u64,
@@ -109,7 +109,7 @@ pub(crate) fn join_at(
         }
         return Ok((region, Member::alone(), rank));
     }
-    // What a group that was killed has left is written over.
+    // The file of a killed group is overwritten.
     let nonce = nonce();
     let (region, memory) = Region::create(shape, nonce)?;
     let text = format!("{} {} {nonce}\n", std::process::id(), memory.as_raw_fd());
@@ -122,7 +122,7 @@ pub(crate) fn join_at(
     Ok((region, member, rank))
 }
 
-/// A number that distinguishes memory from that of an earlier process with the same numbers.
+/// Distinguishes memory from that of an earlier process with the same process id.
 fn nonce() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     let mut hash = Sha256::new();
@@ -133,12 +133,12 @@ fn nonce() -> u64 {
     u64::from_le_bytes(*hash.first_chunk().expect("32 bytes"))
 }
 
-/// The memory that a file names; `None` if its process is gone or it is something else.
+/// The memory that a file names; `None` if its process has ended or it is something else.
 fn existing(text: &str, shape: Shape) -> Option<Region> {
     let mut words = text.split_whitespace();
     let mut number = || words.next()?.parse::<u64>().ok();
     let (process, descriptor, nonce) = (number()?, number()?, number()?);
-    // A loader of this process that was given up.
+    // The file belongs to a discarded loader of this process.
     if process == u64::from(std::process::id()) {
         return None;
     }
@@ -147,7 +147,7 @@ fn existing(text: &str, shape: Shape) -> Option<Region> {
     Region::attach(&memory, shape, nonce)
 }
 
-/// Opens the file, this user's alone, and locks it.
+/// Opens the file, which must be private to this user, and locks it.
 fn lock(path: &Path) -> Result<File, CacheError> {
     let failed = |action, errno: Errno| CacheError::Io {
         action,

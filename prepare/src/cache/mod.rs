@@ -65,12 +65,12 @@ pub struct SampleCache {
     evicted: AtomicU64,
     budget_bytes: u64,
     operations: usize,
-    /// Keeps the name of the memory until all ranks have it.
+    /// Keeps the name of the memory until all ranks have opened it.
     _member: group::Member,
     batchings: Vec<Batching>,
 }
 
-/// What one process decides: which of its blocks hold what.
+/// The state of one process: which of its blocks contain which sample.
 struct Own {
     policy: Policy,
     segment: Segment,
@@ -83,7 +83,7 @@ impl fmt::Debug for SampleCache {
     }
 }
 
-/// Where a sample is in the epoch, over all ranks.
+/// A use of a sample in the epoch, over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) epoch: u32,
@@ -93,8 +93,8 @@ pub(crate) struct Use {
 }
 
 impl SampleCache {
-    /// Opens a cache for a job. `processes`: whether its ranks are processes that share it, and not
-    /// threads of this one.
+    /// Opens a cache for a job. `processes`: whether its ranks are processes that share the cache
+    /// instead of threads of this one.
     ///
     /// `operations` of the recipe are executed before a sample is cached.
     pub(crate) fn open(
@@ -173,7 +173,7 @@ impl SampleCache {
         own.policy.victims(next, blocks(bytes)).is_some()
     }
 
-    /// Adds a sample, if what is evicted for it is needed later than it.
+    /// Adds a sample, if the samples to be evicted for it are needed later than it is.
     pub(crate) fn put(&self, of: Use, content: &[u8]) {
         if !self.region.is_complete() {
             return;
@@ -216,7 +216,7 @@ impl Own {
         }
         let uses = self.uses.as_ref().expect("it was just made");
         if batchings.len() > 1 {
-            // What other ranks used since is not needed before the next epoch.
+            // Samples that other ranks have used since are not needed before the next epoch.
             let behind = uses::SKEW_BATCHES * batchings.len() as u64;
             let behind = behind * u64::from(batchings[0].batch_size());
             self.policy
@@ -226,7 +226,7 @@ impl Own {
     }
 }
 
-/// Blocks of a sample of a given number of bytes.
+/// Number of blocks of a sample of a given number of bytes.
 fn blocks(bytes: usize) -> u32 {
     let blocks = (bytes + region::ENTRY_BYTES as usize).div_ceil(BLOCK_CONTENT_BYTES);
     u32::try_from(blocks).unwrap_or(u32::MAX)
@@ -239,12 +239,12 @@ pub(crate) struct Shape {
     pub(crate) samples: u64,
     /// Processes that share it.
     pub(crate) members: u64,
-    /// Blocks of each of them.
+    /// Number of blocks of each process.
     pub(crate) blocks: u32,
 }
 
 impl Shape {
-    /// The most blocks with which everything fits the budget.
+    /// The largest number of blocks that fits into the budget.
     fn new(bytes: u64, samples: u64, positions: u64, members: u64) -> Result<Self, CacheError> {
         if samples > u64::from(u32::MAX) || positions > u64::from(u32::MAX) / 2 {
             return Err(CacheError::TooManySamples { samples, positions });
@@ -261,7 +261,7 @@ impl Shape {
     }
 }
 
-/// Bytes that a cache takes before the first sample.
+/// Bytes that a cache needs without any sample.
 fn fixed_bytes(samples: u64, positions: u64, members: u64) -> u64 {
     // Each process knows the order of the epoch.
     let orders = POSITION_BYTES * (samples + positions) * members;
@@ -271,21 +271,22 @@ fn fixed_bytes(samples: u64, positions: u64, members: u64) -> u64 {
 /// Expected hit rate of a cache that holds a share of the samples, if each epoch uses every sample
 /// once, in any order.
 ///
-/// A sample that is added in an epoch is used in the next one at the earliest. So an epoch hits
-/// only samples that were cached when it began, and the policy evicts none of these before their
-/// use.
+/// A sample that is added in an epoch is used in the next one at the earliest. So the hits of an
+/// epoch are samples that were cached when it began, and the policy evicts none of these before
+/// their use.
 pub fn hit_share(share: f64, samples: u64) -> f64 {
     let samples = samples.max(1) as f64;
     ((share * samples).floor() / samples).clamp(0.0, 1.0)
 }
 
-/// Bytes of a budget that holds `samples` samples of `content_bytes` together, for one process.
+/// The budget in bytes with which a single process can cache `samples` samples with a total of
+/// `content_bytes`.
 pub fn bytes_for(content_bytes: f64, samples: u64) -> u64 {
     let mean = content_bytes / samples.max(1) as f64 + f64::from(region::ENTRY_BYTES);
-    // On average half of the last block of a sample is unused.
+    // On average, half of the last block of a sample is unused.
     let blocks = (mean / BLOCK_CONTENT_BYTES as f64).ceil() + 0.5;
     let per_block = region::BLOCK_BYTES as u64 + INDEX_BYTES;
-    // Positions that a last batch leaves empty are counted by a small share.
+    // Positions that a last batch leaves empty are covered by a small surcharge.
     let fixed = fixed_bytes(samples, samples + samples / 16 + 1024, 1);
     fixed + (blocks * per_block as f64 * samples as f64).ceil() as u64
 }

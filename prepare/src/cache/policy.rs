@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The samples of one process's part of a cache, by when they are needed next.
+/// The samples in one process's part of a cache, ordered by their next use.
 #[derive(Debug)]
 pub(crate) struct Policy {
     by_use: BTreeSet<(u32, u64)>,
@@ -20,14 +20,14 @@ struct Entry {
 }
 
 impl Policy {
-    /// Nothing, and a given number of free blocks.
+    /// An empty part with a given number of free blocks.
     pub(crate) fn new(blocks: u32) -> Self {
         Self { by_use: BTreeSet::new(), entries: HashMap::new(), free: blocks }
     }
 
-    /// What must be evicted so that a sample that is needed next then, with a given number of
-    /// blocks, can be added; `None` if it is not to be added: it is needed later than what would
-    /// have to go.
+    /// The samples to evict in order to add one with the given next use and number of blocks;
+    /// `None` if it should not be added, because it is needed later than the samples that would be
+    /// evicted.
     pub(crate) fn victims(&self, next: u32, blocks: u32) -> Option<Vec<u64>> {
         let (mut victims, mut free) = (Vec::new(), self.free);
         let mut last = self.by_use.iter().rev();
@@ -42,7 +42,7 @@ impl Policy {
         Some(victims)
     }
 
-    /// Adds a sample. There are enough free blocks.
+    /// Adds a sample. There must be enough free blocks.
     pub(crate) fn add(&mut self, sample: u64, next: u32, blocks: u32) {
         self.remove(sample);
         self.free = self.free.checked_sub(blocks).expect("the caller has evicted enough");
@@ -50,7 +50,7 @@ impl Policy {
         self.entries.insert(sample, Entry { next, blocks });
     }
 
-    /// Removes a sample, if it is there.
+    /// Removes a sample, if it is cached.
     pub(crate) fn remove(&mut self, sample: u64) {
         if let Some(Entry { next, blocks }) = self.entries.remove(&sample) {
             self.by_use.remove(&(next, sample));
@@ -58,7 +58,7 @@ impl Policy {
         }
     }
 
-    /// A sample was used, and is needed next then.
+    /// A sample was used; `next` is its next use.
     pub(crate) fn touch(&mut self, sample: u64, next: u32) {
         if let Some(entry) = self.entries.get_mut(&sample) {
             self.by_use.remove(&(entry.next, sample));
@@ -67,8 +67,8 @@ impl Policy {
         }
     }
 
-    /// Samples that were needed before a position have been used, by another rank; `after` is when
-    /// the sample of a position is needed next.
+    /// Other ranks have used the samples of all earlier positions; `after` returns the next use of
+    /// the sample at a position.
     pub(crate) fn advance(&mut self, position: u64, after: impl Fn(u64) -> u32) {
         while let Some(&(next, sample)) = self.by_use.first() {
             let later = after(next.into());

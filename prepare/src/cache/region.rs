@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 pub(crate) const BLOCK_BYTES: usize = 4096;
 /// Bytes of a block that hold content.
 pub(crate) const BLOCK_CONTENT_BYTES: usize = BLOCK_BYTES - 8;
-/// Most blocks of a region: 16 TiB.
+/// Maximum number of blocks of a region: 16 TiB.
 pub(crate) const BLOCKS_MAX: u32 = u32::MAX - 2;
 /// Bytes before the entries.
 pub(crate) const HEADER_BYTES: usize = 8 * HEADER_WORDS;
@@ -32,7 +32,7 @@ pub(crate) const ENTRY_BYTES: u32 = 8;
 const HEADER_WORDS: usize = 64;
 const BLOCK_WORDS: usize = BLOCK_BYTES / 8;
 const MAGIC: u64 = u64::from_le_bytes(*b"mpcache1");
-/// Words of the header: what it is, which one it is, its shape, and who has it.
+/// Words of the header: magic number, nonce, shape, and number of members.
 const MAGIC_AT: usize = 0;
 const NONCE_AT: usize = 1;
 const SAMPLES_AT: usize = 2;
@@ -67,14 +67,14 @@ fn total_words(shape: Shape) -> Option<usize> {
 }
 
 impl Region {
-    /// Fresh memory without a name, for this process alone.
+    /// New memory without a name, private to this process.
     pub(crate) fn alone(shape: Shape) -> Result<Self, CacheError> {
         let (region, _) = Self::create(shape, 1)?;
         region.word(ATTACHED_AT).store(shape.members, Ordering::Release);
         Ok(region)
     }
 
-    /// Fresh memory without a name, and the file that other processes can map.
+    /// New memory without a name, and the file that other processes can map.
     pub(crate) fn create(shape: Shape, nonce: u64) -> Result<(Self, File), CacheError> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let create = failed("create");
@@ -114,12 +114,12 @@ impl Region {
         is_same.then_some(region)
     }
 
-    /// Counts a member that has it; returns how many have.
+    /// Counts a member that has opened it; returns their number.
     pub(crate) fn count_member(&self) -> u64 {
         self.word(ATTACHED_AT).fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// Members that have it.
+    /// Number of members that have opened it.
     pub(crate) fn attached(&self) -> u64 {
         self.word(ATTACHED_AT).load(Ordering::Acquire)
     }
@@ -128,7 +128,7 @@ impl Region {
         self.shape.members
     }
 
-    /// Whether all members have it, so that no name leads to it any more.
+    /// Whether all members have opened it, so that its name is not needed any more.
     pub(crate) fn is_complete(&self) -> bool {
         self.attached() >= self.shape.members
     }
@@ -154,12 +154,12 @@ impl Region {
         &self.words.as_slice()[start..start + BLOCK_WORDS]
     }
 
-    /// Whether a sample is there, or being written.
+    /// Whether a sample is cached or being written.
     pub(crate) fn holds(&self, sample: u64) -> bool {
         self.entry(sample).is_some_and(|entry| entry.load(Ordering::Relaxed) != ABSENT)
     }
 
-    /// Copies the content of a sample; `false` if it is not there.
+    /// Copies the content of a sample; `false` if it is not cached.
     pub(crate) fn read(&self, sample: u64, into: &mut Vec<u8>) -> bool {
         let Some(entry) = self.entry(sample) else { return false };
         let found = entry.load(Ordering::Acquire);
@@ -173,7 +173,7 @@ impl Region {
         is_same && expected.is_some_and(|expected| crc32c(into) == expected)
     }
 
-    /// Follows the blocks of a sample, which may be overwritten meanwhile; returns its checksum.
+    /// Follows the blocks of a sample, which may be overwritten concurrently; returns its checksum.
     fn copy(&self, first: u64, into: &mut Vec<u8>) -> Option<u32> {
         into.clear();
         let blocks = self.shape.members * u64::from(self.shape.blocks);
@@ -207,19 +207,20 @@ impl Region {
         }
     }
 
-    /// Marks a sample as being written; `false` if it is there or another process writes it.
+    /// Marks a sample as being written; `false` if it is cached, or if another process is writing
+    /// it.
     pub(crate) fn begin(&self, sample: u64) -> bool {
         let Some(entry) = self.entry(sample) else { return false };
         entry.compare_exchange(ABSENT, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Writes a sample that was begun, to free blocks, of which there are enough.
+    /// Writes a sample after [`Self::begin`] to free blocks, of which there must be enough.
     pub(crate) fn write(&self, segment: &mut Segment, sample: u64, content: &[u8]) {
         let bytes = u32::try_from(content.len()).expect("a sample has less than 4 GiB");
         let head = u64::from(crc32c(content)) | u64::from(bytes) << 32;
         let first = segment.free.pop().expect("the policy has evicted enough");
         let (mut block, mut rest, mut at) = (first, content, 2);
-        // Readers that saw an earlier entry of these blocks see that it changed.
+        // Readers that saw an earlier entry of these blocks detect the change.
         fence(Ordering::Release);
         self.block(first)[1].store(head, Ordering::Relaxed);
         loop {
@@ -248,7 +249,7 @@ impl Region {
         self.entry(sample).expect("it was begun").store(entry, Ordering::Release);
     }
 
-    /// Removes a sample of this segment; returns its bytes.
+    /// Removes a sample of this segment; returns its number of bytes.
     pub(crate) fn remove(&self, segment: &mut Segment, sample: u64) -> u64 {
         let entry = self.entry(sample).expect("it was written");
         let first = entry.swap(ABSENT, Ordering::AcqRel) & u64::from(u32::MAX);

@@ -1,6 +1,6 @@
 //! When each sample of an epoch is needed next, from the order of this epoch and the next.
 //!
-//! The order of an epoch is a function, so both are known in advance. Positions count the samples
+//! The order of an epoch is computable, so both are known in advance. Positions count the samples
 //! in the order of consumption over all ranks: a rank consumes its batches in order, and the ranks
 //! take turns.
 
@@ -9,10 +9,10 @@ use meetpoint_format::sampler::EpochOrder;
 
 /// Not needed in this epoch or the next.
 pub(crate) const NEVER: u32 = u32::MAX;
-/// Batches that another rank may be behind before its samples count as used.
+/// How many batches another rank may lag behind before its samples count as used.
 pub(crate) const SKEW_BATCHES: u64 = 64;
 
-/// When samples are needed next: positions of this epoch, and behind them those of the next.
+/// The next uses of samples: positions of this epoch, followed by those of the next.
 #[derive(Debug)]
 pub(crate) struct NextUses {
     epoch: u32,
@@ -23,7 +23,7 @@ pub(crate) struct NextUses {
 }
 
 impl NextUses {
-    /// Of an epoch of all ranks, each with its batches.
+    /// The uses in an epoch of all ranks, each with its batches.
     pub(crate) fn of(ranks: &[Batching], epoch: u32) -> Self {
         let batching = &ranks[0];
         let (batches, size) = (batching.batches(), u64::from(batching.batch_size()));
@@ -71,13 +71,13 @@ impl NextUses {
         self.epoch
     }
 
-    /// When the sample at a position is needed after it.
+    /// The next use of the sample at a position, after that position.
     pub(crate) fn after(&self, position: u64) -> u32 {
         let position = usize::try_from(position).ok();
         position.and_then(|position| self.after.get(position)).copied().unwrap_or(NEVER)
     }
 
-    /// When a sample is needed first from the beginning of the epoch.
+    /// The first use of a sample in the epoch or the next.
     pub(crate) fn first_of(&self, sample: u64) -> u32 {
         let sample = usize::try_from(sample).ok();
         sample.and_then(|sample| self.first.get(sample)).copied().unwrap_or(NEVER)

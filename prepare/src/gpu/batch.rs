@@ -1,21 +1,27 @@
 //! The pictures of one batch on a GPU: from encoded files to tensors in its memory.
 
+use super::memory::GpuMemory;
 use super::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
 use meetpoint_gpu::pictures::PictureBatch;
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner};
 use meetpoint_kernels::{
-    Cpu, Encoded, Error as KernelError, NotExported, PictureProgram, SampleId, SamplePreparer,
+    Cpu, Encoded, Error as KernelError, Interrupt, NotExported, PictureProgram, SampleId,
+    SamplePreparer,
 };
 use std::time::Duration;
 
 /// How long the GPU may take for a batch.
 const HANG_LIMIT: Duration = Duration::from_secs(20);
 
-/// Alignment of tensors in the memory of the GPU.
+/// Extra bytes after the tensors, because kernels write whole words.
 const TENSOR_ALIGNMENT: usize = 16;
+
+/// How long dropping a batch waits for its work. Memory of unfinished work is not freed.
+const END_LIMIT: Duration = Duration::from_millis(50);
 
 /// Why a GPU does not prepare a sample, or any sample of a recipe.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +38,12 @@ pub enum GpuRefused {
     /// It does not fit the batch.
     #[error(transparent)]
     Batch(JpegError),
+    /// The batch would exceed its memory limit.
+    #[error("the batch would need more than {limit} bytes of GPU memory, or an eighth page-locked")]
+    Memory {
+        /// The limit in bytes on the GPU.
+        limit: u64,
+    },
     /// Its headers or the recipe's parameters are wrong, which the CPU reports.
     #[error(transparent)]
     Sample(#[from] KernelError),
@@ -47,7 +59,7 @@ pub enum Taken {
 }
 
 /// The pictures of one batch on a GPU, one batch after another, reusing memory: after the first few
-/// batches, none is allocated.
+/// batches, none is allocated. It never exceeds its memory limit.
 pub struct GpuBatch {
     compute: Box<dyn Compute>,
     preparer: SamplePreparer,
@@ -56,13 +68,32 @@ pub struct GpuBatch {
     plan: DecodePlan,
     jpeg: JpegBatch,
     pictures: PictureBatch,
-    /// What is done to each sample of the batch, and the position of its tensor. The programs
-    /// behind `taken` are memory for later samples.
-    programs: Vec<PictureProgram>,
+    /// The operations on the current sample. Its memory is reused for later samples.
+    program: PictureProgram,
     converted: ConvertedProgram,
+    /// Positions of the samples and of their tensors in the batch.
     positions: Vec<usize>,
-    out: Option<DeviceMemory>,
+    /// Number of tensors, up to the last one in use.
+    tensors: usize,
+    out: Buffer,
+    memory: GpuMemory,
+    interrupt: Interrupt,
+    most: MemoryUse,
     is_started: bool,
+}
+
+/// Number of device buffers: those of JPEGs, those of programs, and tensors.
+const BUFFERS: usize = 9;
+
+/// Memory that a [`GpuBatch`] has used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryUse {
+    /// Peak bytes on the GPU.
+    pub device_bytes_max: u64,
+    /// Peak bytes of page-locked memory.
+    pub pinned_bytes_max: u64,
+    /// Number of allocations of device and page-locked memory.
+    pub allocations: u64,
 }
 
 impl std::fmt::Debug for GpuBatch {
@@ -76,12 +107,17 @@ impl std::fmt::Debug for GpuBatch {
 }
 
 impl GpuBatch {
-    /// For the pictures of a recipe, each of which is one tensor of a fixed size.
-    pub fn new(compute: Box<dyn Compute>, recipe: &Recipe) -> Result<Self, GpuRefused> {
+    /// Creates a batch for a recipe whose pictures each become one tensor of a fixed size, with a
+    /// memory limit.
+    pub fn new(
+        compute: Box<dyn Compute>,
+        recipe: &Recipe,
+        memory: GpuMemory,
+    ) -> Result<Self, GpuRefused> {
         let preparer = SamplePreparer::new(recipe, Cpu::detect());
         let format = tensor_format(&preparer.export_tensor()?);
         let spec = recipe.output().ok_or(GpuRefused::VariableSize)?;
-        Ok(Self {
+        let mut batch = Self {
             compute,
             preparer,
             tensor_bytes: spec.bytes(),
@@ -89,12 +125,53 @@ impl GpuBatch {
             plan: DecodePlan::default(),
             jpeg: JpegBatch::new(JpegLimits::default()),
             pictures: PictureBatch::new(format),
-            programs: Vec::new(),
+            program: PictureProgram::default(),
             converted: ConvertedProgram::default(),
             positions: Vec::new(),
-            out: None,
+            tensors: 0,
+            out: Buffer::default(),
+            memory,
+            interrupt: Interrupt::default(),
+            most: MemoryUse::default(),
             is_started: false,
-        })
+        };
+        batch.set_memory(memory);
+        Ok(batch)
+    }
+
+    /// Sets the memory limit of later batches.
+    pub fn set_memory(&mut self, memory: GpuMemory) {
+        self.memory = memory;
+        self.jpeg.set_limits(JpegLimits {
+            staging_bytes_max: memory.files_bytes(),
+            device_bytes_max: memory.device_bytes,
+            ..JpegLimits::default()
+        });
+        self.pictures.set_host_limit(memory.programs_bytes());
+    }
+
+    /// The memory limit.
+    pub fn memory(&self) -> GpuMemory {
+        self.memory
+    }
+
+    /// The memory used so far.
+    pub fn memory_use(&self) -> MemoryUse {
+        let host = self.jpeg.host_allocations() + self.pictures.host_allocations();
+        MemoryUse { allocations: self.most.allocations + host, ..self.most }
+    }
+
+    /// Sets an interrupt that ends waits when it is raised.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// Frees all memory and empties the batch, except for its positions. No work of the batch may
+    /// be in progress.
+    pub fn release(&mut self) {
+        self.jpeg.release();
+        self.pictures.release();
+        self.out.release();
     }
 
     /// What it runs on.
@@ -107,10 +184,11 @@ impl GpuBatch {
         self.tensor_bytes
     }
 
-    /// Bytes of the GPU's memory that it has.
+    /// Bytes of device memory that are allocated.
     pub fn device_bytes(&self) -> usize {
-        let out = self.out.as_ref().map_or(0, DeviceMemory::bytes);
-        self.jpeg.bytes().device + self.pictures.device_bytes() + out
+        self.jpeg.bytes().device
+            + self.pictures.buffer_bytes().into_iter().sum::<usize>()
+            + self.out.bytes()
     }
 
     /// Number of samples taken.
@@ -130,15 +208,21 @@ impl GpuBatch {
         positions
     }
 
-    /// Begins a batch; waits for what is still being done for the last one.
+    /// Begins a batch. Waits for unfinished work of the previous one.
     pub fn begin(&mut self) -> Result<(), GpuError> {
         if std::mem::take(&mut self.is_started) {
-            self.compute.wait(HANG_LIMIT)?;
+            self.wait_for_work().inspect_err(|_| self.is_started = true)?;
         }
         self.jpeg.clear();
         self.pictures.clear();
         self.positions.clear();
+        self.tensors = 0;
         Ok(())
+    }
+
+    /// Removes the samples of the batch after a failure.
+    pub(super) fn forget(&mut self) {
+        self.positions.clear();
     }
 
     /// Takes a sample, whose tensor goes to a position of the batch.
@@ -161,42 +245,91 @@ impl GpuBatch {
         encoded: Encoded<'_>,
         id: SampleId,
     ) -> Result<(), GpuRefused> {
-        let index = self.positions.len();
-        if self.programs.len() == index {
-            self.programs.push(PictureProgram::default());
-        }
-        let program = &mut self.programs[index];
+        let program = &mut self.program;
         self.preparer.export(encoded, id, program)??;
         let region = program.stages.first().ok_or(NotExported::NotPictures)?.region;
         let options = DecodeOptions { colour: program.colour, ..DecodeOptions::default() };
         self.planner.open(encoded, OnDamage::Fail)?;
         self.planner.plan_opened(encoded, region, &options, &mut self.plan)?;
-        let added = self.jpeg.add(&mut *self.compute, &self.plan, encoded.bytes);
-        added.map_err(GpuRefused::Batch)?;
+        let source = self.jpeg.next_picture(&self.plan);
+        let tensor = (position * self.tensor_bytes) as u64;
+        self.pictures.add(&source, &self.converted.convert(program), tensor);
+        let tensors = self.tensors.max(position + 1);
+        let added = match self.fits(tensors) {
+            false => Err(GpuRefused::Memory { limit: self.memory.device_bytes }),
+            true => self
+                .jpeg
+                .add(&mut *self.compute, &self.plan, encoded.bytes)
+                .map_err(GpuRefused::Batch),
+        };
+        self.note_memory();
+        if let Err(refused) = added {
+            self.pictures.undo();
+            return Err(refused);
+        }
+        self.tensors = tensors;
         self.positions.push(position);
         Ok(())
     }
 
-    /// Starts the work on all samples taken, for a batch with room for `samples` tensors.
-    pub fn start(&mut self, samples: usize) -> Result<(), GpuError> {
-        let bytes = samples * self.tensor_bytes + TENSOR_ALIGNMENT;
-        if self.out.as_ref().is_none_or(|out| out.bytes() < bytes) {
-            self.out = None;
-            self.out = Some(self.compute.allocate(bytes)?);
-        }
-        let out = self.out.as_ref().expect("it was allocated").address();
-        self.is_started = true;
-        self.jpeg.run(&mut *self.compute)?;
-        for ((position, program), picture) in
-            self.positions.iter().zip(&self.programs).zip(self.jpeg.pictures())
-        {
-            let tensor = out + (position * self.tensor_bytes) as u64;
-            self.pictures.add(picture, &self.converted.convert(program), tensor);
-        }
-        self.pictures.run(&mut *self.compute)
+    /// Whether the batch, including the picture whose program was just added, fits its limit.
+    fn fits(&self, tensors: usize) -> bool {
+        let needs = self.needs(tensors, Some(&self.plan));
+        let device: u64 = needs.iter().map(|bytes| *bytes as u64).sum();
+        device <= self.memory.device_bytes
+            && self.pictures.host_needs() <= self.memory.programs_bytes()
     }
 
-    /// Whether the batch is done, without waiting for it where that can be asked.
+    /// Bytes that each device buffer needs, with `more` if given.
+    fn needs(&self, tensors: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
+        let [a, b, c, d, e] = self.jpeg.needs(more);
+        let [f, g, h] = self.pictures.needs();
+        let out = tensors.saturating_mul(self.tensor_bytes).saturating_add(TENSOR_ALIGNMENT);
+        [a, b, c, d, e, f, g, h, buffer::needed(out)]
+    }
+
+    /// Allocates the memory for the batch before any of its work is started.
+    fn reserve(&mut self) -> Result<(), GpuError> {
+        let needs = self.needs(self.tensors, None);
+        let [a, b, c, d, e] = self.jpeg.buffer_bytes();
+        let [f, g, h] = self.pictures.buffer_bytes();
+        let have = [a, b, c, d, e, f, g, h, self.out.bytes()];
+        let sizes = buffer::sizes(&needs, &have, self.memory.device_bytes);
+        // `fits` has checked the sum of the needs for every picture.
+        let sizes = sizes.unwrap_or(needs);
+        let [a, b, c, d, e] = self.jpeg.buffers_mut();
+        let [f, g, h] = self.pictures.buffers_mut();
+        let buffers = [a, b, c, d, e, f, g, h, &mut self.out];
+        self.most.allocations += buffer::resize(buffers, &sizes, &mut *self.compute)?;
+        self.pictures.reserve_host(&mut *self.compute)
+    }
+
+    fn note_memory(&mut self) {
+        let pinned = (self.jpeg.bytes().host + self.pictures.host_bytes()) as u64;
+        let device = self.device_bytes() as u64;
+        let most = &mut self.most;
+        most.pinned_bytes_max = most.pinned_bytes_max.max(pinned);
+        most.device_bytes_max = most.device_bytes_max.max(device);
+    }
+
+    /// Starts the work on all samples taken. If it fails for lack of memory
+    /// ([`GpuError::is_out_of_memory`]), no work was started.
+    pub fn start(&mut self) -> Result<(), GpuError> {
+        self.reserve()?;
+        self.note_memory();
+        self.is_started = true;
+        self.jpeg.run(&mut *self.compute)?;
+        let sources = self.jpeg.pixels_address();
+        let tensors = self.out.get().expect("it was reserved").address();
+        self.pictures.run(&mut *self.compute, sources, tensors)
+    }
+
+    fn wait_for_work(&mut self) -> Result<(), GpuError> {
+        let interrupt = &self.interrupt;
+        self.compute.wait_unless(HANG_LIMIT, &|| interrupt.is_raised())
+    }
+
+    /// Whether the batch is done, without waiting for it if the device can tell.
     pub fn is_done(&mut self) -> Result<bool, GpuError> {
         self.compute.is_done()
     }
@@ -204,7 +337,7 @@ impl GpuBatch {
     /// Waits until the batch is done; returns the positions whose data are not sound, which the CPU
     /// has to prepare.
     pub fn wait(&mut self) -> Result<Vec<usize>, GpuError> {
-        self.compute.wait(HANG_LIMIT)?;
+        self.wait_for_work()?;
         let status = self.jpeg.status(&mut *self.compute)?;
         let unsound = self.positions.iter().zip(status).filter(|(_, status)| !status.is_sound());
         let mut positions: Vec<usize> = unsound.map(|(position, _)| *position).collect();
@@ -212,15 +345,15 @@ impl GpuBatch {
         Ok(positions)
     }
 
-    /// The tensors, of which those of the positions that were taken are written.
+    /// The tensors. Only those at the positions of samples that were taken are written.
     pub fn tensors(&self) -> Option<&DeviceMemory> {
-        self.out.as_ref()
+        self.out.get()
     }
 
     /// Copies the tensors of samples that were taken to their positions among `tensors`. Positions
     /// next to each other are one copy.
     pub fn download(&mut self, tensors: &mut [u8]) -> Result<(), GpuError> {
-        let Some(out) = &self.out else { return Ok(()) };
+        let Some(out) = self.out.get() else { return Ok(()) };
         for run in self.positions().chunk_by(|before, after| before + 1 == *after) {
             let (first, end) = (run[0], run[run.len() - 1] + 1);
             let bytes = first * self.tensor_bytes..end * self.tensor_bytes;
@@ -228,5 +361,14 @@ impl GpuBatch {
             self.compute.download(out, start, &mut tensors[bytes])?;
         }
         Ok(())
+    }
+}
+
+impl Drop for GpuBatch {
+    fn drop(&mut self) {
+        if self.is_started {
+            // Memory is freed only after the work that uses it, and never if that is still running.
+            drop(self.compute.wait(END_LIMIT));
+        }
     }
 }

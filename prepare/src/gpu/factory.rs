@@ -1,6 +1,7 @@
 //! Makes preparers of the CPU that have part of each batch prepared on a GPU.
 
 use super::batch::{GpuBatch, GpuRefused};
+use super::memory::GpuMemory;
 use super::offload::GpuOffload;
 use super::refusal::NotOffloaded;
 use super::share::ShareChoice;
@@ -29,13 +30,19 @@ pub struct GpuPreparers {
     cpu: CpuPreparers,
     gpu: Arc<dyn Computes>,
     choice: ShareChoice,
+    memory: GpuMemory,
     shared: Arc<Shared>,
 }
 
 impl GpuPreparers {
-    /// On a GPU that is open.
-    pub fn new(cpu: CpuPreparers, gpu: Arc<dyn Computes>, choice: ShareChoice) -> Self {
-        Self { cpu, gpu, choice, shared: Arc::default() }
+    /// Uses an open GPU, with this memory limit for each thread.
+    pub fn new(
+        cpu: CpuPreparers,
+        gpu: Arc<dyn Computes>,
+        choice: ShareChoice,
+        memory: GpuMemory,
+    ) -> Self {
+        Self { cpu, gpu, choice, memory, shared: Arc::default() }
     }
 
     /// The pictures of a job on the GPU, or why there are none.
@@ -44,13 +51,14 @@ impl GpuPreparers {
             return Err(NoGpu::Job(reason));
         }
         let compute = self.gpu.compute().map_err(NoGpu::Gpu)?;
-        GpuBatch::new(compute, &job.recipe).map_err(|refused| match refused {
+        GpuBatch::new(compute, &job.recipe, self.memory).map_err(|refused| match refused {
             GpuRefused::Recipe(reason) => NoGpu::Job(reason.into()),
             GpuRefused::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
             // Only samples are refused for these reasons.
-            GpuRefused::Jpeg(_) | GpuRefused::Batch(_) | GpuRefused::Sample(_) => {
-                NoGpu::Job(NotOffloaded::NoPictures)
-            }
+            GpuRefused::Jpeg(_)
+            | GpuRefused::Batch(_)
+            | GpuRefused::Memory { .. }
+            | GpuRefused::Sample(_) => NoGpu::Job(NotOffloaded::NoPictures),
         })
     }
 }
@@ -80,6 +88,6 @@ impl PreparerFactory for GpuPreparers {
     }
 
     fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
-        Some(Arc::new(Self::new(self.cpu, Arc::clone(&self.gpu), self.choice)))
+        Some(Arc::new(Self::new(self.cpu, Arc::clone(&self.gpu), self.choice, self.memory)))
     }
 }

@@ -1,7 +1,9 @@
 //! One preparer's use of a GPU: a share of the pictures of each batch.
 
-use super::batch::{GpuBatch, Taken};
+use super::batch::{GpuBatch, MemoryUse, Taken};
+use super::memory::GpuMemory;
 use super::refusal::{NotTaken, Refusals};
+use super::retry::Retry;
 use super::share::{BatchTimes, Share, ShareChoice};
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
@@ -11,8 +13,9 @@ use std::time::{Duration, Instant};
 /// Prepares the first samples of each batch on a GPU, while the preparer's thread prepares the
 /// others.
 ///
-/// After a failure of the GPU, the thread prepares everything, and [`GpuOffload::failure`] has the
-/// cause.
+/// If the GPU runs out of memory for a batch, the thread prepares that batch, and a later batch is
+/// tried with less memory. After any other failure of the GPU, or too many consecutive failures for
+/// lack of memory, the thread prepares everything, and [`GpuOffload::failure`] has the cause.
 #[derive(Debug)]
 pub struct GpuOffload {
     batch: GpuBatch,
@@ -29,6 +32,12 @@ pub struct GpuOffload {
     unfinished: Duration,
     finished: Option<Duration>,
     failure: Option<GpuError>,
+    retry: Retry,
+    /// Whether the thread prepares this batch, because the GPU ran out of memory for this or an
+    /// earlier one.
+    is_paused: bool,
+    /// Batches that failed for lack of memory.
+    out_of_memory_batches: u64,
 }
 
 impl GpuOffload {
@@ -46,6 +55,9 @@ impl GpuOffload {
             unfinished: Duration::ZERO,
             finished: None,
             failure: None,
+            retry: Retry::new(),
+            is_paused: false,
+            out_of_memory_batches: 0,
         }
     }
 
@@ -64,16 +76,58 @@ impl GpuOffload {
         &self.refusals
     }
 
-    /// Notes a failure, after which nothing is taken.
-    fn fail(&mut self, error: GpuError) {
-        self.failure.get_or_insert(error);
+    /// The current memory limit, which failures reduce.
+    pub(super) fn memory(&self) -> GpuMemory {
+        self.batch.memory()
     }
 
-    fn start(&mut self) {
-        self.started = Some(Instant::now());
-        if let Err(error) = self.batch.start(self.samples) {
-            self.fail(error);
+    /// The memory used so far.
+    pub(super) fn memory_use(&self) -> MemoryUse {
+        self.batch.memory_use()
+    }
+
+    /// Batches that failed for lack of memory.
+    pub(super) fn out_of_memory_batches(&self) -> u64 {
+        self.out_of_memory_batches
+    }
+
+    /// Handles a failure, after which no sample of this batch goes to the GPU. A request to stop is
+    /// returned as [`Error::Interrupted`] instead.
+    fn fail(&mut self, error: GpuError) -> Result<(), Error> {
+        if matches!(error, GpuError::Stopped) {
+            return Err(Error::Interrupted);
         }
+        if error.is_out_of_memory() {
+            self.is_paused = true;
+            self.out_of_memory_batches += 1;
+            // Other programs may need the memory; no work of the batch was started.
+            self.batch.release();
+            if let Some(memory) = self.retry.failed(self.batch.memory()) {
+                self.batch.set_memory(memory);
+                return Ok(());
+            }
+        }
+        self.failure.get_or_insert(error);
+        self.batch.release();
+        Ok(())
+    }
+
+    /// Whether samples of this batch go to the GPU.
+    fn is_usable(&self) -> bool {
+        self.failure.is_none() && !self.is_paused
+    }
+
+    fn count_left(&mut self, samples: u64) {
+        match self.failure {
+            Some(_) => self.counts.after_failure += samples,
+            None => self.counts.out_of_memory += samples,
+        }
+    }
+
+    fn start(&mut self) -> Result<(), Error> {
+        self.started = Some(Instant::now());
+        let started = self.batch.start();
+        started.or_else(|error| self.fail(error))
     }
 
     /// Waits for the batch and copies its tensors; returns what is not sound, and the time that the
@@ -82,7 +136,7 @@ impl GpuOffload {
         let unsound = self.batch.wait()?;
         let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
         self.batch.download(tensors)?;
-        // It ended at some time between two questions.
+        // It ended between the last two polls.
         let took = self.finished.map(|finished| (self.unfinished + finished) / 2);
         Ok((unsound, took.unwrap_or(waited_until)))
     }
@@ -93,23 +147,25 @@ impl Offload for GpuOffload {
         self.batch.name()
     }
 
-    /// Waits for a GPU have a limit of their own.
-    fn set_interrupt(&mut self, _interrupt: Interrupt) {}
+    fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.batch.set_interrupt(interrupt);
+    }
 
     fn begin(&mut self, samples: usize) -> Result<(), Error> {
         (self.samples, self.wanted, self.offered) = (samples, self.share.of(samples), 0);
         (self.started, self.unfinished, self.finished) = (None, Duration::ZERO, None);
-        if self.failure.is_none()
-            && let Err(error) = self.batch.begin()
-        {
-            self.fail(error);
+        if self.failure.is_some() {
+            self.batch.forget();
+            return Ok(());
         }
-        Ok(())
+        self.is_paused = !self.retry.begins();
+        let begun = self.batch.begin();
+        begun.or_else(|error| self.fail(error))
     }
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
-        if self.failure.is_some() {
-            self.counts.after_failure += 1;
+        if !self.is_usable() {
+            self.count_left(1);
             return Ok(false);
         }
         if position >= self.wanted {
@@ -125,51 +181,55 @@ impl Offload for GpuOffload {
                 false
             }
             Err(error) => {
-                self.counts.after_failure += 1;
-                self.fail(error);
+                self.fail(error)?;
+                self.count_left(1);
                 false
             }
         };
-        if self.offered == self.wanted && self.failure.is_none() && !self.batch.is_empty() {
-            self.start();
+        if self.offered == self.wanted && self.is_usable() && !self.batch.is_empty() {
+            self.start()?;
         }
         Ok(taken)
     }
 
     fn poll(&mut self) {
         let Some(started) = self.started.filter(|_| self.finished.is_none()) else { return };
-        if self.failure.is_some() {
+        if !self.is_usable() {
             return;
         }
         match self.batch.is_done() {
             Ok(true) => self.finished = Some(started.elapsed()),
             Ok(false) => self.unfinished = started.elapsed(),
-            Err(error) => self.fail(error),
+            // The wait in `finish` reports the error again.
+            Err(_) => {}
         }
     }
 
     fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error> {
         let taken = self.batch.positions();
-        if self.failure.is_none() && self.started.is_none() && !taken.is_empty() {
+        if self.is_usable() && self.started.is_none() && !taken.is_empty() {
             // Samples of its share could not be read.
-            self.start();
+            self.start()?;
         }
         self.poll();
-        let ended = match self.failure {
-            Some(_) => None,
-            None => match self.end(tensors.bytes) {
+        let ended = match self.is_usable() {
+            false => None,
+            true => match self.end(tensors.bytes) {
                 Ok(ended) => Some(ended),
                 Err(error) => {
-                    self.fail(error);
+                    self.fail(error)?;
                     None
                 }
             },
         };
         // After a failure, the thread prepares all of them.
         let Some((unsound, took)) = ended else {
-            self.counts.after_failure += taken.len() as u64;
+            self.count_left(taken.len() as u64);
             return Ok(taken);
         };
+        if !taken.is_empty() {
+            self.retry.succeeded();
+        }
         self.counts.prepared += (taken.len() - unsound.len()) as u64;
         self.counts.given_back += unsound.len() as u64;
         self.share.learn(BatchTimes {

@@ -1,6 +1,7 @@
 //! Opens a GPU for preparers.
 
 use super::factory::{Computes, GpuPreparers};
+use super::memory::GpuMemory;
 use super::refusal::OpenError;
 use super::share::ShareChoice;
 use crate::CpuPreparers;
@@ -9,31 +10,42 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl GpuPreparers {
-    /// On an NVIDIA GPU. The kernels are compiled and one is tried, so that whatever is missing is
-    /// an error here and not in the first batch. The run-time compiler is also searched for in
-    /// these folders of Python packages.
+    /// Opens an NVIDIA GPU. Compiles all kernels and runs a test kernel, so that a missing
+    /// requirement is an error here and not in the first batch. Also searches `package_folders`,
+    /// folders of Python packages, for the run-time compiler. `memory` is the limit of each thread.
     pub fn open(
         index: GpuIndex,
         choice: ShareChoice,
+        memory: GpuMemory,
         package_folders: &[PathBuf],
+        is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, OpenError> {
-        Ok(Self::new(CpuPreparers::default(), opened(index, package_folders)?, choice))
+        let gpu = opened(index, package_folders, is_stopped)?;
+        Ok(Self::new(CpuPreparers::default(), gpu, choice, memory))
     }
 }
 
 #[cfg(feature = "cuda")]
-fn opened(index: GpuIndex, package_folders: &[PathBuf]) -> Result<Arc<dyn Computes>, OpenError> {
+fn opened(
+    index: GpuIndex,
+    package_folders: &[PathBuf],
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Arc<dyn Computes>, OpenError> {
     use meetpoint_gpu::cuda::{Gpu, Options};
     let mut options = Options::from_environment();
     options.package_folders.extend_from_slice(package_folders);
     let gpu = Gpu::shared(index, &options)?;
-    gpu.load_kernels()?;
-    gpu.self_test()?;
+    gpu.load_kernels(is_stopped)?;
+    gpu.self_test(is_stopped)?;
     Ok(Arc::new(cuda::Opened(gpu)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn opened(_index: GpuIndex, _package_folders: &[PathBuf]) -> Result<Arc<dyn Computes>, OpenError> {
+fn opened(
+    _index: GpuIndex,
+    _package_folders: &[PathBuf],
+    _is_stopped: &dyn Fn() -> bool,
+) -> Result<Arc<dyn Computes>, OpenError> {
     Err(OpenError::NotBuilt)
 }
 

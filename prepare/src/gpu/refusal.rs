@@ -19,8 +19,6 @@ pub enum NotTaken {
     SeveralScans,
     /// CMYK or YCCK.
     FourComponents,
-    /// It is stored as coefficients.
-    CoefficientForm,
     /// It is damaged, or in another format.
     NotAJpeg,
     /// The file says that the picture is turned.
@@ -33,7 +31,9 @@ pub enum NotTaken {
     EntryPoints,
     /// It has a long part that only one thread can decode.
     LongSegment,
-    /// It does not fit the memory of a batch on the GPU.
+    /// It has more data or blocks than a GPU should decode at a time.
+    Huge,
+    /// It does not fit into the remaining memory of the batch.
     Memory,
 }
 
@@ -46,13 +46,13 @@ impl NotTaken {
         Self::Progressive,
         Self::SeveralScans,
         Self::FourComponents,
-        Self::CoefficientForm,
         Self::NotAJpeg,
         Self::Turned,
         Self::Scaled,
         Self::Operations,
         Self::EntryPoints,
         Self::LongSegment,
+        Self::Huge,
         Self::Memory,
     ];
 }
@@ -63,14 +63,14 @@ impl fmt::Display for NotTaken {
             Self::Progressive => "progressive JPEGs",
             Self::SeveralScans => "JPEGs with several scans",
             Self::FourComponents => "JPEGs with four components",
-            Self::CoefficientForm => "coefficient forms",
             Self::NotAJpeg => "damaged, or not a JPEG",
             Self::Turned => "turned by their Exif orientation",
             Self::Scaled => "decoded at a lower resolution",
             Self::Operations => "operations that no GPU executes",
             Self::EntryPoints => "entry points that contradict restart markers",
             Self::LongSegment => "long JPEGs without entry points",
-            Self::Memory => "larger than the memory of a batch",
+            Self::Huge => "larger than a GPU should decode at a time",
+            Self::Memory => "beyond the memory for decoding on the GPU",
         })
     }
 }
@@ -91,7 +91,6 @@ impl From<&GpuRefused> for NotTaken {
             )
             | GpuRefused::VariableSize => Self::Operations,
             GpuRefused::Jpeg(error) => match error {
-                PlanError::CoefficientForm => Self::CoefficientForm,
                 PlanError::Progressive => Self::Progressive,
                 PlanError::SeveralScans => Self::SeveralScans,
                 PlanError::FourComponents => Self::FourComponents,
@@ -101,11 +100,13 @@ impl From<&GpuRefused> for NotTaken {
             },
             GpuRefused::Batch(error) => match error {
                 JpegError::LongSegment { .. } | JpegError::LongStream { .. } => Self::LongSegment,
+                JpegError::LongPicture { .. } | JpegError::ManyMcus { .. } => Self::Huge,
                 JpegError::Staging { .. }
                 | JpegError::DeviceBytes { .. }
                 | JpegError::Device(_) => Self::Memory,
                 JpegError::Plan => Self::NotAJpeg,
             },
+            GpuRefused::Memory { .. } => Self::Memory,
             GpuRefused::Sample(_) => Self::NotAJpeg,
         }
     }

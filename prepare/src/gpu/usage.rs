@@ -1,5 +1,7 @@
 //! What the preparers of a loader do with a GPU, summed over their threads.
 
+use super::batch::MemoryUse;
+use super::memory::GpuMemory;
 use super::offload::GpuOffload;
 use super::refusal::{GpuFailure, NotOffloaded, NotTaken, Refusals};
 use crate::{Error, Offload, OffloadCounts, Tensors};
@@ -35,6 +37,22 @@ pub struct GpuUse {
     pub given_back: u64,
     /// Left to the CPU after a failure.
     pub after_failure: u64,
+    /// Left to the CPU because the GPU ran out of memory, including the samples until it was tried
+    /// again.
+    pub out_of_memory: u64,
+    /// Batches for which the GPU ran out of memory.
+    pub out_of_memory_batches: u64,
+    /// Limit of device memory, summed over the threads, in bytes.
+    pub device_bytes_limit: u64,
+    /// Limit of page-locked memory, summed over the threads, in bytes.
+    pub pinned_bytes_limit: u64,
+    /// Peak device memory so far in bytes: the sum of the peaks of the threads.
+    pub device_bytes_max: u64,
+    /// Peak page-locked memory so far in bytes: the sum of the peaks of the threads.
+    pub pinned_bytes_max: u64,
+    /// Number of allocations of device and page-locked memory; constant after the first few
+    /// batches.
+    pub allocations: u64,
     /// Why the job is prepared on the CPU alone; `None` if it is not.
     pub unused_because: Option<NotOffloaded>,
     /// The first failure, after which the CPU prepared the thread's samples.
@@ -53,8 +71,8 @@ impl GpuUse {
     /// The samples of its threads, on the GPU and on the CPU; not those of threads that the GPU
     /// failed before their first batch.
     pub fn samples(&self) -> u64 {
-        let on_cpu = self.beyond_share + self.not_taken + self.given_back + self.after_failure;
-        self.prepared + on_cpu
+        let on_cpu = self.beyond_share + self.not_taken + self.given_back;
+        self.prepared + on_cpu + self.after_failure + self.out_of_memory
     }
 
     /// What was added since an earlier use of the same preparers.
@@ -66,6 +84,9 @@ impl GpuUse {
         since.not_taken -= before.not_taken;
         since.given_back -= before.given_back;
         since.after_failure -= before.after_failure;
+        since.out_of_memory -= before.out_of_memory;
+        since.out_of_memory_batches -= before.out_of_memory_batches;
+        since.allocations -= before.allocations;
         for (reason, samples) in &mut since.not_taken_because {
             *samples -= before.not_taken_because.get(reason).copied().unwrap_or(0);
         }
@@ -84,6 +105,13 @@ impl GpuUse {
         self.not_taken += more.not_taken;
         self.given_back += more.given_back;
         self.after_failure += more.after_failure;
+        self.out_of_memory += more.out_of_memory;
+        self.out_of_memory_batches += more.out_of_memory_batches;
+        self.device_bytes_limit += more.device_bytes_limit;
+        self.pinned_bytes_limit += more.pinned_bytes_limit;
+        self.device_bytes_max += more.device_bytes_max;
+        self.pinned_bytes_max += more.pinned_bytes_max;
+        self.allocations += more.allocations;
         for (reason, samples) in &more.not_taken_because {
             *self.not_taken_because.entry(*reason).or_default() += samples;
         }
@@ -112,6 +140,11 @@ impl fmt::Display for GpuUse {
         if self.given_back > 0 {
             write!(f, "; {} were given back as damaged", self.given_back)?;
         }
+        if self.out_of_memory > 0 {
+            let (samples, batches) = (self.out_of_memory, self.out_of_memory_batches);
+            write!(f, "; {samples} were left to the CPU because GPU memory was used up (")?;
+            write!(f, "{batches} batches)")?;
+        }
         if let Some(failure) = &self.failure {
             let (failed, threads) = (self.threads_failed, self.threads);
             write!(f, "; it failed for {failed} of {threads} threads: {}", failure.reason)?;
@@ -138,6 +171,9 @@ struct ThreadUse {
     share: f64,
     counts: OffloadCounts,
     refusals: Refusals,
+    limit: GpuMemory,
+    memory: MemoryUse,
+    out_of_memory_batches: u64,
     has_failed: bool,
     has_ended: bool,
 }
@@ -153,7 +189,8 @@ impl Shared {
 
     /// Notes a thread that the GPU failed before its first batch.
     pub(super) fn note_thread_lost(&self, error: &GpuError) {
-        let lost = ThreadUse { has_failed: true, ..ThreadUse::default() };
+        let limit = GpuMemory::of(0);
+        let lost = ThreadUse { has_failed: true, limit, ..ThreadUse::default() };
         lock(&self.threads).push(Arc::new(Mutex::new(lost)));
         self.note_failure(error);
     }
@@ -165,17 +202,25 @@ impl Shared {
     pub(super) fn sum(&self, gpu: &str) -> GpuUse {
         let mut sum = GpuUse { gpu: gpu.to_owned(), ..GpuUse::default() };
         for thread in &*lock(&self.threads) {
-            let ThreadUse { share, counts, refusals, has_failed, has_ended } = *lock(thread);
+            let thread = *lock(thread);
+            let ThreadUse { share, counts, refusals, has_failed, has_ended, .. } = thread;
             if !has_ended {
                 sum.threads += 1;
                 sum.threads_failed += u32::from(has_failed);
                 sum.shares.push(if has_failed { 0.0 } else { share });
+                sum.device_bytes_limit += thread.limit.device_bytes;
+                sum.pinned_bytes_limit += thread.limit.pinned_bytes;
+                sum.device_bytes_max += thread.memory.device_bytes_max;
+                sum.pinned_bytes_max += thread.memory.pinned_bytes_max;
             }
             sum.prepared += counts.prepared;
             sum.beyond_share += counts.beyond_share;
             sum.not_taken += counts.not_taken;
             sum.given_back += counts.given_back;
             sum.after_failure += counts.after_failure;
+            sum.out_of_memory += counts.out_of_memory;
+            sum.out_of_memory_batches += thread.out_of_memory_batches;
+            sum.allocations += thread.memory.allocations;
             for (reason, samples) in NotTaken::ALL.into_iter().zip(refusals) {
                 if samples > 0 {
                     *sum.not_taken_because.entry(reason).or_default() += samples;
@@ -211,6 +256,9 @@ impl CountedOffload {
         thread.share = self.inner.share();
         thread.counts = self.inner.counts();
         thread.refusals = *self.inner.refusals();
+        thread.limit = self.inner.memory();
+        thread.memory = self.inner.memory_use();
+        thread.out_of_memory_batches = self.inner.out_of_memory_batches();
         if let Some(error) = self.inner.failure()
             && !thread.has_failed
         {
@@ -244,7 +292,7 @@ impl Offload for CountedOffload {
 
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error> {
         let taken = self.inner.take(position, encoded, id);
-        // A batch of which nothing is taken has no end.
+        // `finish` is not called for a batch of which no sample is taken.
         if !matches!(taken, Ok(true)) {
             self.note();
         }

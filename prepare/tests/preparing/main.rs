@@ -10,5 +10,6 @@ mod faulty;
 mod limits;
 mod mixing;
 mod offloaded;
+mod small;
 mod support;
 mod views;

@@ -3,7 +3,7 @@
 use crate::support::shuffled;
 use meetpoint_gpu::subject;
 use meetpoint_kernels::{Cpu, Encoded, Error as KernelError, Interrupt, SampleId, SamplePreparer};
-use meetpoint_prepare::gpu::{GpuBatch, GpuOffload, ShareChoice};
+use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, GpuOffload, ShareChoice};
 use meetpoint_prepare::{CpuPreparer, Error, Job, Offload, OffloadCounts, Tensors};
 
 /// A preparer that has something else prepare some of the pictures, where it can.
@@ -18,8 +18,13 @@ pub(crate) fn offloading(job: &Job, offload: Box<dyn Offload>) -> CpuPreparer {
 
 /// The kernels of a GPU, for a share of each batch.
 pub(crate) fn on_gpu(job: &Job, choice: ShareChoice) -> GpuOffload {
+    on_gpu_within(job, choice, GpuMemory::default())
+}
+
+/// The same within a limit of memory.
+pub(crate) fn on_gpu_within(job: &Job, choice: ShareChoice, memory: GpuMemory) -> GpuOffload {
     let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
-    GpuOffload::new(GpuBatch::new(compute, &job.recipe).unwrap(), choice)
+    GpuOffload::new(GpuBatch::new(compute, &job.recipe, memory).unwrap(), choice)
 }
 
 /// Takes two of three samples, and gives every second one of those back.

@@ -16,7 +16,7 @@ needs is imported when an iteration begins.
 
 from __future__ import annotations
 
-from . import collate, dataset, errors, recipes, samplers, transforms
+from . import collate, dataset, errors, recipes, samplers, shards, transforms
 from ._commands import convert, index, pack, prepare, unpack, verify
 from ._damage import DamagedSample
 from ._dataset import Columns, Dataset, Sample, open
@@ -134,6 +134,7 @@ __all__ = [
     "profile",
     "recipes",
     "samplers",
+    "shards",
     "transforms",
     "unpack",
     "verify",

@@ -27,7 +27,7 @@ _FILTERS = {
     5: "bilinear",
     6: "nearest",
 }
-"""OpenCV's filters, and those of Pillow that are most like them."""
+"""OpenCV's filters, and the most similar ones of Pillow."""
 _BORDERS = {0: "constant", 1: "edge", 2: "symmetric", 4: "reflect"}
 """OpenCV's borders in torchvision's words."""
 
@@ -57,7 +57,7 @@ _LIKE = {
     "Sharpen": "RandomAdjustSharpness",
     "ShiftScaleRotate": "RandomAffine",
 }
-"""Transforms without a translation, and the operation that is most like each."""
+"""Transforms without a translation, and the most similar operation for each."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ class _Entry:
 
     make: Callable[[Any], List["Transform"]]
     why_not: Callable[[Any], Optional[str]]
-    """Why its pixels differ; None: they do not."""
+    """Why its pixels differ; None if they do not."""
     is_on_floats: bool = False
-    """Whether it makes floats of pixels, which no other operation on pixels may follow."""
+    """Whether it converts pixels to floats, after which no operation on pixels may follow."""
 
 
 def is_of_albumentations(it: object) -> bool:
@@ -85,7 +85,7 @@ def from_albumentations(
     """The transforms that an object, or a list of them, is translated to, and the targets.
 
     :param given: targets of the caller.
-    :param nearest: names of the classes whose nearest operation will do.
+    :param nearest: names of the classes for which the nearest operation is acceptable.
     :param columns: the columns that albumentations calls ``bboxes`` and ``keypoints``.
     """
     translation = _Translation(nearest)
@@ -116,13 +116,13 @@ class _Translation:
         self.made: List["Transform"] = []
         self.refused: List[str] = []
         self.classes: List[str] = []
-        """Names of the classes that were met, in order."""
+        """Names of the classes that occurred, in order."""
         self._nearest = nearest
         self._is_float = False
         self._is_tensor = False
 
     def add(self, it: Any) -> None:
-        """Adds an object, or all of a list."""
+        """Adds an object, or all objects of a list."""
         if isinstance(it, (list, tuple)):
             for item in it:  # pyright: ignore[reportUnknownVariableType]
                 self.add(item)
@@ -130,7 +130,7 @@ class _Translation:
             self.made.extend(self._translated(it))
 
     def _translated(self, it: Any, is_forced: bool = False) -> List["Transform"]:
-        """The operations of an object, whose own probability does not count where it is forced."""
+        """The operations of an object; ``is_forced`` ignores the object's own probability."""
         from . import transforms as ours
 
         name = type(it).__name__
@@ -176,7 +176,7 @@ class _Translation:
         return []
 
     def _as_one(self, made: List["Transform"]) -> "Transform":
-        """One operation; of none, one that is never applied."""
+        """One operation for a list of them; for an empty list, one that is never applied."""
         from . import transforms as ours
 
         if not made:
@@ -192,12 +192,12 @@ def _sometimes(made: List["Transform"], p: float) -> List["Transform"]:
 
 
 def _exact(_: Any) -> None:
-    """Its pixels are those of the translation, whatever its arguments are."""
+    """The translation is exact for all arguments."""
     return None
 
 
 def _of(name: str) -> Callable[..., "Transform"]:
-    """A class of ours; looked up late, since its module imports this one."""
+    """A class of Meetpoint; looked up late, since its module imports this one."""
 
     def make(*values: Any, **keys: Any) -> "Transform":
         from . import transforms as ours

@@ -1,4 +1,4 @@
-"""The targets that the parameters of an albumentations ``Compose`` stand for."""
+"""Converts the parameters of an albumentations ``Compose`` to targets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 _FORMATS = {"coco": "xywh", "pascal_voc": "xyxy"}
 _AREA_MIN = 1e-6
-"""Albumentations leaves out boxes of which nothing is inside the picture."""
+"""Albumentations drops boxes that are completely outside the picture."""
 _CROPS = ("RandomCrop", "CenterCrop", "RandomResizedCrop")
 _MIRRORS = ("HorizontalFlip", "VerticalFlip", "RandomRotate90")
 
@@ -17,7 +17,7 @@ _MIRRORS = ("HorizontalFlip", "VerticalFlip", "RandomRotate90")
 def targets_of(
     compose: Any, columns: Dict[str, str], classes: Sequence[str], refused: List[str]
 ) -> Dict[str, "Target"]:
-    """The targets of a ``Compose``; adds to ``refused`` what has none.
+    """The targets of a ``Compose``; adds parameters without a target to ``refused``.
 
     :param columns: the columns that albumentations calls ``bboxes`` and ``keypoints``.
     :param classes: names of the transforms, in order.

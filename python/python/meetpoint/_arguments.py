@@ -36,7 +36,7 @@ _REFUSED = {
     "move them with tensor.to(device) after they come",
 }
 
-# Arguments that ask for what is so in any case, and the values that do.
+# Arguments without effect, and the values that are accepted for them.
 _AS_IT_IS: Dict[str, Any] = {
     "pin_memory": (False,),
     "timeout": (0,),
@@ -79,7 +79,7 @@ def _suggestion(name: str) -> str:
 
 
 def refuse_unknown(names: Dict[str, Any]) -> None:
-    """Refuses arguments that are none, each with a sentence."""
+    """Refuses unknown arguments, each with an explanation."""
     for name, value in names.items():
         if name in _AS_IT_IS and any(value is it or value == it for it in _AS_IT_IS[name]):
             continue
@@ -92,7 +92,7 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
 
 
 def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
-    """A whole number; those of NumPy and torch are taken too."""
+    """A whole number; also accepts those of NumPy and torch."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -105,7 +105,7 @@ def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
 
 
 def whole_or_none(name: str, value: Any, most: int = U32, least: int = 0) -> Optional[int]:
-    """As :func:`whole`, or nothing."""
+    """As :func:`whole`, or ``None``."""
     return None if value is None else whole(name, value, most, least)
 
 
@@ -119,7 +119,7 @@ def number(name: str, value: Any, least: float, most: float) -> float:
 
 
 def seconds(name: str, value: Any) -> float:
-    """A number; whether it is a time that can be, those say who wait for it."""
+    """A number; the code that waits checks whether it is a valid time."""
     if isinstance(value, (str, bytes)) or not _is_number(value):
         raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a number of seconds")
     return float(value)
@@ -134,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Yes or no; 0 and 1 are taken too."""
+    """A boolean; also accepts 0 and 1."""
     try:
         number = operator.index(value) if not hasattr(value, "dtype") else value.item()
     except (AttributeError, TypeError, ValueError):
@@ -145,7 +145,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def items(name: str, value: Any, what: str) -> List[Any]:
-    """A list of something, however it is given."""
+    """A list of something, given as any sequence."""
     try:
         return list(value)
     except TypeError:
@@ -153,19 +153,19 @@ def items(name: str, value: Any, what: str) -> List[Any]:
 
 
 def text(name: str, value: Any) -> str:
-    """A word or a sentence, of characters that there are."""
+    """A string without surrogates."""
     if not isinstance(value, str) or any(0xD800 <= ord(letter) < 0xE000 for letter in value):
         raise SettingError(f"{name} is {value!r}", remedy=f"set {name} to a text")
     return value
 
 
 def text_or_none(name: str, value: Any) -> Optional[str]:
-    """As :func:`text`, or nothing."""
+    """As :func:`text`, or ``None``."""
     return None if value is None else text(name, value)
 
 
 def function_or_none(name: str, value: Any) -> Optional[Callable[[Any], Any]]:
-    """Something that can be called, or nothing."""
+    """A callable, or ``None``."""
     if value is not None and not callable(value):
         raise SettingError(
             f"{name} is {value!r}", remedy=f"set {name} to a function of a batch, or leave it out"
@@ -197,15 +197,15 @@ def paths(name: str, value: Any) -> List[str]:
 
 
 def path_or_none(name: str, value: Any) -> Optional[str]:
-    """As :func:`path`, or nothing."""
+    """As :func:`path`, or ``None``."""
     return None if value is None else path(name, value)
 
 
 def sampler(given: Any, shuffle: bool) -> Sampler:
-    """The sampler, which ``shuffle`` is short for.
+    """The sampler; ``shuffle`` selects one.
 
     :raises SettingError: both were given.
-    :raises TypeError: it is another library's.
+    :raises TypeError: the sampler belongs to another library.
     """
     if given is None:
         return Shuffled() if shuffle else Sequential()
@@ -224,7 +224,7 @@ def sampler(given: Any, shuffle: bool) -> Sampler:
 
 
 def compose(recipe: Recipe) -> Compose:
-    """The recipe, however it was given."""
+    """The recipe, from any of the accepted forms."""
     if isinstance(recipe, Compose):
         return recipe
     if isinstance(recipe, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""The arguments of a loader, checked, as the settings of the native one."""
+"""Checks the arguments of a loader and converts them to settings of the native one."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Checked(NamedTuple):
 
 
 def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
-    """Checks the arguments of a loader; ``further`` are those that only torch has.
+    """Checks the arguments of a loader; ``further`` are those of torch alone.
 
     :raises SettingError: an argument out of its range.
     :raises TypeError: an unknown argument.
     """
-    # Of the outputs only torch's knows pinned memory.
+    # Only the output for torch supports pinned memory.
     pin = bool(given["pin_memory"]) and given["output"] == "torch"
     refused = {**further, **{name: given[name] for name in _FIXED}}
     if not pin:
@@ -122,11 +122,11 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
 
 
 _FIXED = ("persistent_workers", "timeout", "in_order")
-"""Arguments of torch that the loader takes with the value of what is so in any case."""
+"""Arguments of torch that have no effect, accepted only with certain values."""
 
 
 def _cache(value: Any) -> Optional[int]:
-    """Bytes of the cache; none where nothing or 0 was given."""
+    """Bytes of the cache; ``None`` if the argument is ``None`` or 0."""
     if value is None or (not isinstance(value, str) and value == 0):
         return None
     return size("cache", value)

@@ -12,7 +12,7 @@ from ._transform import Transform
 from ._values import floats, number
 
 Contained = Union[Transform, Sequence[Transform]]
-"""An operation inside of another; a list is a sequence of operations."""
+"""An operation inside another one; a list is a sequence of operations."""
 
 
 class RandomApply(Transform):
@@ -35,7 +35,7 @@ class RandomApply(Transform):
 class RandomChoice(Transform):
     """As ``v2.RandomChoice``: one of the operations; a list among them is a sequence.
 
-    :param operations: the operations, each from an image to an image with as many channels.
+    :param operations: the operations, each from an image to an image with equally many channels.
     :param p: a weight for each operation, 0 or more and not all 0; by default all are equal.
     :raises RecipeError: an object that is not an operation.
     """
@@ -52,7 +52,7 @@ class RandomChoice(Transform):
 class RandomOrder(Transform):
     """As ``v2.RandomOrder``: all of the operations in a random order.
 
-    :param operations: the operations, each from an image to an image with as many channels.
+    :param operations: the operations, each from an image to an image with equally many channels.
     :raises RecipeError: an object that is not an operation.
     """
 

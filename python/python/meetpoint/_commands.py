@@ -47,6 +47,8 @@ def pack(
     entry_points: Union[int, str, None] = "row",
     check: _Check = "decode",
     part_size: Size = "256MiB",
+    part_samples: Optional[int] = None,
+    part_source_bytes: Optional[Size] = None,
     threads: int = 0,
     from_: Optional[str] = None,
     content: Optional[str] = None,
@@ -87,6 +89,9 @@ def pack(
     :param check: an image is unreadable if it does not ``"decode"``, or if its ``"header"``
         cannot be parsed.
     :param part_size: bytes after which the next part file begins.
+    :param part_samples: samples of the source after which the next part begins, in place of
+        ``part_size``; ``part_source_bytes``: bytes of the source that a part has at most. Parts then
+        depend on the listing of the source alone, and :mod:`meetpoint.shards` gives the same bytes.
     :param threads: threads that read and check; 0 for one per core.
     :param from_: kind of source (``--from``); ``None`` detects it.
     :param content: name of the column with the content; ``label`` and ``key`` likewise.
@@ -122,6 +127,8 @@ def prepare(
     resume: bool = False,
     on_error: _OnError = "raise",
     part_size: Size = "256MiB",
+    part_samples: Optional[int] = None,
+    part_source_bytes: Optional[Size] = None,
     threads: int = 0,
     progress: _Progress = None,
 ) -> Prepared:
@@ -140,7 +147,8 @@ def prepare(
     :param force: replaces a dataset at the destination.
     :param resume: resumes the same call after it was killed or interrupted.
     :param on_error: ``"skip"`` leaves out unreadable samples and lists them.
-    :param part_size: bytes after which the next part file begins.
+    :param part_size: bytes after which the next part file begins; ``part_samples`` and
+        ``part_source_bytes`` as for :func:`pack`.
     :param threads: threads; 0 for one per core.
     :param progress: as for :func:`meetpoint.pack`.
     :raises SettingError: the recipe cannot be cut there; the message names the operation.
@@ -170,6 +178,8 @@ def index(
     entry_points: Union[int, str, None] = "row",
     check: _Check = "decode",
     part_size: Size = "256MiB",
+    part_samples: Optional[int] = None,
+    part_source_bytes: Optional[Size] = None,
     threads: int = 0,
     from_: Optional[str] = None,
     content: Optional[str] = None,
@@ -200,6 +210,8 @@ def index(
     entry_points: Union[int, str, None] = "row",
     check: _Check = "decode",
     part_size: Size = "256MiB",
+    part_samples: Optional[int] = None,
+    part_source_bytes: Optional[Size] = None,
     threads: int = 0,
     from_: Optional[str] = None,
     content: Optional[str] = None,
@@ -300,11 +312,15 @@ def convert(
     force: bool = False,
     on_error: _OnError = "raise",
     threads: int = 0,
+    part_samples: Optional[int] = None,
+    part_source_bytes: Optional[Size] = None,
     progress: _Progress = None,
 ) -> Converted:
     """Converts a source into another format, without a packed dataset in between.
 
     Reads the sources of :func:`pack` and writes the formats of :func:`unpack`, with their options.
+    With ``part_samples`` or ``part_source_bytes``, files end by the listing of the source alone, and
+    :mod:`meetpoint.shards` gives the same bytes.
 
     :raises PackError: the source or the destination is unusable; the message has the remedy.
     """

@@ -59,7 +59,7 @@ class Compose:
         self._described = _native.describe_recipe(text, made_of)
 
     def _inside(self) -> List[Transform]:
-        """Its operations, as a sequence inside of another recipe."""
+        """Its operations, as a sequence inside another recipe."""
         if self._targets:
             raise RecipeError(
                 f"{self!r} inside another Compose has separate targets",
@@ -110,15 +110,15 @@ class Compose:
 
     @property
     def views(self) -> Dict[str, View]:
-        """The views by the names of their columns; empty where every sample is one column."""
+        """The views by the names of their columns; empty if the recipe has no views."""
         return {} if self._views is None else self._views.views
 
     @property
     def hash(self) -> str:
         """SHA-256 of the canonical form, in hexadecimal digits: equal for equal recipes.
 
-        The contents of the files that it needs count, and not their paths; of a file that cannot
-        be read, the path.
+        Files that it needs count by their contents instead of their paths; a file that cannot be
+        read, by its path.
         """
         return self._described["hash"]
 
@@ -162,7 +162,7 @@ class Compose:
 
 
 def flattened(transforms: Sequence[Any]) -> List[Transform]:
-    """Transforms in order, those of a recipe inside among them.
+    """Transforms in order, including those of contained recipes.
 
     :raises RecipeError: an object that is not a transform.
     """

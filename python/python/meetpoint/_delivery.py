@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Delivery:
     """Waits for batches of the native loader and converts them, each in a range for profilers.
 
-    :param convert: makes an array of a native tensor.
+    :param convert: converts a native tensor to an array.
     :param columns: names of the columns of a batch; None: the pair of images and labels.
     :param ranges: makes ranges for NVIDIA's profilers.
     :param transform: the user's function on batches.
@@ -36,7 +36,7 @@ class Delivery:
         self._transform = transform
 
     def load(self) -> None:
-        """Imports what the output needs: in the first step that would be counted as training."""
+        """Imports the output's library early: in the first step it would be counted as training."""
         _output.load(self.convert)
 
     def wait(self, native: _native.Loader, serial: int, epoch: int) -> Optional[_native.Batch]:
@@ -47,7 +47,7 @@ class Delivery:
             return native.next(serial)
 
     def hand_over(self, native: _native.Loader, serial: int, batch: _native.Batch) -> Any:
-        """The batch as the user gets it.
+        """The batch as it is delivered to the user.
 
         :raises TransformError: the user's function raised an exception, or returned ``None``.
         """

@@ -123,7 +123,7 @@ class Remote(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Where the devices of a loader come from."""
+    """How to reach the devices of a loader."""
 
     sockets: List[str]
     """Sockets to connect to."""

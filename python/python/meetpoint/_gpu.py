@@ -13,6 +13,8 @@ from .errors import SettingError
 PREFETCH = 2
 MEMORY = "4GiB"
 PINNED = "2GiB"
+DECODE_MEMORY_MIN = 64 << 20
+"""As ``GpuMemory::BYTES_MIN``."""
 
 _NAMES = ("gpu_prefetch", "gpu_memory", "gpu_pinned_memory", "device_dtype")
 
@@ -25,10 +27,13 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
     device = given["device_out"]
     if device is None:
         for name in _NAMES:
-            if given[name] is not None:
+            # This one limits the memory of decoding as well.
+            is_used = name == "gpu_memory" and _decodes(given)
+            if given[name] is not None and not is_used:
+                decode = ' or gpu_decode="cuda:0"' if name == "gpu_memory" else ""
                 raise SettingError(
                     f"{name} is set, but device_out is not",
-                    remedy=f'set device_out="cuda:0", or leave {name} out',
+                    remedy=f'set device_out="cuda:0"{decode}, or leave {name} out',
                 )
         return None
     device = _name("device_out", device)
@@ -63,19 +68,33 @@ def decoding(given: Dict[str, Any]) -> Optional[_native.DecodeArguments]:
 
     :raises SettingError: an argument out of its range, or one that has no effect.
     """
-    device, share = given["gpu_decode"], _share(given["gpu_share"])
-    if device is None:
-        if share is not None:
+    if not _decodes(given):
+        if given["gpu_share"] is not None:
             raise SettingError(
                 "gpu_share is set, but gpu_decode is not",
                 remedy='set gpu_decode="cuda:0", or leave gpu_share out',
             )
         return None
+    device = _name("gpu_decode", given["gpu_decode"])
+    share = None if given["gpu_share"] is None else _share(given["gpu_share"])
+    memory = given["gpu_memory"]
+    memory = None if memory is None else size("gpu_memory", memory)
+    if memory is not None and memory < DECODE_MEMORY_MIN:
+        raise SettingError(
+            f"gpu_memory is {given['gpu_memory']!r}, too little for gpu_decode",
+            remedy=f"set gpu_memory to {DECODE_MEMORY_MIN >> 20} MiB or more",
+        )
     return {
-        "device": _name("gpu_decode", device),
+        "device": device,
         "share": share,
+        "memory": memory,
         "packages": package_folders(),
     }
+
+
+def _decodes(given: Dict[str, Any]) -> bool:
+    """Whether a GPU decodes. ``False`` turns off that of a plan."""
+    return given["gpu_decode"] is not None and given["gpu_decode"] is not False
 
 
 def _share(value: Any) -> Optional[float]:
@@ -103,6 +122,7 @@ def _name(argument: str, device: Any) -> str:
         raise SettingError(
             f"{argument} is {device!r}", remedy=f'set {argument} to "cuda" or "cuda:INDEX"'
         )
+    _native.check_gpu(argument, device)
     return device
 
 

@@ -131,8 +131,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
         otherwise :attr:`report` has a notice that says why not. Texts and bytes stay on the host.
         The output is ``"torch"``, ``"jax"`` or ``"dlpack"``.
     :param gpu_prefetch: batches that are brought to the GPU before they are requested; 2 by default.
-    :param gpu_memory: maximum bytes of GPU memory for batches, those in use included; 4 GiB by
-        default. When it is used up for 10 seconds, a :class:`BudgetError` is raised.
+    :param gpu_memory: maximum bytes of GPU memory for the batches of ``device_out``, those in use
+        included, and as much again for ``gpu_decode``; 4 GiB by default. When that of ``device_out``
+        is used up for 10 seconds, a :class:`BudgetError` is raised. What does not fit that of
+        ``gpu_decode``, the CPU decodes; an eighth as much is page-locked on the host for it.
     :param gpu_pinned_memory: maximum bytes of page-locked memory from which batches are copied: slots
         of the loader that are used, and up to 32 MiB for batches elsewhere; 2 GiB by default.
     :param device_dtype: ``"bfloat16"``: pictures that the recipe makes float32 are bfloat16 on the
@@ -140,9 +142,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param gpu_decode: ``"cuda"`` or ``"cuda:INDEX"``: this GPU decodes and transforms a share of
         each batch of the host, to the same bits as the CPU, which prepares the rest and whatever
         the GPU does not take; :meth:`report` counts both. If the GPU fails during an epoch, a
-        :class:`GpuWarning` says so, and the CPU prepares its share.
-    :param gpu_share: part of each batch that ``gpu_decode`` prepares, from 0 to 1, or ``"auto"``, so
-        that the GPU and the thread of the CPU finish a batch at the same time.
+        :class:`GpuWarning` says so, and the CPU prepares its share. ``False`` turns off the GPU of
+        a plan.
+    :param gpu_share: part of each batch that ``gpu_decode`` prepares, from 0 to 1, or ``"auto"``, the
+        default, so that the GPU and the thread of the CPU finish a batch at the same time.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
         ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
         then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],
@@ -151,8 +154,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         the memory that a batch needs. Content is decoded only if ``"image"`` is among the columns.
         With a recipe of :class:`~meetpoint.transforms.Views`, the names of the views replace
         ``"image"``; without ``columns``, batches are dictionaries of all views and ``"label"``.
-    :param collate: how pictures of different sizes become one batch: ``"stack"`` needs a recipe that
-        gives all of them one size; ``"pad"`` pads them to the largest height and width of the batch;
+    :param collate: how pictures of different sizes are combined: ``"stack"`` needs a recipe that
+        produces one size; ``"pad"`` pads them to the largest height and width of the batch;
         ``"list"`` gives a :class:`TensorList`; or a :class:`meetpoint.collate.Pad` or
         :class:`meetpoint.collate.List` with options. Masks are treated in the same way. Without
         ``columns``, batches are then dictionaries of ``"image"``, with ``"pad"`` ``"image_size"``,
@@ -398,7 +401,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         gpu_pinned_memory: Union[int, str, None] = None,
         device_dtype: Optional[str] = None,
         gpu_decode: Any = None,
-        gpu_share: Union[str, float] = "auto",
+        gpu_share: Union[str, float, None] = None,
         columns: Optional[Columns] = None,
         collate: Union[str, Collate] = "stack",
         batch_transform: Optional[Callable[[Any], Any]] = None,
@@ -426,7 +429,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         self._recipe, self._delivery = checked.recipe, checked.delivery
         self._pin_memory = checked.pin_memory
         super().__init__(checked)
-        # Who leaves a loop drops it, and with it what goes on for it.
+        # Leaving a loop drops the iterator, which ends its background work.
         self._iterator: Optional["weakref.ref[EpochIterator[BatchT]]"] = None
         _open_loaders.add(self)
 

@@ -66,8 +66,8 @@ class Options(TypedDict, total=False):
     gpu_memory: Union[int, str, None]
     gpu_pinned_memory: Union[int, str, None]
     device_dtype: Optional[str]
-    gpu_decode: Union[str, torch.device, None]  # pyright: ignore
-    gpu_share: Union[Literal["auto"], float]
+    gpu_decode: Union[str, torch.device, Literal[False], None]  # pyright: ignore
+    gpu_share: Union[Literal["auto"], float, None]
     # torch's names.
     num_workers: Optional[int]
     prefetch_factor: Optional[int]

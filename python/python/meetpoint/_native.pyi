@@ -83,7 +83,7 @@ class GpuArguments(TypedDict):
     pinned: int
     """Bytes of page-locked memory."""
     bfloat16: bool
-    """Whether float32 becomes bfloat16 on the GPU."""
+    """Whether float32 is converted to bfloat16 on the GPU."""
     packages: List[str]
     """Folders of Python packages."""
 
@@ -94,6 +94,8 @@ class DecodeArguments(TypedDict):
     """``cuda`` or ``cuda:INDEX``."""
     share: Optional[float]
     """From 0 to 1; ``None``: by measurement."""
+    memory: Optional[int]
+    """Bytes of GPU memory; ``None``: the default."""
     packages: List[str]
     """Folders of Python packages."""
 
@@ -217,7 +219,7 @@ class Batch:
     def has_labels(self) -> bool:
         """Whether the dataset has labels and the batch contains them."""
     def sample_numbers(self, *, narrow: bool = False) -> Tensor:
-        """Numbers of its samples in the dataset: int64, or int32 if requested and sufficient."""
+        """Indices of its samples in the dataset: int64, or int32 if requested and sufficient."""
 
     def labels(self, *, narrow: bool = False) -> Optional[Tensor]:
         """[batch], int64, or int32 with ``narrow``; float32 [batch, classes] after an operation on
@@ -225,7 +227,7 @@ class Batch:
         """
     @property
     def samples(self) -> List[int]:
-        """Numbers of its samples in the dataset."""
+        """Indices of its samples in the dataset."""
     @property
     def damaged(self) -> List[Dict[str, Any]]:
         """Its damaged samples and how they were handled, as arguments of :class:`DamagedSample`."""
@@ -256,11 +258,11 @@ class Loader:
         """The sampler with its options, and its checksum on the dataset."""
     @property
     def has_host_order(self) -> bool:
-        """Whether batches come in the order of the host alone, whoever prepares them."""
+        """Whether batches are delivered in the order of the host alone."""
     def size_of(self, rank: int, ranks: int) -> Tuple[int, int]:
         """Batches and samples of an epoch of another rank."""
     def samples_of(self, epoch: int, batches: Sequence[int]) -> List[List[int]]:
-        """The sample numbers of these batches, in order."""
+        """The sample indices of these batches, in order."""
     @property
     def label_names(self) -> List[str]: ...
     @property
@@ -307,7 +309,7 @@ class Loader:
         """Starts to send metrics to a collector, counting from 0."""
     def begin_energy(self, power: Optional[str] = None) -> Energy: ...
     def end_energy(self, energy: Energy) -> str:
-        """What was measured and what the model says, as JSON."""
+        """The measurements and the result of the model, as JSON."""
     def close(self) -> None:
         """Ends threads and devices."""
 
@@ -315,9 +317,9 @@ class ExportSettings(TypedDict):
     """Where metrics are sent; every key must be there."""
 
     endpoint: Optional[str]
-    """URL; ``None``: what the environment says."""
+    """URL; ``None``: from the environment."""
     interval: Optional[float]
-    """Seconds; ``None``: what the environment says."""
+    """Seconds; ``None``: from the environment."""
     attributes: List[Tuple[str, str]]
     """Of the resource."""
     rank: int
@@ -345,7 +347,7 @@ class MetricsExporter:
 
 @final
 class Energy:
-    """An interval whose energy is asked for."""
+    """An interval whose energy is measured."""
 
 @final
 class Dataset:
@@ -393,6 +395,9 @@ def describe_recipe(
 def load_recipe(name: Union[str, "PathLike[str]"]) -> str:
     """The TOML of a recipe file, or of the shipped recipe of this name."""
 
+def check_gpu(argument: str, device: str) -> None:
+    """Raises a ``SettingError`` if an argument does not name a GPU."""
+
 def shipped_recipes() -> str:
     """The shipped recipes: JSON, name, version, about, source and toml of each."""
 
@@ -422,6 +427,10 @@ def index(source: str, destination: str, options: _Options, progress: _Progress)
 def index_keys(dataset: str, progress: _Progress) -> str: ...
 def unpack(dataset: str, destination: str, options: _Options, progress: _Progress) -> str: ...
 def convert(source: str, destination: str, options: _Options, progress: _Progress) -> str: ...
+def plan_shards(command: str, positional: List[str], options: _Options, shards: int) -> str: ...
+def open_shards(folder: str) -> str: ...
+def run_shard(folder: str, shard: int, threads: int, progress: _Progress) -> str: ...
+def commit_shards(folder: str) -> Tuple[str, str]: ...
 def verify(dataset: str, deep: bool, threads: int, progress: _Progress) -> str: ...
 def shuffle(
     dataset: str, destination: str, seed: int, writing: _Options, progress: _Progress
@@ -461,7 +470,7 @@ class RowReader:
 def serve_arguments(settings: Dict[str, Any]) -> List[str]:
     """The arguments of `meetpoint` that start an emulated device.
 
-    :raises SettingError: a setting outside its range, or a fault that there is none of.
+    :raises SettingError: a setting outside its range, or an unknown fault.
     """
 
 def emulation_limits() -> Tuple[float, float]:

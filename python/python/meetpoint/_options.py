@@ -119,7 +119,9 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "n": _number_or_none,
     "on_error": text,
     "optimize_huffman": flag,
+    "part_samples": _count_or_none,
     "part_size": size,
+    "part_source_bytes": _size_or_none,
     "per_class": flag,
     "progressive": text,
     "range": _range,
@@ -141,7 +143,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
 
 
 def options(given: Dict[str, Any], **others: Callable[[str, Any], Any]) -> Dict[str, Any]:
-    """The checked options among the arguments of a command; ``others`` are checks of its own."""
+    """The checked options among the arguments of a command; ``others`` are additional checks."""
     checks: Dict[str, Callable[[str, Any], Any]] = {**_CHECKS, **others}
     return {name: checks[name](name, it) for name, it in given.items() if name in checks}
 

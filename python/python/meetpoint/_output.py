@@ -51,7 +51,7 @@ def _check_torch_has_cuda() -> None:
 
 
 def load(convert: Converter) -> None:
-    """Imports what a converter needs."""
+    """Imports the library that a converter needs."""
     module = _MODULES.get(convert)
     if module is not None:
         importlib.import_module(module)

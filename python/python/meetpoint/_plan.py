@@ -191,6 +191,10 @@ def fill(given: Dict[str, Any], defaults: Mapping[str, Any]) -> None:
     devices = [_device_of(device) for device in planned.pop("devices")]
     planned["device"] = devices or None
     planned["recipe"] = _compose_of(planned["recipe"])
+    if given["gpu_decode"] is False:
+        # They belong to the GPU that is turned off.
+        for name in ("gpu_share", "gpu_memory"):
+            planned.pop(name, None)
     names = {"workers": "num_workers", "prefetch": "prefetch_factor"}
     for name, value in planned.items():
         other = names.get(name)

@@ -47,7 +47,7 @@ def preview(
     seed: int = 0,
     epoch: int = 0,
 ) -> Preview:
-    """Draws a contact sheet of what the model will see.
+    """Draws a contact sheet of the recipe's results.
 
     ::
 

@@ -8,8 +8,8 @@ from typing import List
 
 from .errors import DeviceError
 
-# The child has a process group of its own, so that a Ctrl-C meant for Python does not take a
-# device away in the middle of an epoch; it ends with its parent in any case.
+# The child has a separate process group, so that a Ctrl-C for Python does not end a device in the
+# middle of an epoch; it ends with its parent in any case.
 _START = (
     "import os, sys; os.setpgid(0, 0); sys.path.insert(0, {folder!r}); "
     "from meetpoint.__main__ import main; main()"

@@ -26,7 +26,7 @@ class Epoch(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Batches of all ranks, none of them twice."""
+        """Batches of all ranks, without repeats."""
         if self.drop_last:
             return self.steps * self.world_size
         return -(-self.samples // self.batch_size)
@@ -37,9 +37,9 @@ class Rest(NamedTuple):
 
     consumed: Ranges
     repeated: int
-    """Batches of all ranks that come once more, so that all ranks take equal steps."""
+    """Batches of all ranks that are repeated, so that all ranks take equal steps."""
     left_out: int
-    """Batches of all ranks that do not come, under ``drop_last``, for the same reason."""
+    """Batches of all ranks that ``drop_last`` drops for the same reason."""
 
 
 def consumed_in_row(states: Sequence[Dict[str, Any]]) -> Set[int]:
@@ -84,7 +84,7 @@ def rest(of: Epoch, consumed: Set[int]) -> Rest:
         return Rest([(0, of.steps)], 0, 0)
     steps = min(counts) if of.drop_last else max(counts)
     own = set(left[of.rank][:steps])
-    # What is missing to equal steps: first what is repeated anyway at the end of the epoch.
+    # Batches to repeat for equal steps: first those that are repeated at the end of the epoch.
     again = (batch for batch in range(of.steps - 1, -1, -1) if batch not in own)
     own.update([next(again) for _ in range(steps - len(own))])
     repeated = max(0, steps * of.world_size - total)

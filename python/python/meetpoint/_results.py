@@ -246,7 +246,7 @@ class Row:
     label: Optional[str]
     """Name of the label."""
     bytes: int
-    """Bytes of the content as it is stored."""
+    """Bytes of the content as stored."""
     crc32c: str
     entry_points_bytes: int
     columns: Dict[str, Any]
@@ -435,6 +435,20 @@ class GpuUse:
     """Taken and given back to the CPU, because their data are damaged."""
     after_failure: int
     """Left to the CPU after a failure."""
+    out_of_memory: int
+    """Left to the CPU because the GPU ran out of memory, or was not tried again yet."""
+    out_of_memory_batches: int
+    """Batches for which the GPU ran out of memory."""
+    device_bytes_limit: int
+    """Limit of device memory, summed over the threads, in bytes."""
+    pinned_bytes_limit: int
+    """Limit of page-locked memory, summed over the threads, in bytes."""
+    device_bytes_max: int
+    """Peak device memory so far in bytes: the sum of the peaks of the threads."""
+    pinned_bytes_max: int
+    """Peak page-locked memory so far in bytes: the sum of the peaks of the threads."""
+    allocations: int
+    """Allocations of device and page-locked memory; constant after the first few batches."""
     unused_because: Optional[Dict[str, Any]]
     """Why the CPU prepares all samples: ``reason`` and its details; ``None`` if it does not."""
     failure: Optional[GpuFailure]

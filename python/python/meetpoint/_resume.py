@@ -29,7 +29,7 @@ class Resumable(Measured):
         self._world = world
         self._rendezvous = checked.rendezvous
         self._is_closed = False
-        # The rank that the native loader is for; ``None`` where it has to be opened again.
+        # The rank that the native loader is for; ``None`` if it has to be reopened.
         self._opened_for: Optional[Tuple[int, int]] = None
         self._native = self._open(may_wait=True)
         description, checksum = self._native.sampler

@@ -76,7 +76,7 @@ class MelSpectrogram(Transform):
     :param n_mels: the number of bands.
     :param f_min: the lowest frequency in Hz.
     :param f_max: the highest frequency in Hz; by default half the sample rate.
-    :param mel_scale: how frequency becomes mel.
+    :param mel_scale: how a frequency is converted to mel.
     :param norm: ``"slaney"``: bands have an area of 1; ``"none"``: a peak of 1.
     """
 
@@ -112,7 +112,7 @@ class MelSpectrogram(Transform):
 
 
 class Log(Transform):
-    """``multiplier`` times the logarithm of every value, of which none counts as below ``floor``."""
+    """``multiplier`` times the logarithm of every value, with a minimum of ``floor``."""
 
     _name = "log"
 

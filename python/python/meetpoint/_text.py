@@ -16,7 +16,7 @@ class DecodeText(Transform):
 
     :param encoding: the character encoding of every file.
     :param errors: ``"strict"``: bytes that are not characters are an error of the sample;
-        ``"replace"``: they become U+FFFD.
+        ``"replace"``: they are replaced by U+FFFD.
     """
 
     _name = "decode_text"
@@ -109,10 +109,10 @@ class Embed(Transform):
 class PackSequences(Transform):
     """Moves the documents of a batch to its first rows, several to a row.
 
-    Behind :class:`PadSequence` with ``planes="ids_segments_positions"``. Segments are numbered from
+    Follows :class:`PadSequence` with ``planes="ids_segments_positions"``. Segments are numbered from
     1 in each row, and positions from 0 in each segment; segment 0 is padding.
 
-    :param method: ``"first_fit"``: each document lies in the first row with room for all of it;
+    :param method: ``"first_fit"``: each document is placed in the first row that has space for it;
         ``"concatenate"``: they follow one another, cut at the end of a row.
     """
 

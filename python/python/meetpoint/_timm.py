@@ -1,7 +1,7 @@
 """Translates timm's data configuration into Meetpoint transforms.
 
 A translation gives the pixels of ``timm.data.create_transform``, bit for bit and for the same
-random parameters; every argument that has none is refused by name.
+random parameters; every argument without a translation is refused by name.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class _Config:
         from . import transforms as ours
 
         if self["use_prefetcher"] or not self["normalize"]:
-            # Without a prefetcher timm erases only what it has normalised.
+            # Without a prefetcher timm erases only normalised pictures.
             if self["use_prefetcher"]:
                 self.refuse("use_prefetcher", True, "the prefetcher erases; leave it out")
             return []

@@ -36,7 +36,7 @@ class TorchLoader(DataLoader):  # type: ignore[misc,type-arg,unused-ignore]
         super().__init__(
             loader.dataset, batch_sampler=loader.batch_sampler, collate_fn=loader.collate_fn
         )
-        # torch makes a sampler of its own and does not allow it to be replaced later.
+        # torch creates its own sampler and does not allow it to be replaced later.
         self.__dict__["sampler"] = _Sampler(loader)
 
     def set_epoch(self, epoch: int) -> None:

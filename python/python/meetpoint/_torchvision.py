@@ -1,7 +1,7 @@
 """Translates torchvision objects into Meetpoint transforms, by the names of classes and attributes.
 
 A translation gives the result of torchvision for PIL images, bit for bit; all others are refused,
-unless the caller names a class whose nearest operation will do.
+unless the caller names a class for which the nearest operation is acceptable.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ELSEWHERE = {
     "LinearTransformation": "whitening has no operation; apply it to the batch",
     "UniformTemporalSubsample": "there are no videos",
 }
-"""Transforms that no operation stands for, and what does the same."""
+"""Transforms without an operation, and their replacement."""
 _NOTHING = ("RGB", "Identity", "ToPureTensor", "ToPILImage")
 """Transforms that need no operation: decoded pictures are RGB, and batches hold plain tensors."""
 _CHOICES = ("RandomApply", "RandomChoice", "RandomOrder")
@@ -299,7 +299,7 @@ def from_torchvision(
 ) -> List["Transform"]:
     """The transforms to which a torchvision object, or a list of them, is translated.
 
-    :param nearest: names of the classes whose nearest operation will do.
+    :param nearest: names of the classes for which the nearest operation is acceptable.
     :param targets: the targets of the recipe.
     """
     nearest = [nearest] if isinstance(nearest, str) else list(nearest)

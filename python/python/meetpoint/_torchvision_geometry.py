@@ -70,7 +70,7 @@ def translated(it: Any, name: str) -> "Transform":
     if name == "Pad":
         return ours.Pad(_four(it.padding, False), fill_of(it), it.padding_mode)
     if name == "RandomCrop":
-        # The second version keeps left, right, top, bottom; the first what it was given.
+        # The second version keeps left, right, top, bottom; the first keeps its argument.
         is_v2 = type(it).__module__.startswith("torchvision.transforms.v2")
         padding = None if it.padding is None else _four(it.padding, is_v2)
         return ours.RandomCrop(it.size, padding, it.pad_if_needed, fill_of(it), it.padding_mode)

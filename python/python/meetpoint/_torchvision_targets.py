@@ -1,4 +1,4 @@
-"""Torchvision's classes for boxes and keypoints, which the targets of a recipe stand for."""
+"""Torchvision's classes for boxes and keypoints, which targets of a recipe replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ON_TARGETS = {
     "SanitizeKeyPoints": 'T.Keypoints with outside="zero" marks the points that it removes',
     "SetClampingMode": "boxes of T.Boxes are clamped once, at the end",
 }
-"""Classes that need no operation where a target does the same, and what does."""
+"""Classes that a target replaces, and the option that does."""
 
 
 def refusal(it: Any, name: str, targets: Mapping[str, Target]) -> Optional[str]:

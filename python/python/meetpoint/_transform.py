@@ -12,7 +12,7 @@ from .errors import RecipeError
 
 
 class Transform:
-    """One operation of a recipe. Two are equal where they have the same values."""
+    """One operation of a recipe. Two are equal if they have the same values."""
 
     _name: ClassVar[str]
 
@@ -114,7 +114,7 @@ def spell(value: Any) -> str:
         items: List[Any] = value  # pyright: ignore[reportUnknownVariableType]
         return "[" + ", ".join(spell(item) for item in items) + "]"
     if isinstance(value, float):
-        # Python and TOML write numbers the same way, those that are none included.
+        # Python and TOML write floats the same way, including inf and nan.
         return repr(value)
     return str(value)
 

@@ -97,7 +97,7 @@ class Views:
 
 
 def from_form(views: Sequence[Dict[str, Any]]) -> List[Views]:
-    """The views of a recipe's canonical form; none where it has none."""
+    """The views of a recipe's canonical form; empty if it has none."""
     from ._registry import from_operation
 
     if not views:

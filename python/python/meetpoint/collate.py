@@ -1,6 +1,6 @@
 """How pictures of different sizes are combined into a batch.
 
-A loader stacks the pictures of a batch, which needs a recipe that gives all of them one size. For
+A loader stacks the pictures of a batch, which needs a recipe that produces one size. For
 recipes such as those of detection and segmentation, pass ``collate``::
 
     Loader(..., collate="pad")                      # padded to the largest picture of the batch

@@ -85,7 +85,7 @@ class MeetpointError(Exception):
     ) -> None:
         super().__init__(message if remedy is None else f"{message}; {remedy}")
         self.file = file
-        """The dataset, part or other file that the error is about."""
+        """The dataset, part or other file that the error concerns."""
         self.row = row
         """Row of the sample in that part, from 0."""
         self.key = key

@@ -57,7 +57,7 @@ def load(name: str, **changes: Any) -> Compose:
     :param changes: values by key, set in every operation that has the key: ``num_classes=10``.
         For one operation alone: ``**{"resize.size": 288}``; for one view, its column comes first:
         ``**{"local.random_resized_crop.size": 64, "local.count": 6}``.
-    :raises RecipeError: an unknown name or version, with those that there are; a key that no
+    :raises RecipeError: an unknown name or version, with the known ones; a key that no
         operation has, or several operations or views with different values; a value that is not valid.
     """
     spelled = [f"{key} = {spell(_plain(value))}" for key, value in changes.items()]

@@ -1,10 +1,10 @@
 //! Several ranks: the source of a step is decided once for all of them (C5).
 //!
-//! A step is a device step only when every rank has a device batch ready that may come next;
-//! otherwise it is a host step everywhere. If a fixed order then demands a device batch at some
-//! rank, that rank's host redoes it in place, which costs no time: the other ranks' hosts prepare
-//! theirs at the same time. A rank proposes only what cannot change by waiting, so that no rank
-//! waits for one that is itself waiting: it first waits for its own devices, within their time
+//! A step is a device step only if every rank has a device batch ready that may be consumed next;
+//! otherwise it is a host step on all ranks. If a fixed order then requires a device batch on some
+//! rank, that rank's host redoes it in place, which costs no time, because the other ranks' hosts
+//! prepare theirs at the same time. A rank proposes only what waiting cannot change, so that no
+//! rank waits for one that is itself waiting: it first waits for its own devices, within their time
 //! limits.
 
 use std::collections::VecDeque;
@@ -38,8 +38,8 @@ pub(crate) struct Ranks {
 }
 
 impl Epoch {
-    /// The proposal of this rank for the step that is due; `None` while it may change by waiting
-    /// for a device of its own.
+    /// The proposal of this rank for the step that is due; `None` while waiting for one of its
+    /// devices may change it.
     pub(crate) fn proposal(&mut self, next: Next) -> Option<Proposal> {
         let ledger = &self.board.ledger;
         let device_ready = match next {
@@ -90,7 +90,7 @@ impl Epoch {
         Some(proposal)
     }
 
-    /// Takes the agreement of all ranks, after [`crate::AcceleratorDecision::Agree`].
+    /// Applies the agreement of all ranks, after [`crate::AcceleratorDecision::Agree`].
     pub fn agreed(&mut self, now: Time, agreement: Agreement) -> Outcome {
         self.advance_clock(now);
         let combined = agreement.0;
@@ -105,8 +105,8 @@ impl Epoch {
         self.ranks.device_total = Some(combined.device_total);
         self.ranks.known = Some(combined.known);
         self.plan.agreed(&mut self.board, &combined);
-        // This fixed the order, which may select another batch for the step: the proposals for it
-        // are void at every rank.
+        // This fixed the order, which may select another batch for the step, so the proposals for
+        // it are void on every rank.
         if combined.switch != combined.share_known {
             self.ranks.kind = None;
         }
@@ -118,12 +118,12 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// The step is the host's: a batch that only a device has is taken from it.
+    /// The step is a host step: a batch that only a device holds is taken back.
     pub(crate) fn make_host_step(&mut self) {
         match self.plan.next(&self.board) {
             Next::Only(position) => {
                 let Some(entry) = self.board.ledger.entry(position.batch) else {
-                    // From here on it is not granted to a device.
+                    // From now on it is not granted to a device.
                     self.plan.give_to_host(position.batch);
                     return;
                 };
@@ -132,7 +132,7 @@ impl Epoch {
                     State::Ready | State::Published | State::Fetching => {
                         self.discard_batch(position.batch, device, entry.state);
                     }
-                    // Granted since the proposal.
+                    // It was granted after the proposal.
                     State::Claimed => self.board.fence(device),
                     State::Free | State::Consumed => {}
                 }
@@ -158,9 +158,9 @@ impl Epoch {
         self.ranks.discards.push_back((batch, device));
     }
 
-    /// A batch of a device that was accepted and is to be dropped (its slot and its memory
-    /// released) because the host redoes it. Ask until `None` after each call of [`Epoch::agreed`]
-    /// and [`Epoch::accelerator`]; with one rank it is `None` except under `auto`, which abandons
+    /// A batch of a device that was accepted but must be dropped (its slot and its memory released)
+    /// because the host redoes it. Ask until `None` after each call of [`Epoch::agreed`] and
+    /// [`Epoch::accelerator`]; with one rank it is `None` except under `auto`, which abandons
     /// devices whose batches cost time.
     pub fn discard(&mut self, now: Time) -> Option<(BatchIndex, DeviceId)> {
         self.advance_clock(now);
@@ -169,8 +169,8 @@ impl Epoch {
 }
 
 impl Ranks {
-    /// The number of further device batches this rank may have without exceeding the slowest rank
-    /// by more than its devices' lookahead.
+    /// How many more device batches this rank may have without exceeding the slowest rank by more
+    /// than its devices' lookahead.
     pub(crate) fn surplus_left(&self, board: &Board, device: &Device) -> u32 {
         if board.terms.ranks == 1 {
             return u32::MAX;

@@ -27,7 +27,8 @@ pub(crate) struct Board {
     pub(crate) is_guarded: bool,
     /// Whether the guard of `auto` allows work for devices.
     pub(crate) grants_allowed: bool,
-    /// Most host batches claimed and not consumed from now on; at most [`Terms::host_ahead`].
+    /// Maximum number of host batches claimed and not consumed from now on; at most
+    /// [`Terms::host_ahead`].
     pub(crate) host_ahead: u32,
     /// The latest time seen.
     pub(crate) now: Time,
@@ -35,20 +36,20 @@ pub(crate) struct Board {
     pub(crate) devices: Vec<Device>,
     pub(crate) steps: Steps,
     /// Published batches in the order of publishing. May contain batches that were taken back
-    /// since. Like the two below, used only under a strategy that consumes in any order.
+    /// since. Like the two below, used only by strategies that consume in any order.
     pub(crate) publish_order: VecDeque<BatchIndex>,
     /// Ready batches by source, in the order of becoming ready.
     pub(crate) ready_host: VecDeque<BatchIndex>,
     pub(crate) ready_device: VecDeque<BatchIndex>,
     /// Device batches that are being fetched.
     pub(crate) fetching: u32,
-    /// Device batches in host memory, not consumed.
+    /// Device batches that are in host memory and not consumed.
     pub(crate) fetched: u32,
     pub(crate) revoked: u32,
     pub(crate) void_reports: u32,
     usable: u32,
     lost: u32,
-    /// Batches of all usable devices in [`RATE_NS`], where known.
+    /// Batches of all usable devices per [`RATE_NS`], as far as known.
     rate: u64,
     /// No device is fenced off before this time.
     stall_bound: Time,
@@ -96,7 +97,7 @@ impl Board {
         &mut self.devices[usize::from(device.0)]
     }
 
-    /// Updates the sums after a change of a device: whether it is usable, its speed, its deadline.
+    /// Updates the sums after a change of a device: its usability, its speed or its deadline.
     pub(crate) fn refresh(&mut self, id: DeviceId) {
         let device = &mut self.devices[usize::from(id.0)];
         let usable = device.usable();
@@ -118,7 +119,7 @@ impl Board {
         }
     }
 
-    /// Whether some device may still receive work of a part.
+    /// Whether some device may still receive work from a part.
     pub(crate) fn usable(&self, part: usize) -> bool {
         match self.ledger.parts.shared() {
             true => self.usable > 0,
@@ -126,7 +127,7 @@ impl Board {
         }
     }
 
-    /// Batches of a part that devices claimed and did not publish.
+    /// Batches of a part that devices have claimed and not published.
     pub(crate) fn claimed_of(&self, part: usize) -> u32 {
         match self.ledger.parts.shared() {
             true => self.ledger.device_claimed(),
@@ -144,12 +145,13 @@ impl Board {
         self.ledger.device_open() > safe
     }
 
-    /// t_c, recent, else as learned in earlier epochs; 0 if not known.
+    /// t_c: the recent value, otherwise that learned in earlier epochs; 0 if not known.
     pub(crate) fn host_ns(&self) -> u64 {
         self.steps.host().recent_ns().unwrap_or(self.terms.learned.host_ns)
     }
 
-    /// t_g, recent, else as learned in earlier epochs, else the step alone; 0 if not known.
+    /// t_g: the recent value, otherwise that learned in earlier epochs, otherwise the step alone; 0
+    /// if not known.
     pub(crate) fn ready_ns(&self) -> u64 {
         let known = |time: u64| (time > 0).then_some(time);
         let measured = self.steps.device().recent_ns();
@@ -165,12 +167,12 @@ impl Board {
         RATE_NS.checked_div(self.rate).unwrap_or(0)
     }
 
-    /// Batches of all usable devices but this one in [`RATE_NS`].
+    /// Batches of all usable devices except this one per [`RATE_NS`].
     pub(crate) fn rate_of_others(&self, id: DeviceId) -> u64 {
         self.rate - self.device(id).counted_rate
     }
 
-    /// Preparation of one host batch; 0 if not known.
+    /// Preparation time of one host batch; 0 if not known.
     pub(crate) fn preparation_ns(&self) -> u64 {
         let measured = self.steps.preparation().recent_ns();
         measured.unwrap_or(self.terms.learned.preparation_ns)
@@ -224,9 +226,9 @@ impl Board {
         self.publish_order.push_back(batch);
     }
 
-    /// The first batch in order of publishing that is not fetched.
+    /// The first batch in order of publishing that is not being fetched.
     pub(crate) fn next_published(&mut self) -> Option<BatchIndex> {
-        // Entries of batches that were taken back since are skipped.
+        // Skips entries of batches that were taken back since.
         while let Some(batch) = self.publish_order.pop_front() {
             if self.ledger.state(batch) == State::Published {
                 return Some(batch);
@@ -235,7 +237,7 @@ impl Board {
         None
     }
 
-    /// Takes back what a device has not published.
+    /// Takes back the batches that a device has not published.
     fn take_back_claimed(&mut self, id: DeviceId) {
         let device = &mut self.devices[usize::from(id.0)];
         while let Some(batch) = device.claimed.pop() {
@@ -245,7 +247,7 @@ impl Board {
         }
     }
 
-    /// Takes back what a device published and what is being fetched from it.
+    /// Takes back the batches that a device has published and those being fetched from it.
     fn take_back_published(&mut self, id: DeviceId) {
         let device = &mut self.devices[usize::from(id.0)];
         while let Some(batch) = device.published.pop() {
@@ -258,7 +260,7 @@ impl Board {
         }
     }
 
-    /// Takes back one batch that a device published or that is ready.
+    /// Takes back one batch that a device has published or that is ready.
     pub(crate) fn take_back_finished(&mut self, batch: BatchIndex, id: DeviceId, state: State) {
         let device = &mut self.devices[usize::from(id.0)];
         device.revoked += 1;
@@ -283,7 +285,7 @@ impl Board {
     pub(crate) fn fence(&mut self, id: DeviceId) {
         self.take_back_claimed(id);
         let device = self.device_mut(id);
-        // Generations are exhausted and a new one would repeat an old one: give up the device.
+        // Generations are exhausted, and the next would repeat an old one: give up the device.
         match device.generation.0.checked_add(1) {
             Some(next) => {
                 device.generation = Generation(next);
@@ -294,7 +296,7 @@ impl Board {
         self.refresh(id);
     }
 
-    /// Gives up a device for this epoch. The published batches of one that is only slow stay valid.
+    /// Gives up a device for this epoch. If it is only slow, its published batches stay valid.
     pub(crate) fn give_up(&mut self, id: DeviceId, why: Lost) {
         self.take_back_claimed(id);
         if why != Lost::Slow {
@@ -311,7 +313,7 @@ impl Board {
         self.refresh(id);
     }
 
-    /// The devices past their deadline; scans only when one may be.
+    /// The next device past its deadline; scans only if there may be one.
     pub(crate) fn next_stalled(&mut self) -> Option<DeviceId> {
         if self.now < self.stall_bound {
             return None;

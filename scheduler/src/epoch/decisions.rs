@@ -1,4 +1,4 @@
-//! Decisions: what each part should do now.
+//! Decisions: what host, devices and accelerator should do now.
 
 use crate::decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 use crate::epoch::Epoch;
@@ -20,8 +20,8 @@ impl Epoch {
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
-        // One place stays reserved for the next batch to consume while a device may fail on a batch
-        // before this one.
+        // One of the host's open batches stays reserved for the next batch to consume, while a
+        // device may fail on a batch before this one.
         let next = self.plan.next(&self.board);
         let is_next = matches!(next, Next::Only(position) if position.batch == batch);
         let reserve = !is_next
@@ -56,14 +56,14 @@ impl Epoch {
             state.stop_said = true;
             return DeviceDecision::Stop;
         }
-        // After a stop the device waits for the next epoch and is granted nothing.
+        // After a stop, the device waits for the next epoch and is granted nothing.
         if ended || state.stop_said || !state.usable() || !self.guard.allows_grants(&self.board) {
             return DeviceDecision::Idle;
         }
         self.grant(device)
     }
 
-    /// Claims for a device as much as its lookahead, the spool and the strategy allow.
+    /// Claims as many batches for a device as its lookahead, the spool and the strategy allow.
     fn grant(&mut self, id: DeviceId) -> DeviceDecision {
         let device = self.board.device(id);
         let ahead = device.ahead.min(self.guard_ahead_most());
@@ -106,8 +106,8 @@ impl Epoch {
         DeviceDecision::Work(run, generation)
     }
 
-    /// Which published batch should be brought into host memory next, in the order in which they
-    /// will be consumed; it counts as being fetched from here on.
+    /// The published batch to bring into host memory next, in the order in which batches will be
+    /// consumed; it counts as being fetched from now on.
     pub fn fetch(&mut self, now: Time) -> Option<(BatchIndex, DeviceId, Generation)> {
         self.advance_clock(now);
         if self.board.fetching + self.board.fetched >= self.board.terms.fetch_ahead {
@@ -160,7 +160,7 @@ impl Epoch {
             (Next::Any { .. }, Some(StepKind::Host)) => {
                 let ready = board.ready_host.pop_front();
                 if ready.is_none() {
-                    // Devices may have been granted all that was left since the agreement.
+                    // Since the agreement, devices may have been granted everything that was left.
                     self.make_host_step();
                 }
                 ready
@@ -184,9 +184,9 @@ impl Epoch {
         AcceleratorDecision::Consume(batch, source)
     }
 
-    /// No device can take the reserved next batch: their spools are full of later ones, other ranks
-    /// delay them, or they are late. Assigns it to the host. Returns whether the assignment
-    /// changed.
+    /// No device can prepare the next batch, which is reserved for devices: their spools are full
+    /// of later batches, other ranks delay them, or they are late. Assigns it to the host. Returns
+    /// whether the assignment changed.
     fn host_instead(&mut self, next: Next) -> bool {
         let Next::Only(position) = next else { return false };
         if self.plan.is_late_with(&self.board, position.batch) {
@@ -207,7 +207,7 @@ impl Epoch {
         hopeless && self.plan.give_to_host(position.batch)
     }
 
-    /// Nothing can be consumed: decides until when to wait, and whether to take work back.
+    /// Nothing can be consumed: decides how long to wait, and whether to take work back.
     fn wait(&mut self, next: Next) -> AcceleratorDecision {
         let revoked = self.board.revoked;
         let given = self.host_instead(next);
@@ -219,7 +219,7 @@ impl Epoch {
         }
         self.check_step();
         if given || self.board.revoked != revoked {
-            // There is work for the host: every part asks again at once.
+            // There is work for the host: all parts ask again immediately.
             return AcceleratorDecision::WaitUntil(self.board.now.saturating_add(1));
         }
         let mut until = self.board.now.saturating_add(WAIT_MAX_NS).min(self.board.stall_bound());

@@ -1,4 +1,4 @@
-//! The state of one device: its claims, its generation, its last sign of life.
+//! The state of one device: its claims, its generation, the time of its last message.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use crate::estimate::Estimate;
 use crate::terms::{DeviceConfig, Terms};
 use crate::types::{BatchIndex, Generation, Time};
 
-/// A device that sends progress but publishes nothing is tolerated for this many stall timeouts.
+/// A device that reports progress but publishes nothing is tolerated for this many stall timeouts.
 pub(crate) const PATIENCE_STALLS: u64 = 30;
 
 /// … or for this many of its own batch times, if that is longer.
@@ -22,7 +22,7 @@ pub(crate) enum Lost {
     Link,
     /// It stalled too often; it is still connected and is notified that its work was taken back.
     Stalls,
-    /// Waiting for it would have made the epoch longer than without it; it is notified too.
+    /// Waiting for it would make the epoch longer than without it; it is notified as well.
     Slow,
 }
 
@@ -91,14 +91,14 @@ pub(crate) struct Device {
     pub(crate) published: List,
     /// Ready in host memory and not consumed.
     pub(crate) ready: u32,
-    /// Numbers of its batches consumed and of its claims taken back.
+    /// Numbers of its consumed batches and of its claims that were taken back.
     pub(crate) consumed: u32,
     pub(crate) revoked: u32,
     /// Time of its last message, or of receiving work after it had none.
     pub(crate) last_sign: Time,
     /// When it began its current batch, as far as is known.
     pub(crate) busy_since: Time,
-    /// Stalled without a message since: gets no work.
+    /// Whether it stalled and has sent no message since; it then gets no work.
     pub(crate) silent: bool,
     pub(crate) lost: Option<Lost>,
     pub(crate) revoke_due: bool,
@@ -137,22 +137,22 @@ impl Device {
         }
     }
 
-    /// May be given work.
+    /// Whether it may be given work.
     pub(crate) fn usable(&self) -> bool {
         self.lost.is_none() && !self.silent
     }
 
-    /// Holds batches that it may still fail to deliver.
+    /// Whether it holds batches that it may still fail to deliver.
     pub(crate) fn holds_unready(&self) -> bool {
         !self.claimed.is_empty() || !self.published.is_empty()
     }
 
-    /// Holds batches before this one that it may still fail to deliver.
+    /// Whether it holds batches before this one that it may still fail to deliver.
     pub(crate) fn holds_unready_below(&self, batch: BatchIndex) -> bool {
         self.claimed.any_below(batch) || self.published.any_below(batch)
     }
 
-    /// Slots of the spool that its batches take.
+    /// Slots of the spool that its batches occupy.
     pub(crate) fn slots(&self) -> u32 {
         self.claimed.len() + self.published.len() + self.ready
     }

@@ -28,7 +28,7 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// A device announced a batch in the spool. It may be used only after it was fetched.
+    /// A device has published a batch in the spool. It may be used only after it was fetched.
     pub fn device_published(
         &mut self,
         now: Time,
@@ -102,7 +102,7 @@ impl Epoch {
             Ok(state) => state,
         };
         if state == State::Claimed {
-            // The device itself reported it, and continues with the next.
+            // The device itself reported it, and continues with the next batch.
             self.heard(device);
             let now = self.board.now;
             let holder = self.board.device_mut(device);
@@ -120,13 +120,13 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// A sign of life.
+    /// A device reported progress.
     pub fn device_progress(&mut self, now: Time, device: DeviceId) {
         self.advance_clock(now);
         self.heard(device);
     }
 
-    /// The device is gone for this epoch.
+    /// The device is lost for this epoch.
     pub fn device_lost(&mut self, now: Time, device: DeviceId) {
         self.advance_clock(now);
         if usize::from(device.0) < self.board.devices.len() {
@@ -136,7 +136,7 @@ impl Epoch {
         }
     }
 
-    /// The accelerator is free: the step before has ended. Call once per step, before asking.
+    /// The accelerator is free: the previous step has ended. Call once per step, before asking.
     pub fn accelerator_ready(&mut self, now: Time) {
         self.advance_clock(now);
         let background = self.board.terms.background();
@@ -145,9 +145,9 @@ impl Epoch {
         self.plan.learn(&mut self.board);
     }
 
-    /// Before any other call: this batch was published in the device's spool in an earlier epoch
-    /// (reuse). It takes a slot, and is fetched and consumed like any other. Void with
-    /// [`VoidReason::NoPlace`] if the strategy cannot use it; the slot must then be released.
+    /// To be called before any other method: this batch was published in the device's spool in an
+    /// earlier epoch (reuse). It occupies a slot, and is fetched and consumed like any other. Void
+    /// with [`VoidReason::NoPlace`] if the strategy cannot use it; the slot must then be released.
     pub fn preloaded(&mut self, now: Time, device: DeviceId, batch: BatchIndex) -> Outcome {
         self.advance_clock(now);
         if usize::from(device.0) >= self.board.devices.len() {
@@ -178,7 +178,7 @@ impl Epoch {
         Outcome::Accepted
     }
 
-    /// Time passed. Due at least when [`crate::AcceleratorDecision::WaitUntil`] says so.
+    /// Time has passed. Due at the latest at the time of [`crate::AcceleratorDecision::WaitUntil`].
     pub fn tick(&mut self, now: Time) {
         self.advance_clock(now);
         self.fence_stalled();

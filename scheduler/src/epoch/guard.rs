@@ -1,14 +1,14 @@
 //! The guard of `auto`: limits the time spent waiting for devices by a budget.
 //!
-//! The budget is a small part of the host-only time plus what device batches have saved so far.
-//! Devices receive work only once the time of a host batch is known, and while the budget lasts. A
-//! device that causes a longer wait gets no more work in the epoch; the host redoes its unpublished
-//! batches in place. If device batches themselves cost time, because a step on one takes longer,
-//! all work of devices is taken back. So the epoch exceeds the host-only time by at most the
-//! allowance and a constant number of batches, whatever the devices do.
+//! The budget is a small part of the host-only time plus the time that device batches have saved so
+//! far. Devices receive work only once the time of a host batch is known, and while the budget
+//! lasts. A device that causes a longer wait gets no more work in the epoch; the host redoes its
+//! unpublished batches in place. If device batches themselves cost time, because a step on one
+//! takes longer, all work of devices is taken back. So the epoch exceeds the host-only time by at
+//! most the allowance and a constant number of batches, regardless of the devices.
 //!
-//! With several ranks each knows what all have waited, and the smallest budget decides: once one
-//! rank has no budget, or no device left, all ranks continue with the host alone.
+//! With several ranks, each knows the waits of all, and the smallest budget decides: once one rank
+//! has no budget, or no device left, all ranks continue with the host alone.
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
@@ -24,20 +24,20 @@ const ALLOWANCE_PARTS: u64 = 400;
 /// Maximum total loss in thousandths of the host's time: a little less than 1 %.
 const LOSS_PER_MILLE: u64 = 9;
 
-/// Devices are credited with a saving only below this many hundredths of the host's time for the
-/// same batches, the precision of the two means.
+/// Devices are credited with a saving only if their batches take less than this percentage of the
+/// host's time for the same batches, which is the precision of the two means.
 const SAVED_BELOW_PERCENT: i128 = 90;
 
 /// After this many host steps, measurements replace learned times.
 const HOST_STEPS_SURE: u32 = 16;
 
-/// Maximum open device batches while the time of a step on one is not known.
+/// Maximum number of open device batches while the time of a step on one is not known.
 const PROBES: u32 = 1;
 
 /// Number of polls per host step while waiting for the next batch.
 const LOOKS_IN_A_STEP: u64 = 8;
 
-/// Claims of a device in windows: the host redoes each one while all wait.
+/// Claims of a device in windows: the host redoes each one while all ranks wait.
 const AHEAD_IN_WINDOWS: u32 = 2;
 
 #[derive(Debug, Clone, Default)]
@@ -47,13 +47,13 @@ pub(crate) struct Guard {
     spent_ns: i128,
     /// Since when the accelerator has been waiting for a device.
     waiting_since: Option<Time>,
-    /// The part of the time waited that other ranks do not know yet: since the last agreement.
+    /// The waiting time that other ranks do not know yet: since the last agreement.
     waited_ns: [u64; 2],
     /// Whether all work was taken back from all devices.
     gave_up: bool,
 }
 
-/// t_c over the epoch so far; 0 if not known.
+/// t_c, the mean over the epoch so far; 0 if not known.
 fn host_ns(board: &Board) -> u64 {
     let (measured, learned) = (board.steps.host(), board.terms.learned.host_ns);
     if learned == 0 || measured.count() >= HOST_STEPS_SURE { measured.mean_ns() } else { learned }
@@ -73,7 +73,8 @@ fn saved_ns(board: &Board) -> i128 {
     }
 }
 
-/// Ranks that know their times may still select an adaptive strategy: whether devices save nothing.
+/// Whether devices are known to save nothing, even if ranks that know their times select an
+/// adaptive strategy.
 fn known_useless(board: &Board) -> bool {
     let (learned, measured) = (&board.terms.learned, board.steps.device().count());
     let known = learned.host_ns > 0 && learned.ready_ns >= learned.host_ns;
@@ -115,8 +116,8 @@ impl Guard {
         !self.gave_up && t_c > 0 && !self.is_exhausted(board) && self.left_ns(board) >= due
     }
 
-    /// The accelerator no longer waits for a device. `agreed`: ranks have agreed on the source of
-    /// the step.
+    /// The accelerator no longer waits for a device. `agreed`: whether ranks have agreed on the
+    /// source of the step.
     pub(crate) fn waits_no_more(&mut self, now: Time, agreed: bool) {
         if let Some(since) = self.waiting_since.take() {
             let waited = now.saturating_sub(since);
@@ -126,14 +127,14 @@ impl Guard {
         }
     }
 
-    /// The accelerator waits for a device: returns until when it may.
+    /// The accelerator waits for a device: returns how long it may.
     fn waits(&mut self, board: &Board) -> Time {
         let since = *self.waiting_since.get_or_insert(board.now);
         let left = u64::try_from(self.left_ns(board).max(0)).unwrap_or(u64::MAX);
         since.saturating_add(left)
     }
 
-    /// The time waited that other ranks need to know.
+    /// Adds the waiting time that other ranks need to know.
     pub(crate) fn propose(&self, board: &Board, proposal: &mut Proposal) {
         proposal.waited_ns = self.waited_ns;
         proposal.without_devices =
@@ -142,7 +143,7 @@ impl Guard {
 }
 
 impl Epoch {
-    /// A step has ended. Abandons the devices if the budget is exhausted; with several ranks all
+    /// A step has ended. Abandons the devices if the budget is exhausted; with several ranks, all
     /// must agree on that.
     pub(crate) fn guard_step(&mut self) {
         if self.guard.on && known_useless(&self.board) {
@@ -159,7 +160,7 @@ impl Epoch {
         }
     }
 
-    /// A step on a device batch is in progress: if it already exceeds the budget, workers begin to
+    /// A step on a device batch is in progress. If it already exceeds the budget, workers begin to
     /// redo the devices' batches before it ends.
     pub(crate) fn guard_long_step(&mut self) {
         if !self.guard.on || self.guard.gave_up || self.in_windows() {
@@ -173,8 +174,9 @@ impl Epoch {
         }
     }
 
-    /// Whether the host prepares in order of consumption what devices have not: later batches then
-    /// occupy its places, so that redoing takes longer than a device batch costs.
+    /// Whether the host prepares batches that devices have not, in the order of consumption: later
+    /// batches then occupy the host's limit, so that redoing takes longer than a device batch
+    /// costs.
     fn in_windows(&self) -> bool {
         self.plan.consumption() == Consumption::InWindows
     }
@@ -191,7 +193,8 @@ impl Epoch {
         self.plan.learn(&mut self.board);
     }
 
-    /// Most batches that devices may be granted together, beyond what each may have.
+    /// Maximum number of batches that devices may be granted together, in addition to each device's
+    /// limit.
     pub(crate) fn guard_grants_most(&self) -> u32 {
         let board = &self.board;
         let unknown = board.steps.device().count() == 0 && board.terms.learned.ready_ns == 0;
@@ -201,13 +204,14 @@ impl Epoch {
         PROBES.saturating_sub(board.ledger.device_open())
     }
 
-    /// Most batches that a device may have to work on.
+    /// Maximum number of batches that a device may have to work on.
     pub(crate) fn guard_ahead_most(&self) -> u32 {
         let background = self.board.terms.background();
         if self.guard.on && background && self.in_windows() { AHEAD_IN_WINDOWS } else { u32::MAX }
     }
 
-    /// Takes the agreement of all ranks: their time waited, and whether they abandon the devices.
+    /// Applies the agreement of all ranks: their waiting times, and whether they abandon the
+    /// devices.
     pub(crate) fn guard_agreed(&mut self, combined: &Proposal) {
         let own = std::mem::take(&mut self.guard.waited_ns);
         for (of_all, own) in combined.waited_ns.into_iter().zip(own) {
@@ -244,7 +248,7 @@ impl Epoch {
         }
     }
 
-    /// Takes everything back from devices; the host redoes it, as if there were no device.
+    /// Takes everything back from devices; the host redoes it, as if there were no devices.
     fn abandon_devices(&mut self) {
         if std::mem::replace(&mut self.guard.gave_up, true) {
             return;
@@ -271,8 +275,8 @@ impl Epoch {
         self.guard.waits_no_more(self.board.now, self.ranks.kind.is_some());
     }
 
-    /// Nothing can be consumed: determines whether a device is the reason, and how long it may be.
-    /// Returns the time of the next poll.
+    /// Nothing can be consumed: determines whether a device is the reason, and how long the
+    /// accelerator may wait for it. Returns the time of the next poll.
     pub(crate) fn guard_waiting(&mut self, next: Next) -> Option<Time> {
         let device = self.waited_for(next);
         if device.is_none() && !self.waits_for_redoing(next) {
@@ -301,8 +305,8 @@ impl Epoch {
         self.waited_for(next)
     }
 
-    /// The next batch is not assigned yet: asking the host for it may leave it to a device (the
-    /// switch of `mte-feedback`), which the accelerator then waits for no longer than allowed.
+    /// The next batch is not assigned yet: asking for a host batch may leave it to a device (the
+    /// switch of `mte-feedback`), for which the accelerator then waits no longer than allowed.
     pub(crate) fn guard_looks_again(&self, next: Next) -> Option<Time> {
         let Next::Only(position) = next else { return None };
         let unheld = self.board.ledger.state(position.batch) == State::Free;
@@ -310,9 +314,9 @@ impl Epoch {
         (self.guard.on && unheld && soon > 0).then(|| self.board.now.saturating_add(soon))
     }
 
-    /// The accelerator waits for a batch that a device made late: it is being fetched from the
-    /// spool, or workers redo it while later batches are ready. (Without workers, redoing takes no
-    /// longer than the host alone would have taken.)
+    /// The accelerator waits for a batch that a device delayed: it is being fetched from the spool,
+    /// or workers redo it while later batches are ready. (Without workers, redoing takes no longer
+    /// than the host alone would have taken.)
     fn waits_for_redoing(&self, next: Next) -> bool {
         let (ledger, background) = (&self.board.ledger, self.board.terms.background());
         let Next::Only(position) = next else {
@@ -341,7 +345,7 @@ impl Epoch {
                     }
                     Source::Host => None,
                 },
-                // Reserved for a device that may still be granted it.
+                // It is reserved for a device that may still be granted it.
                 None if position.from_device && ledger.parts.is_untouched(position.batch) => {
                     let (part, _) = ledger.parts.locate(position.batch);
                     let usable = |at: &usize| self.board.devices[*at].usable();

@@ -7,7 +7,7 @@ use crate::epoch::device::Lost;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 
-/// Number of parts and devices that are checked at each step; on request all are.
+/// Number of parts and devices that are checked at each step; on request, all are.
 const CHECKED_MAX: usize = 8;
 
 /// The ends at the last check: front and untouched batches of the first parts.
@@ -34,7 +34,8 @@ impl Epoch {
         }
     }
 
-    /// lo ≤ grant ≤ hi+1 for each part, lo never falls, a claimed batch is never untouched again.
+    /// lo ≤ grant ≤ hi+1 for each part, lo never decreases, and a claimed batch is never untouched
+    /// again.
     fn check_ends(&mut self) {
         for (at, before) in self.watermarks.0.iter_mut().enumerate() {
             let (front, untouched) = ends(&self.board, at);
@@ -48,7 +49,7 @@ impl Epoch {
         }
     }
 
-    /// Lookaheads, spool and fetch places stay within their quotas.
+    /// Lookaheads, spool slots and open fetches stay within their limits.
     fn check_limits(&self, devices: usize) {
         let (board, terms) = (&self.board, &self.board.terms);
         assert!(board.ledger.host_open() <= terms.host_ahead, "the host is too far ahead");

@@ -23,13 +23,13 @@ pub use reports::{DeviceSummary, Summary};
 
 /// One epoch that host and devices work on from both ends. See the crate's docs.
 ///
-/// Every method takes O(1) time, O(log D) in the number of devices where each holds its own batches
-/// (amortised over the epoch; fencing a device off takes time in proportion to what it held).
+/// Every method takes O(1) time, or O(log D) in the number of devices if each holds its own batches
+/// (amortised over the epoch; fencing a device off takes time proportional to its open batches).
 /// Memory is proportional to devices and open batches, not to the number of batches; in steady
 /// state nothing is allocated after [`Epoch::new`]. A time before the latest counts as the latest.
 ///
 /// An epoch may be created, and devices granted work from it, long before its accelerator is first
-/// ready (run-ahead into the next epoch): times of steps begin with the first
+/// ready (running ahead into the next epoch): step times begin with the first
 /// [`Epoch::accelerator_ready`], those of devices with their first grant.
 #[derive(Debug, Clone)]
 pub struct Epoch {
@@ -45,7 +45,7 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// An epoch at its beginning.
+    /// The start of an epoch.
     pub fn new(config: Config) -> Result<Self, Error> {
         config.check()?;
         let terms = config.terms();
@@ -80,7 +80,8 @@ impl Epoch {
     }
 
     /// Changes how many host batches may be claimed and not consumed from now on, within 1 to
-    /// [`Config::host_ahead`], for which there is memory. Batches that are claimed already stay so.
+    /// [`Config::host_ahead`], the number for which there is memory. Existing claims are
+    /// unaffected.
     pub fn set_host_ahead(&mut self, host_ahead: u32) {
         self.board.host_ahead = host_ahead.clamp(1, self.board.terms.host_ahead);
     }

@@ -21,13 +21,13 @@ pub struct Summary {
     pub stalls: u32,
     /// Whether a device was given up.
     pub device_lost: bool,
-    /// The devices' share n_s once it is fixed, of all of them.
+    /// The total share n_s of all devices, once it is fixed.
     pub split: Option<u32>,
     /// Whether that share would have been larger with more spool slots.
     pub split_limited_by_spool: bool,
     /// Measured times; t_s is that of the first device.
     pub measured: Profile,
-    /// Highest generation used.
+    /// Highest generation used so far.
     pub last_generation: u32,
 }
 
@@ -68,8 +68,8 @@ impl Epoch {
         }
     }
 
-    /// Whether batches are unfinished: claimed by the host or a device, or being fetched. Waiting
-    /// for one of these ends: each has its own time limit.
+    /// Whether batches are unfinished: claimed by the host or a device, or being fetched. A wait
+    /// for any of these ends, because each has its own time limit.
     pub fn is_at_work(&self) -> bool {
         let ledger = &self.board.ledger;
         ledger.host_working() + ledger.device_claimed() + self.board.fetching > 0
@@ -88,8 +88,8 @@ impl Epoch {
         })
     }
 
-    /// The times for the next epoch's [`crate::Config::learned`]: measured ones, and earlier ones
-    /// where nothing was measured.
+    /// The times for the next epoch's [`crate::Config::learned`]: the measured times, and the
+    /// earlier ones if nothing was measured.
     pub fn learned(&self) -> Learned {
         let board = &self.board;
         let or = |measured: u64, before: u64| if measured > 0 { measured } else { before };
@@ -110,7 +110,7 @@ impl Epoch {
         self.plan.record().map(|numbers| Record::new(self.decides, numbers))
     }
 
-    /// What `auto` selected, and why; `None` under any other strategy.
+    /// The selection of `auto`, and its reason; `None` under any other strategy.
     pub fn selection(&self) -> Option<Selection> {
         self.selection
     }

@@ -16,8 +16,8 @@ impl AnyStrategy {
         self.declared().name()
     }
 
-    /// What it guarantees of the order of consumption. For `auto` it is the order in its options,
-    /// whatever it selects.
+    /// Its guarantee for the order of consumption. For `auto`, this is the order in its options,
+    /// regardless of its selection.
     pub fn order(&self) -> Order {
         self.declared().order()
     }
@@ -46,7 +46,7 @@ impl AnyStrategy {
     ///
     /// # Errors
     ///
-    /// If it has no such option, or the option does not take the value.
+    /// If it has no such option, or the option does not accept the value.
     pub fn set(&mut self, option: &str, value: Value) -> Result<(), WrongOption> {
         self.declared_mut().set(option, value)
     }
@@ -76,12 +76,12 @@ impl AnyStrategy {
 }
 
 impl StrategyName {
-    /// What the strategy does, in one line.
+    /// The strategy's description, in one line.
     pub fn summary(self) -> &'static str {
         self.with_defaults().declared().summary()
     }
 
-    /// Whether it has devices prepare batches.
+    /// Whether devices prepare batches.
     pub fn devices(self) -> DeviceUse {
         self.with_defaults().declared().devices()
     }
@@ -111,7 +111,7 @@ impl StrategyName {
 mod tests {
     use super::*;
 
-    /// Every value that an option takes, as far as they can be listed.
+    /// Every value that an option accepts, as far as they can be listed.
     fn values(spec: &OptionSpec) -> Vec<Value> {
         let words = spec.takes.words.iter().map(|&word| Value::Word(word));
         let ends = spec.takes.whole.iter().flat_map(|it| [*it.range.start(), *it.range.end()]);

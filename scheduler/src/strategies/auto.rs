@@ -1,9 +1,9 @@
 //! `auto`: selects a strategy for a goal and a required order, from learned times.
 //!
-//! It predicts by the closed forms. If nothing is known, it selects the adaptive strategy. The
-//! guard of the epoch ensures that no selection makes the epoch longer than the host alone by more
-//! than 1 % in simulation. On a machine the goal is 2 %; docs/measurements has the measured
-//! maximum, 2.8 %.
+//! It predicts with the closed forms. If nothing is known, it selects the adaptive strategy. The
+//! guard of the epoch ensures in simulation that no selection makes the epoch more than 1 % longer
+//! than the host alone. On a machine the goal is 2 %; docs/measurements has the measured maximum,
+//! 2.8 %.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::terms::{Costs, Terms};
@@ -25,7 +25,7 @@ use super::wrr_frozen::WrrFrozen;
 /// Gains below this part of the host's time are ignored.
 const GAIN_LEAST: f64 = 0.001;
 
-/// Most batches of a window.
+/// Maximum number of batches in a window.
 const WINDOW_MAX: u32 = 256;
 
 /// Device batches in a window, if the spool allows.
@@ -109,7 +109,7 @@ impl Strategy for Auto {
         },
     ];
 
-    /// The required order, whatever is selected.
+    /// The required order, regardless of the selection.
     fn order(&self) -> Order {
         self.order
     }
@@ -128,7 +128,7 @@ impl Picks for Auto {
         let inputs = if terms.ranks > 1 { of_all_ranks(terms) } else { own(terms) };
         let profile = inputs.profile;
         let is_known = profile.host_ns > 0 && profile.device_ns > 0 && profile.ready_ns > 0;
-        // Every rank has to select the same, whatever its devices.
+        // All ranks must select the same strategy, regardless of their devices.
         let devices = if terms.ranks > 1 { 1 } else { terms.devices.len() };
         let window = window(&inputs, devices, is_known);
         if !is_known {
@@ -175,7 +175,7 @@ fn fastest(inputs: &Inputs, order: Order, window: u32) -> Selection {
     }
 }
 
-/// λ·T/T0 + (1-λ)·E/E0 is linear between the shares at which it bends, so one of these is best.
+/// λ·T/T0 + (1-λ)·E/E0 is piecewise linear in the share, so one of its breakpoints is best.
 fn cheapest(
     costs: Option<Costs>,
     preparation_ns: u64,

@@ -3,7 +3,7 @@
 /// The order of consumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// The fastest order.
+    /// Any order, whichever is fastest.
     Any,
     /// Reproducible from a small record (C3).
     Replayable,
@@ -11,7 +11,7 @@ pub enum Order {
     Baseline,
 }
 
-/// Consistency levels; README.md says what each promises.
+/// Consistency levels, as defined in README.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Every batch consumed exactly once.

@@ -1,13 +1,13 @@
-//! The strategies: who prepares what, and in which order batches are consumed.
+//! The strategies: which end prepares each batch, and in which order batches are consumed.
 //!
 //! Each strategy has one file, which declares its name, guarantees, options, closed form and
 //! record, and plans its epochs. A new strategy needs that file, its `mod` line and its line in the
 //! list below; names, options, help texts and reports derive from the list.
 //!
-//! In reading order: `name`, `guarantees`, `option` and `options` (what is declared), `strategy`
-//! (the trait of declarations), `plan` (what an epoch asks its strategy), `ordered` (plans whose
-//! order follows from a few integers), the strategies, `selection`, `any` and `registry` (all of
-//! them together).
+//! In reading order: `name`, `guarantees`, `option` and `options` (declarations), `strategy` (the
+//! trait of declarations), `plan` (the interface between epoch and strategy), `ordered` (plans
+//! whose order follows from a few integers), the strategies, `selection`, `any` and `registry` (all
+//! of them together).
 
 #[macro_use]
 mod registry;

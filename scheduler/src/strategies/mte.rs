@@ -21,7 +21,7 @@ pub struct Mte {
     pub tail: Tail,
 }
 
-/// How many batches `mte` gives to the devices.
+/// How many batches `mte` assigns to the devices.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Split {
     /// Both ends finish together: n_s = N·t_c/(t_c+t_s), from [`crate::Config::learned`] if known,
@@ -31,7 +31,7 @@ pub enum Split {
     /// The shortest epoch: n_s = N·t_c/(t_s+t_c-t_g), the device works on while its part is
     /// drained. Determined as for `EqualFinish`.
     Optimal,
-    /// Exactly this many.
+    /// Exactly this number.
     Fixed(u32),
 }
 
@@ -150,9 +150,9 @@ fn equal_finish(inputs: &Inputs, tail: Tail) -> Result<Prediction, NotApplicable
     })
 }
 
-/// A given split. With a descending tail, draining overlaps producing:
-/// T = max(n_c·t_c + n_s·t_g, n_s·t_s + t_g); with an ascending one it begins when the device has
-/// finished: T = max(n_c·t_c, n_s·t_s) + n_s·t_g.
+/// A fixed split. With a descending tail, draining overlaps producing: T = max(n_c·t_c + n_s·t_g,
+/// n_s·t_s + t_g); with an ascending tail, it begins when the device has finished: T = max(n_c·t_c,
+/// n_s·t_s) + n_s·t_g.
 fn fixed(inputs: &Inputs, part: u32, tail: Tail) -> Result<Prediction, NotApplicable> {
     if part == 0 {
         return HostOnly.closed_form(inputs);

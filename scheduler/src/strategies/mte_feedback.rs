@@ -2,8 +2,8 @@
 //!
 //! The host's part ends when every part's unfinished batches are expected to be done by the time
 //! all others are consumed: R·t_s − progress ≤ (F+R−1)·t_g, with R batches unfinished and F
-//! finished at the devices. From then on every batch that the host has not claimed is the devices'.
-//! The shares at the switch replay the epoch.
+//! finished at the devices. From then on, all batches that the host has not claimed are left to the
+//! devices. The shares at the switch replay the epoch.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::Board;
@@ -15,8 +15,8 @@ use super::name::StrategyName;
 use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// With many parts, the switch is considered less often: one host claim is skipped for each this
-/// many parts.
+/// With many parts, the switch is checked less often: one host claim is skipped per this number of
+/// parts.
 const PARTS_PER_CLAIM: usize = 16;
 
 /// As [`super::Mte`], but measurements determine the switch to the devices' part.
@@ -48,12 +48,12 @@ impl Decides for MteFeedback {
     }
 }
 
-/// When the host's part ends.
+/// The state of the switch that ends the host's part.
 #[derive(Debug, Clone)]
 pub(crate) struct Switch {
-    /// Host claims until the switch is considered again.
+    /// Host claims until the switch is checked again.
     look_in: u32,
-    /// Whether this rank would end the host's part, where all ranks decide that together.
+    /// Whether this rank would end the host's part, if all ranks must decide that together.
     would_switch: bool,
 }
 
@@ -107,7 +107,7 @@ fn would_switch(board: &Board) -> bool {
         let part_ns = board.part_ns(at);
         let (claimed, progress_ns) = if shared {
             let spent = board.devices.iter().map(|d| d.progress_ns(board.now, d.batch_ns()));
-            // Devices that share a part finish their current batches side by side.
+            // Devices that share a part finish their current batches concurrently.
             let count = board.devices.len() as u64;
             (ledger.device_claimed(), spent.sum::<u64>() / (count * count))
         } else {

@@ -1,4 +1,4 @@
-//! Declarations of options of strategies: the values that each takes.
+//! Declarations of options of strategies: the values that each accepts.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -12,11 +12,11 @@ pub enum Value {
     Word(&'static str),
     /// A whole number within [`Takes::whole`].
     Whole(u32),
-    /// A share of one under [`Takes::share`], in millionths.
+    /// A share between 0 and 1 under [`Takes::share`], in millionths.
     Share(u32),
 }
 
-/// Millionths in a share of one.
+/// Number of parts (millionths) in a share of 1.
 pub(crate) const SHARE_PARTS: u32 = 1_000_000;
 
 /// The values of an option: one of some words, a whole number, or a share.
@@ -26,20 +26,20 @@ pub struct Takes {
     pub words: &'static [&'static str],
     /// Whole numbers.
     pub whole: Option<Whole>,
-    /// A share of one.
+    /// A share between 0 and 1.
     pub share: Option<Share>,
 }
 
-/// The range of whole numbers that an option takes.
+/// The range of whole numbers that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
-    /// From the least to the largest.
+    /// From the smallest to the largest.
     pub range: RangeInclusive<u32>,
     /// The counted quantity, such as "the devices' batches".
     pub counts: &'static str,
 }
 
-/// A share of one that an option takes, written as a table with one key: `{time = 0.7}`.
+/// A share between 0 and 1 that an option accepts, written as a table with one key: `{time = 0.7}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Share {
     /// The key.
@@ -55,11 +55,11 @@ pub struct OptionSpec {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    /// The values that it takes.
+    /// The values that it accepts.
     pub takes: Takes,
 }
 
-/// An unknown option, or a value that an option does not take.
+/// An unknown option, or a value that an option does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongOption {
     /// The strategy has no such option.
@@ -75,7 +75,7 @@ pub enum WrongOption {
         /// Its options.
         known: Vec<&'static str>,
     },
-    /// The option does not take the value.
+    /// The option does not accept the value.
     #[error("{strategy}.{option} is {value}; set it to {takes}")]
     Value {
         /// The strategy.
@@ -84,7 +84,7 @@ pub enum WrongOption {
         option: &'static str,
         /// The given value.
         value: Value,
-        /// The values that it takes.
+        /// The values that it accepts.
         takes: Takes,
     },
 }
@@ -105,24 +105,24 @@ impl Takes {
     /// An empty declaration.
     pub(crate) const NOTHING: Self = Self { words: &[], whole: None, share: None };
 
-    /// The value of a text, if the option takes it.
+    /// The value of a text, if the option accepts it.
     pub fn word(&self, text: &str) -> Option<Value> {
         self.words.iter().find(|&&word| word == text).map(|&word| Value::Word(word))
     }
 
-    /// The value of a whole number, if the option takes it.
+    /// The value of a whole number, if the option accepts it.
     pub fn number(&self, number: u64) -> Option<Value> {
         let number = u32::try_from(number).ok()?;
         self.whole.as_ref()?.range.contains(&number).then_some(Value::Whole(number))
     }
 
-    /// The value of a share from 0 to 1, if the option takes it.
+    /// The value of a share from 0 to 1, if the option accepts it.
     pub fn part(&self, share: f64) -> Option<Value> {
         let is_share = self.share.is_some() && (0.0..=1.0).contains(&share);
         is_share.then(|| Value::Share((share * f64::from(SHARE_PARTS)).round() as u32))
     }
 
-    /// Whether it takes a value.
+    /// Whether it accepts a value.
     pub fn contains(&self, value: Value) -> bool {
         match value {
             Value::Word(word) => self.words.contains(&word),
@@ -165,7 +165,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// A share of one from its millionths.
+/// A share between 0 and 1 from its millionths.
 pub(crate) fn share(parts: u32) -> f64 {
     f64::from(parts) / f64::from(SHARE_PARTS)
 }

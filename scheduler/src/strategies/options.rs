@@ -12,7 +12,7 @@ use super::option::{OptionSpec, Takes, Value, share};
 
 /// Every strategy with its options, so that any of them can be run.
 ///
-/// As data: a map of the strategies that have options, each a map of option and value.
+/// Serialized as a map of the strategies that have options to their maps of options and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrategyOptions([AnyStrategy; StrategyName::ALL.len()]);
 
@@ -34,14 +34,14 @@ impl StrategyOptions {
         self.0[strategy.name() as usize] = strategy;
     }
 
-    /// These options, without those of one strategy.
+    /// Replaces the options of one strategy.
     #[must_use]
     pub fn with(mut self, strategy: impl Into<AnyStrategy>) -> Self {
         self.set(strategy);
         self
     }
 
-    /// The strategies that have options, with them.
+    /// The strategies that have options.
     pub fn iter(&self) -> impl Iterator<Item = AnyStrategy> {
         self.0.into_iter().filter(|strategy| !strategy.options().is_empty())
     }
@@ -99,7 +99,8 @@ impl<'de> Visitor<'de> for OfAll {
     }
 }
 
-/// Reads a map of options: the strategy of this name with them, and with defaults for the rest.
+/// Reads a map of options: returns the strategy of this name with them, and with defaults for the
+/// others.
 impl<'de> DeserializeSeed<'de> for StrategyName {
     type Value = AnyStrategy;
 
@@ -157,7 +158,7 @@ impl Visitor<'_> for KeyOf<'_> {
     }
 }
 
-/// Reads a value that an option takes.
+/// Reads a value that an option accepts.
 struct ValueOf<'t>(&'t Takes);
 
 impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
@@ -206,7 +207,7 @@ impl<'de> Visitor<'de> for ValueOf<'_> {
     }
 }
 
-/// Reads a share of one.
+/// Reads a share between 0 and 1.
 struct ShareOf<'t>(&'t Takes);
 
 impl<'de> DeserializeSeed<'de> for ShareOf<'_> {

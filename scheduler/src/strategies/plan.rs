@@ -1,17 +1,17 @@
 //! The interface between an epoch and the strategy that decides it.
 //!
 //! A plan reads the board and answers; it changes only its own state and the change marks of the
-//! parts. The epoch applies the answers within the limits of the terms.
+//! parts. The epoch applies the answers within the limits of its terms.
 
 use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::types::{BatchIndex, DeviceId, Time};
 
-/// A batch of the order of consumption.
+/// A batch at its position in the order of consumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Position {
     pub(crate) batch: BatchIndex,
-    /// Planned to come from a device.
+    /// Whether it is planned to come from a device.
     pub(crate) from_device: bool,
 }
 
@@ -20,12 +20,12 @@ pub(crate) struct Position {
 pub(crate) enum Next {
     /// Only this batch.
     Only(Position),
-    /// Whatever is ready.
+    /// Any ready batch.
     Any {
         /// Whether a host batch precedes a device batch when both are ready.
         host_first: bool,
     },
-    /// The order is fixed but not known this far yet: wait.
+    /// The order is fixed but not yet known this far: wait.
     Unknown,
 }
 
@@ -43,9 +43,9 @@ pub(crate) enum Rescue {
 /// How device batches are consumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consumption {
-    /// At positions fixed by the order.
+    /// At positions that the order fixes.
     InOrder,
-    /// In order, soon after they are prepared: the host prepares what devices have not.
+    /// In order, soon after they are prepared: the host prepares those that devices have not.
     InWindows,
     /// As they become ready.
     AsReady,
@@ -56,7 +56,7 @@ pub(crate) enum Consumption {
 pub(crate) struct Grant {
     pub(crate) first: u32,
     pub(crate) end: u32,
-    /// From the end downwards.
+    /// Whether batches are taken from the end downwards.
     pub(crate) from_back: bool,
 }
 
@@ -86,40 +86,40 @@ impl Grant {
     }
 }
 
-/// The answers of a strategy over one epoch. Plans that consume in an order that follows from a few
-/// integers share most of them: see [`super::ordered::Rule`].
+/// The decisions of a strategy over one epoch. Plans whose order follows from a few integers share
+/// most of them: see [`super::ordered::Rule`].
 pub(crate) trait Plan {
     /// How device batches are consumed.
     const CONSUMPTION: Consumption;
 
-    /// Before the first event.
+    /// Called before the first event.
     fn start(&mut self, _board: &mut Board) {}
 
     /// What may be consumed next.
     fn next(&mut self, board: &Board) -> Next;
 
-    /// The only batch that `next` allowed was consumed.
+    /// Called when the only batch that `next` allowed was consumed.
     fn consumed(&mut self, _board: &Board) {}
 
     /// The published batch to fetch next.
     fn next_fetch(&mut self, board: &mut Board) -> Option<BatchIndex>;
 
-    /// The batch that the host should prepare next, `None` if no work is known. The limit on open
-    /// batches of the host is applied by the epoch.
+    /// The batch that the host should prepare next; `None` if no work is known. The epoch applies
+    /// the limit on the host's open batches.
     fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex>;
 
     /// Whether a batch that a device holds, or may be granted, can come before `batch` in the order
-    /// of consumption. The host then reserves one place in case that one fails.
+    /// of consumption. The host then reserves one of its open batches in case that one fails.
     fn device_may_precede(&self, board: &Board, batch: BatchIndex) -> bool;
 
-    /// The next batch is assigned to the host although it was reserved for a device. Returns
-    /// whether the assignment changed.
+    /// Assigns the next batch to the host although it was reserved for a device. Returns whether
+    /// the assignment changed.
     fn give_to_host(&mut self, _batch: BatchIndex) -> bool {
         false
     }
 
-    /// Consumption has reached a batch that no device began in time. Returns whether the plan
-    /// changed.
+    /// Called when consumption has reached a batch that no device began in time. Returns whether
+    /// the plan changed.
     fn is_late_with(&mut self, _board: &Board, _batch: BatchIndex) -> bool {
         false
     }
@@ -127,7 +127,7 @@ pub(crate) trait Plan {
     /// What a device may be granted, apart from its lookahead and the spool.
     fn grant(&mut self, board: &Board, device: DeviceId) -> Grant;
 
-    /// Work was granted.
+    /// Called when work was granted.
     fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
 
     /// Whether the device will not be granted anything again.
@@ -136,13 +136,13 @@ pub(crate) trait Plan {
     /// Whether a batch may already be published from an earlier epoch.
     fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool;
 
-    /// The accelerator found nothing to consume.
+    /// Called when the accelerator found nothing to consume.
     fn rescue(&mut self, board: &Board) -> Rescue;
 
-    /// Something was measured, claimed or lost.
+    /// Called when something was measured, claimed or lost.
     fn learn(&mut self, _board: &mut Board) {}
 
-    /// The devices' share once it is fixed, and whether the spool made it smaller.
+    /// The devices' share once it is fixed, and whether the spool limited it.
     fn split(&self) -> (Option<u32>, bool) {
         (None, false)
     }
@@ -152,9 +152,9 @@ pub(crate) trait Plan {
         None
     }
 
-    /// What this rank contributes to an agreement, beside what every plan does.
+    /// Adds this rank's contribution to an agreement, besides that of every plan.
     fn propose(&mut self, _board: &Board, _proposal: &mut Proposal) {}
 
-    /// All ranks have agreed.
+    /// Called when all ranks have agreed.
     fn agreed(&mut self, _board: &mut Board, _combined: &Proposal) {}
 }

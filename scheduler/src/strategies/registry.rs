@@ -79,7 +79,7 @@ macro_rules! define_strategies {
                 }
             }
 
-            /// Whether it runs epochs with one of the others.
+            /// Whether it selects one of the other strategies for each epoch.
             pub fn picks(&self) -> bool {
                 match self {
                     $(Self::$Name(_) => false,)*
@@ -87,7 +87,7 @@ macro_rules! define_strategies {
                 }
             }
 
-            /// The plan of an epoch, and what `auto` selected for it.
+            /// The plan of an epoch, and the selection of `auto` for it.
             pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Selection>) {
                 match self {
                     $(Self::$Name(strategy) => {
@@ -111,7 +111,7 @@ macro_rules! define_strategies {
             }
         }
 
-        /// The plan of an epoch, whichever strategy decides.
+        /// The plan of an epoch under any strategy.
         #[derive(Debug, Clone)]
         pub(crate) enum AnyPlan {
             $($Name(<$Name as Decides>::Plan),)*
@@ -128,7 +128,8 @@ macro_rules! define_strategies {
             }
         }
 
-        // Inlined: called at each step of an epoch, and most answers are as short as a call.
+        // Inlined, because it is called at each step of an epoch and most answers are as short as a
+        // call.
         delegate_to_plans! { #[inline(always)] [$($Name)*]
             fn next(self: &mut Self, board: &Board) -> Next;
             fn consumed(self: &mut Self, board: &Board);

@@ -15,25 +15,26 @@ pub struct Selection {
     pub why: Reason,
 }
 
-/// The reason for a selection. `Display` is a sentence.
+/// The reason for a selection. `Display` gives a sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
     /// There is no device.
     NoDevice,
-    /// Nothing is known yet: the adaptive strategy.
+    /// Nothing is known yet, so the adaptive strategy is selected.
     NothingKnown,
-    /// The shortest expected time, with that of the host alone, in nanoseconds.
+    /// The strategy with the shortest expected time, and the time of the host alone, in
+    /// nanoseconds.
     Fastest {
-        /// Expected.
+        /// The expected time.
         expected_ns: u64,
         /// T0.
         host_only_ns: u64,
     },
     /// The record determines it.
     Replayed,
-    /// Several ranks, which do not know each other's times yet.
+    /// There are several ranks, which do not know each other's times yet.
     Adapts,
     /// No strategy is expected to be faster than the host alone.
     NoGain,

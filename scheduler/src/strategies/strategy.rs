@@ -1,4 +1,4 @@
-//! What the file of a strategy declares, and how its epochs are decided.
+//! The declarations in a strategy's file, and how its epochs are decided.
 
 use std::fmt::Debug;
 
@@ -12,20 +12,20 @@ use super::option::{OptionSpec, Takes, Value, WrongOption};
 use super::plan::Plan;
 use super::selection::Selection;
 
-/// A strategy: its options are its fields, and their defaults its [`Default`].
+/// A strategy: its options are its fields, and the defaults of the options are its [`Default`].
 pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     /// Its name in the list of strategies.
     const NAME: StrategyName;
-    /// What it does, in one line.
+    /// Its description, in one line.
     const SUMMARY: &'static str;
-    /// Whether it has devices prepare batches.
+    /// Whether devices prepare batches.
     const DEVICES: DeviceUse;
     /// The kind of record with which its epochs are replayed.
     const RECORD: RecordKind;
     /// Its options, in the order in which documents list them.
     const OPTIONS: &'static [StrategyOption<Self>];
 
-    /// What it guarantees of the order of consumption, with these options.
+    /// The guarantee for the order of consumption with these options.
     fn order(&self) -> Order;
 
     /// The duration of an epoch on a machine with these constants.
@@ -54,7 +54,7 @@ pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {
     }
 }
 
-/// Whether a strategy has devices prepare batches.
+/// Whether devices prepare batches under a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceUse {
     /// Never.
@@ -68,10 +68,10 @@ pub enum DeviceUse {
 /// The kind of record that replays the order of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
-    /// Nothing: the strategy alone determines the order, or the order depends on timing. Under a
-    /// strategy that selects another one, an epoch has the record of that one.
+    /// None: the strategy alone determines the order, or the order depends on timing. Under a
+    /// strategy that selects another one, an epoch has the record of the selected one.
     None,
-    /// The devices' shares: one number, or one for each device that holds batches of its own. The
+    /// The devices' shares: one number, or one for each device that holds separate batches. The
     /// host's part is consumed first, then the devices' from the back.
     Shares,
     /// The numbers that fix the turns of both ends, then the devices' shares.
@@ -85,7 +85,7 @@ pub struct StrategyOption<S> {
     pub spec: OptionSpec,
     /// Its value.
     pub get: fn(&S) -> Value,
-    /// Sets it to a value that it takes; `false` for any other.
+    /// Sets it to a value that it accepts; returns `false` for any other.
     pub set: fn(&mut S, Value) -> bool,
 }
 

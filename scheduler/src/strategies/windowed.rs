@@ -1,5 +1,5 @@
-//! `windowed`: the epoch in windows of W batches, each worked from both ends and consumed in order.
-//! The spool is bounded by W.
+//! `windowed`: divides the epoch into windows of W batches, each of which is prepared from both
+//! ends and consumed in order. W limits the spool.
 //!
 //! ```text
 //! window k                      window k+1
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A device is granted the highest untouched batch of the host's window if it is expected to finish
-//! it before consumption gets there, else that of the next window. So it is never idle while the
-//! host approaches it. With several ranks the meeting point is agreed on in advance: see
+//! it before consumption reaches it, otherwise that of the next window. So it is never idle while
+//! the host approaches it. With several ranks the meeting point is agreed on in advance: see
 //! [`AgreedWindows`].
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
@@ -32,10 +32,10 @@ const OPEN: usize = 4;
 /// Default number of batches in a window.
 const WINDOW_DEFAULT: u32 = 16;
 
-/// Most batches in a window.
+/// Maximum number of batches in a window.
 const WINDOW_MAX: u32 = 1 << 20;
 
-/// Windows, each worked from both ends and consumed in order.
+/// Windows, each prepared from both ends and consumed in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windowed {
     /// W, at least 1.
@@ -97,7 +97,7 @@ impl Decides for Windowed {
 #[derive(Debug, Clone)]
 pub(crate) struct Windows {
     window: u32,
-    /// Claims of devices in the windows that are open, by number of the window modulo [`OPEN`].
+    /// Claims of devices in the open windows, by number of the window modulo [`OPEN`].
     claims: [(u32, u32); OPEN],
 }
 
@@ -160,8 +160,8 @@ impl Rule for Windows {
     }
 
     /// The next batch is at a device. The accelerator waits while the batch is expected sooner than
-    /// the host could redo it, plus a quarter of that time as the price of discarding work; a late
-    /// device gets as long again as redoing would take.
+    /// the host could redo it, plus a quarter of that time as the cost of discarding work; a late
+    /// device gets another period of the same length.
     fn rescue(&mut self, course: &mut Course, board: &Board) -> Rescue {
         let Some(position) = course.consume.peek(&course.layout, &board.ledger) else {
             return Rescue::Wait;
@@ -184,12 +184,13 @@ impl Rule for Windows {
         Rescue::WaitUntil(due)
     }
 
-    /// What this rank's devices can prepare of the window whose share is agreed on next.
+    /// The number of batches that this rank's devices can prepare in the window whose share is
+    /// agreed on next.
     fn propose(&mut self, course: &mut Course, board: &Board, proposal: &mut Proposal) {
         let Some(agreed) = course.layout.windows else { return };
         if let Some(window) = agreed.due(board.ledger.consumed()) {
             let (begin, end) = agreed.bounds(window);
-            // Batches that the host has claimed are its own; batch 0 always is.
+            // Batches that the host has claimed stay with it; batch 0 always does.
             let host_s = begin.max(course.ahead.index()).max(1).min(end);
             proposal.share = agreed.can_prepare(board, window).min(end - host_s);
         }
@@ -210,7 +211,7 @@ impl Windows {
         if of == window { count } else { 0 }
     }
 
-    /// One batch, of the host's window or of the next.
+    /// One batch of the host's window or of the next one.
     fn grant_alone(&self, board: &Board, id: DeviceId) -> Grant {
         let part = board.ledger.parts.of(id);
         let of = board.ledger.parts.part(part);
@@ -234,7 +235,7 @@ impl Windows {
         Grant::NOTHING
     }
 
-    /// Whether the device is expected to have a batch done when consumption gets there.
+    /// Whether the device is expected to finish a batch before consumption reaches it.
     fn in_time(&self, board: &Board, id: DeviceId, window: u32, batch: u32) -> bool {
         let device = board.device(id);
         let (t_c, t_s) = (board.host_ns(), device.batch_ns());
@@ -251,7 +252,7 @@ impl Windows {
     /// Time until consumption is expected to reach a batch of a window.
     fn reached_ns(&self, board: &Board, window: u32, batch: u32) -> u64 {
         let ledger = &board.ledger;
-        // The devices' claims in this window and the next lie above.
+        // The devices' claims in this window and the next are above it.
         let above = self.claims(window) + self.claims(window + 1);
         let from_devices = u64::from(ledger.device_open().saturating_sub(above));
         let before = u64::from(batch.saturating_sub(ledger.consumed()));

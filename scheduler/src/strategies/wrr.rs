@@ -2,19 +2,20 @@
 //! The weights 1/t_c : 1/t_s follow from that.
 //!
 //! A device has a few batches ahead. Towards the end it is granted a batch only if the epoch then
-//! ends no later than if all the others did it. With q batches outstanding at the device, e already
-//! spent on the first, u untouched, h claimed or returned for the host to do, r ready, on their way
-//! as slots or outstanding at devices, and R batches a nanosecond from the other devices:
+//! ends no later than if all the others prepared it. With q batches outstanding at the device, e
+//! already spent on the first, u untouched, h claimed by or returned to the host, r ready, in slots
+//! or outstanding at devices, and R batches per nanosecond from the other devices:
 //!
 //! ```text
 //! (q+1)·t_s - e + t_g  ≤  ((u+h)·t_c + r·t_g) / (1 + R·(t_c-t_g))
 //! ```
 //!
-//! Left: the device finishes it, and it is consumed. Right: the host prepares and the accelerator
-//! consumes everything left, this batch included, while the other devices continue. With workers in
-//! the background the host's batches cost no time of the accelerator: max(·) instead of the sum.
+//! Left: the device finishes the batch, and it is consumed. Right: the host prepares and the
+//! accelerator consumes everything left, including this batch, while the other devices continue.
+//! With workers in the background, the host's batches cost the accelerator no time: max(·) instead
+//! of the sum.
 //!
-//! Where each device holds its own batches, the host takes from the one that would finish last.
+//! If each device holds separate batches, the host takes from the device that would finish last.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::epoch::board::{Board, RATE_NS};
@@ -27,10 +28,10 @@ use super::name::StrategyName;
 use super::plan::{Consumption, Grant, Next, Plan, Rescue};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// Outstanding batches while too little was measured to predict the end.
+/// Maximum number of outstanding batches while too little was measured to predict the end.
 const GRANT_UNMEASURED: u32 = 2;
 
-/// Whatever is ready is consumed, device batches first.
+/// Consumes any ready batch, device batches first.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wrr;
 
@@ -61,18 +62,18 @@ impl Decides for Wrr {
 
 #[derive(Debug, Clone)]
 pub(crate) struct WrrPlan {
-    /// The part that would finish last is first.
+    /// The part that would finish last comes first.
     latest: Tournament,
-    /// Batches consumed and time when the accelerator was first seen waiting for granted batches
-    /// only.
+    /// Number of batches consumed, and the time, when the accelerator was first seen waiting only
+    /// for granted batches.
     starved: Option<(u32, Time)>,
 }
 
 impl Plan for WrrPlan {
     const CONSUMPTION: Consumption = Consumption::AsReady;
 
-    /// Without workers a ready host batch was prepared for this very step, as no device batch was
-    /// ready when it began. It is consumed at once.
+    /// Without workers, a ready host batch was prepared for exactly this step, because no device
+    /// batch was ready when it began. It is consumed at once.
     fn next(&mut self, board: &Board) -> Next {
         Next::Any { host_first: !board.terms.background() }
     }
@@ -94,7 +95,7 @@ impl Plan for WrrPlan {
         true
     }
 
-    /// Returned batches first: the rest may still go to either end.
+    /// Returned batches first: either end may still take the others.
     fn pick_for_host(&mut self, board: &mut Board) -> Option<BatchIndex> {
         while let Some(part) = board.ledger.parts.next_notice() {
             let key = key(board, part);
@@ -114,7 +115,7 @@ impl Plan for WrrPlan {
         let (host_ns, device_ns) = (board.host_ns(), device.batch_ns());
         let outstanding = device.claimed.len();
         if host_ns == 0 || device_ns == 0 {
-            // The host gets the last one, and no fewer than the device.
+            // The host gets the last one, and at least as many as the device.
             let fair = GRANT_UNMEASURED.min(ledger.untouched() / 2);
             return run.at_most(fair.saturating_sub(outstanding));
         }
@@ -124,8 +125,8 @@ impl Plan for WrrPlan {
         let at_devices = i128::from(ledger.device_open());
         let by_host = i128::from(host_left) * t_c;
         let ready = (i128::from(ledger.host_ready()) + at_devices) * t_g;
-        // The n-th further batch costs the left side t_s and moves one from t_c to t_g on the
-        // right, so the largest n is a quotient.
+        // The n-th additional batch adds t_s on the left side and moves one batch from t_c to t_g
+        // on the right, so the largest n is a quotient.
         let others = i128::from(board.rate_of_others(id)) * (t_c - t_g).max(0);
         let helped = |time: i128| time * i128::from(RATE_NS) / (i128::from(RATE_NS) + others);
         let left = |n: i128| (i128::from(outstanding) + n) * t_s - spent + t_g;
@@ -139,7 +140,7 @@ impl Plan for WrrPlan {
             1 + (room - t_s) / each
         };
         if board.terms.background() {
-            // By the time of the slower of the two: the host's preparation, or all the steps.
+            // Uses the slower of the two: the host's preparation, or all the steps.
             let steps = by_host.max(ready + i128::from(host_left) * t_g.min(t_c));
             let room = helped(steps) - left(0);
             most = most.min(if room < t_s { 0 } else { room / t_s });
@@ -148,8 +149,8 @@ impl Plan for WrrPlan {
     }
 
     /// Only granted batches are left. The accelerator waits while they are expected sooner than the
-    /// host could redo them, plus a quarter of that time as the price of discarding work; a late
-    /// device gets as long again as redoing would take.
+    /// host could redo them, plus a quarter of that time as the cost of discarding work; a late
+    /// device gets another period of the same length.
     fn rescue(&mut self, board: &Board) -> Rescue {
         let ledger = &board.ledger;
         let consumed = ledger.consumed();
@@ -183,8 +184,8 @@ impl Plan for WrrPlan {
     }
 }
 
-/// Smaller is more urgent: returned batches, batches that only the host can do, the part that ends
-/// last.
+/// Smaller is more urgent: returned batches, batches that only the host can prepare, the part that
+/// ends last.
 fn key(board: &Board, part: usize) -> u64 {
     let of = board.ledger.parts.part(part);
     if of.freed_ends().is_some() {

@@ -14,10 +14,10 @@ use super::ordered::{
 };
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
-/// Most batches by which devices may run ahead.
+/// Maximum number of batches by which devices may run ahead.
 const SLACK_MAX: u32 = 4;
 
-/// … and the part of their share that this is at most.
+/// … and the maximum as a fraction of their share: one part in this number.
 const SLACK_OF_SHARE: u32 = 8;
 
 /// Round robin with an interleaving of sources that is computed in advance.

@@ -1,10 +1,10 @@
-//! Adapts how much a host prepares at a time to what is measured while it runs.
+//! Adapts how much a host prepares at a time to measurements while it runs.
 //!
-//! It changes only the numbers of workers and of batches ahead. Which batch is prepared, what is in
-//! it and the order of an epoch never depend on it.
+//! It changes only the numbers of workers and of batches ahead, never which batch is prepared, its
+//! content or the order of an epoch.
 //!
-//! In reading order: this file (what is measured and changed), `window` (the mean time of a batch
-//! and its error), [`Tuner`] (the decisions).
+//! In reading order: this file (measurements and changes), `window` (the mean time of a batch and
+//! its error), [`Tuner`] (the decisions).
 
 mod tuner;
 mod window;
@@ -19,41 +19,43 @@ use serde::{Deserialize, Serialize};
 pub struct Effort {
     /// Threads that prepare, at least 1.
     pub workers: u32,
-    /// Most batches claimed and not consumed, as [`crate::Terms::host_ahead`]; at least 1.
+    /// Maximum number of batches claimed and not consumed, as [`crate::Terms::host_ahead`]; at
+    /// least 1.
     pub ahead: u32,
 }
 
-/// What a tuner may use.
+/// The resources that a tuner may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
     /// Cores that the process may use. Workers are added up to this number.
     pub cores: u32,
-    /// Most batches ahead that fit in the memory budget.
+    /// Maximum number of batches ahead that fit in the memory budget.
     pub ahead_max: u32,
 }
 
-/// What happened while some batches were consumed. Times are nanoseconds.
+/// Measurements while some batches were consumed. Times are nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// Batches consumed, at least 1.
     pub batches: u32,
     /// How long it took, at least 1.
     pub duration_ns: Time,
-    /// Part of it in which the consumer waited for batches of the host.
+    /// Part of it during which the consumer waited for batches of the host.
     pub wait_ns: Time,
-    /// Time in which workers prepared batches that were finished within it, summed over workers.
+    /// Time during which workers prepared batches that were finished within it, summed over
+    /// workers.
     pub busy_ns: Time,
     /// Processor time of the process.
     pub cpu_ns: Time,
 }
 
-/// What a tuner can try.
+/// A change that a tuner can try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Move {
     /// More workers, and batches ahead for them.
     AddWorkers,
-    /// Fewer workers, where there are more than cores.
+    /// Fewer workers, if there are more than cores.
     RemoveWorkers,
     /// More batches ahead.
     RaiseAhead,
@@ -77,7 +79,7 @@ impl Move {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is tried: the consumer waited for this share of the time.
+    /// It is being tried: the consumer waited for this share of the time.
     Tried {
         /// From 0 to 1.
         waited_share: f64,
@@ -92,17 +94,17 @@ pub enum Verdict {
         /// Around or above 1.
         time_ratio: f64,
     },
-    /// The host could not make the change.
+    /// The host could not apply the change.
     Refused,
 }
 
 /// A decision of a tuner.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// What was tried.
+    /// The move.
     #[serde(rename = "move")]
     pub tried: Move,
-    /// The result of it.
+    /// The result of the move.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// The numbers before the move.

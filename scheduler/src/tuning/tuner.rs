@@ -1,8 +1,8 @@
 //! Hill climbing with rollback on the mean time of a batch.
 //!
 //! A move is tried when the consumer waits for batches, measured, and kept only if a batch then
-//! takes measurably less time. Time lost in trials is bounded by [`LOSS_SHARE_MAX`] of the time
-//! that has passed, so that a loader where nothing helps is hardly slower than an untuned one.
+//! takes measurably less time. The time lost in trials is bounded by [`LOSS_SHARE_MAX`] of the
+//! elapsed time, so that a loader where nothing helps is hardly slower than an untuned one.
 
 use super::window::{WINDOW_MIN, Window};
 use super::{Budget, Effort, Interval, Move, Tuned, Verdict};
@@ -17,41 +17,41 @@ const KEPT_RATIO_MAX: f64 = 0.97;
 /// A trial ends early if a batch takes more than this share of the time that it took before.
 const ABORTED_RATIO: f64 = 1.1;
 
-/// A difference counts if it exceeds its standard error by this factor. Workers are taken away
-/// only on strong evidence: where that was chance, nothing makes up for it.
+/// A difference counts if it exceeds its standard error by this factor. Workers are removed only on
+/// strong evidence, because a mistake would never be compensated.
 const ERRORS_MIN: f64 = 3.0;
 const ERRORS_MIN_TO_REMOVE: f64 = 5.0;
 
-/// Most of the time that has passed which trials may lose.
+/// Maximum share of the elapsed time that trials may lose.
 const LOSS_SHARE_MAX: f64 = 0.005;
 
-/// Loss of a trial that is assumed beforehand, as a share of its time, where it uses idle cores or
-/// more memory only.
+/// Assumed loss of a trial, as a share of its time, if it uses only idle cores or more memory.
 const CHEAP_LOSS: f64 = 0.02;
 
-/// The same where it takes away workers, or where all cores are in use.
+/// The same if it removes workers, or if all cores are in use.
 const COSTLY_LOSS: f64 = 0.25;
 
 /// More batches ahead do not help if workers are busy for a larger share of their time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 
-/// Idle cores that another worker needs to be called cheap.
+/// Idle cores that another worker needs in order to count as cheap.
 const IDLE_CORES_MIN: f64 = 0.5;
 
 /// Batches for which a move is not tried again after its first failure; doubles with each one.
 const BACKOFF_BATCHES: u64 = 128;
 
-/// Doublings of that at most.
+/// Maximum number of these doublings.
 const BACKOFF_DOUBLINGS_MAX: u32 = 10;
 
-/// Fewest batches of an interval, and shortest time: clocks and wake-ups cost microseconds.
+/// Minimum number of batches of an interval, and minimum time: clocks and wake-ups cost
+/// microseconds.
 const INTERVAL_BATCHES_MIN: u32 = 4;
 const INTERVAL_NS_MIN: Time = 5_000_000;
 
-/// What a tuner is doing.
+/// The state of a tuner.
 #[derive(Debug, Clone, PartialEq)]
 enum State {
-    /// Batches prepared under the effort before are still consumed.
+    /// Batches that were prepared under the previous effort are still being consumed.
     Settling { batches_left: u32 },
     /// The effort does not change.
     Watching(Window),
@@ -94,19 +94,19 @@ pub struct Tuner {
     /// tried again.
     failures: [u32; Move::ALL.len()],
     blocked_until: [u64; Move::ALL.len()],
-    /// Time that has passed, and that trials lost, as far as that is known.
+    /// Elapsed time, and time that trials lost, as far as known.
     elapsed_ns: f64,
     lost_ns: f64,
-    /// Time and batches under the effort in use, trials of others left out.
+    /// Time and batches under the current effort, excluding trials of others.
     paced: (f64, f64),
-    /// How many times as fast as the first effort this one is, by the moves that were kept.
+    /// Speed relative to the first effort, according to the moves that were kept.
     speedup: f64,
-    /// Time saved by these.
+    /// Time saved by these moves.
     saved_ns: f64,
 }
 
 impl Tuner {
-    /// Begins with an effort, whatever the budget: it is what the user asked for.
+    /// Begins with an effort regardless of the budget, because the user requested it.
     pub fn new(start: Effort, budget: Budget) -> Self {
         let start = Effort { workers: start.workers.max(1), ahead: start.ahead.max(1) };
         Self {
@@ -135,29 +135,29 @@ impl Tuner {
         self.start
     }
 
-    /// What it may use.
+    /// The resources that it may use.
     pub fn budget(&self) -> Budget {
         self.budget
     }
 
-    /// Most workers that it ever uses.
+    /// Maximum number of workers that it ever uses.
     pub fn workers_max(&self) -> u32 {
         self.budget.cores.max(self.start.workers)
     }
 
-    /// Most batches ahead that it ever uses.
+    /// Maximum number of batches ahead that it ever uses.
     pub fn ahead_max(&self) -> u32 {
         self.budget.ahead_max.max(self.start.ahead)
     }
 
-    /// Whether what was measured since the last interval is enough for another.
+    /// Whether the measurements since the last interval suffice for another.
     pub fn is_due(&self, batches: u32, duration_ns: Time) -> bool {
         let least = self.effort.workers.saturating_mul(2).max(INTERVAL_BATCHES_MIN);
         batches >= least && duration_ns >= INTERVAL_NS_MIN
     }
 
-    /// An epoch begins: its first batches say nothing about its pace. A trial under way begins
-    /// again.
+    /// An epoch begins: its first batches are not representative of its pace. A running trial
+    /// restarts.
     pub fn epoch_began(&mut self) {
         let batches_left = self.effort.ahead;
         match &mut self.state {
@@ -171,7 +171,7 @@ impl Tuner {
         }
     }
 
-    /// Enters what was measured, and returns what changes; `None`: nothing does.
+    /// Records an interval, and returns the change; `None` if there is none.
     pub fn observe(&mut self, interval: &Interval) -> Option<Tuned> {
         let interval = Interval {
             batches: interval.batches.max(1),
@@ -200,7 +200,7 @@ impl Tuner {
                 }
             }
             State::Trying { tried, before, reference, batches_left, mut window } => {
-                // Not by the reference alone: what is tried is tried when that was slow.
+                // Not from the reference alone, because a move is tried when that was slow.
                 let expected = f64::from(interval.batches) * self.paced.0 / self.paced.1.max(1.0);
                 self.lost_ns += interval.duration_ns as f64 - expected;
                 if batches_left == 0 {
@@ -216,7 +216,7 @@ impl Tuner {
         }
     }
 
-    /// The change of a trial under way is impossible. It is undone, and not tried again.
+    /// The change of the running trial could not be applied. It is undone, and not tried again.
     pub fn refuse(&mut self) -> Option<Tuned> {
         let State::Trying { tried, before, .. } = self.state else { return None };
         self.blocked_until[tried.number()] = u64::MAX;
@@ -225,7 +225,7 @@ impl Tuner {
         Some(Tuned { tried, verdict: Verdict::Refused, before, now: before })
     }
 
-    /// What to try, if there is anything that is allowed now.
+    /// The move to try, if one is allowed now.
     fn choose(&self, window: &Window) -> Option<(Move, Effort)> {
         if window.waited_share() < WAITED_SHARE_MIN {
             return None;
@@ -233,7 +233,7 @@ impl Tuner {
         let workers = f64::from(self.effort.workers);
         let busy_share = window.workers_busy() / workers;
         let more_ahead = (busy_share < BUSY_SHARE_MAX).then_some(Move::RaiseAhead);
-        // Idle workers are not helped by others, but by room for more batches.
+        // Idle workers are helped by more batches ahead, not by more workers.
         let idle_cores = f64::from(self.budget.cores) - window.cores_used();
         let candidates = match busy_share < BUSY_SHARE_MAX {
             true => [more_ahead, Some(Move::AddWorkers), Some(Move::RemoveWorkers)],
@@ -281,8 +281,8 @@ impl Tuner {
         is_change.then_some(to)
     }
 
-    /// Whether the time that a trial may lose is within [`LOSS_SHARE_MAX`] of the time that has
-    /// passed, or covered by what was gained before.
+    /// Whether the time that a trial may lose is within [`LOSS_SHARE_MAX`] of the elapsed time, or
+    /// covered by earlier gains.
     fn can_afford(&self, to: Effort, is_cheap: bool, window: &Window) -> bool {
         let interval = to.workers.saturating_mul(2).max(INTERVAL_BATCHES_MIN);
         let batches = f64::from(to.ahead) + WINDOW_MIN as f64 * f64::from(interval);
@@ -352,11 +352,11 @@ fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
         return Some(Verdict::Kept { time_ratio });
     }
     if !window.is_full() {
-        // It seems to help: more intervals tell.
+        // It seems to help, so more intervals are measured.
         return None;
     }
     match tried {
-        // Rare slow batches, against which it helps, make errors large; it costs only memory.
+        // It helps against rare slow batches, which make the errors large, and costs only memory.
         Move::RaiseAhead => Some(Verdict::Kept { time_ratio }),
         Move::AddWorkers | Move::RemoveWorkers => rolled_back,
     }

@@ -2,10 +2,10 @@
 
 use super::Interval;
 
-/// Fewest intervals at each side of a comparison.
+/// Minimum number of intervals on each side of a comparison.
 pub(super) const WINDOW_MIN: usize = 4;
 
-/// Most intervals at each side; older ones are dropped.
+/// Maximum number of intervals on each side; older ones are dropped.
 pub(super) const WINDOW_MAX: usize = 16;
 
 /// The latest intervals under one effort.
@@ -41,7 +41,8 @@ impl Window {
         self.duration_ns() / self.batches().max(1.0)
     }
 
-    /// Standard error of that mean, by the spread of the intervals; infinite with less than two.
+    /// Standard error of that mean, from the variance of the intervals; infinite with fewer than
+    /// two.
     pub(super) fn batch_ns_error(&self) -> f64 {
         self.batch_ns_deviation() / (self.intervals.len() as f64).sqrt()
     }
@@ -63,7 +64,7 @@ impl Window {
         (squares / (count - 1.0)).sqrt()
     }
 
-    /// Share of the time in which the consumer waited.
+    /// Share of the time during which the consumer waited.
     pub(super) fn waited_share(&self) -> f64 {
         self.share(|it| it.wait_ns)
     }

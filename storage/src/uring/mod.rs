@@ -2,7 +2,7 @@
 //!
 //! Parts: `ring` makes all system calls, [`UringEngine`] manages the requests.
 
-mod ring;
+pub(crate) mod ring;
 
 use crate::engine::{WAIT_MAX, clamp_depth};
 use crate::lender::Lender;
@@ -230,7 +230,7 @@ fn not_registered(error: &io::Error) -> String {
     format!("io_uring works without registered buffers: {why} ({error})")
 }
 
-fn broken(error: &io::Error) -> Error {
+pub(crate) fn broken(error: &io::Error) -> Error {
     let reason = format!("io_uring_enter failed: {error}");
     Error::Unavailable { engine: "io_uring", reason, remedy: None }
 }

@@ -3,7 +3,7 @@
 
 use crate::transfer::{Piece, Work};
 use crate::{Error, RequestKind};
-use io_uring::{IoUring, opcode, squeue, types};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use meetpoint_diagnose::Remedy;
 use std::fs::File;
 use std::io;
@@ -12,29 +12,37 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 /// The id of the completion of [`Ring::push_cancel`].
-pub(super) const CANCEL: u64 = u64::MAX;
+pub(crate) const CANCEL: u64 = u64::MAX;
 
 /// How long to wait before a retry if the kernel has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
 
-/// A ring with room for a given number of requests, one entry each, and one cancellation.
-pub(super) struct Ring {
-    ring: IoUring,
+/// A ring with room for a given number of requests, one entry each, and one cancellation. Commands
+/// of a driver need larger entries, so the entry types are parameters.
+pub(crate) struct Ring<
+    S: squeue::EntryMarker = squeue::Entry,
+    C: cqueue::EntryMarker = cqueue::Entry,
+> {
+    ring: IoUring<S, C>,
 }
 
-impl Ring {
-    pub(super) fn new(depth: usize) -> Result<Self, Error> {
+impl<S, C> Ring<S, C>
+where
+    S: squeue::EntryMarker + From<squeue::Entry>,
+    C: cqueue::EntryMarker + Into<cqueue::Entry>,
+{
+    pub(crate) fn new(depth: usize) -> Result<Self, Error> {
         let entries = (depth + 1).next_power_of_two() as u32;
         let unavailable =
             |(reason, remedy)| Error::Unavailable { engine: "io_uring", reason, remedy };
         // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
         // support this flag.
-        let ring = IoUring::builder()
+        let ring = IoUring::<S, C>::builder()
             .setup_coop_taskrun()
             .setup_taskrun_flag()
             .build(entries)
             .or_else(|error| match error.raw_os_error() {
-                Some(libc::EINVAL) => IoUring::new(entries),
+                Some(libc::EINVAL) => IoUring::<S, C>::builder().build(entries),
                 _ => Err(error),
             })
             .map_err(|error| unavailable(why_not(&error, uring_disabled().as_deref())))?;
@@ -45,10 +53,77 @@ impl Ring {
         Ok(Self { ring })
     }
 
+    /// Queues the cancellation of everything.
+    pub(crate) fn push_cancel(&mut self) {
+        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
+        self.push_entry(&entry.user_data(CANCEL).into());
+    }
+
+    /// Queues an entry. The engine keeps the memory that it points to until the completion arrives.
+    pub(crate) fn push_entry(&mut self, entry: &S) {
+        // SAFETY: the engine holds the buffer and the file of each request until its completion
+        // arrives, and leaks the buffer if none arrives.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        pushed.expect("the ring has room: it has one entry for each request and one to cancel");
+    }
+
+    /// Entries not yet submitted to the kernel.
+    pub(crate) fn queued(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+
+    /// Submits the queued entries to the kernel.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        passing(self.ring.submit())
+    }
+
+    /// Submits the queued entries and waits for a completion, at most `timeout`.
+    pub(crate) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
+        let timeout = types::Timespec::from(timeout);
+        let limit = types::SubmitArgs::new().timespec(&timeout);
+        let entered = self.ring.submitter().submit_with_args(1, &limit);
+        if entered.as_ref().is_err_and(|error| is_busy(error.raw_os_error())) {
+            std::thread::sleep(BUSY_PAUSE);
+        }
+        passing(entered)
+    }
+
+    /// The next completion that has arrived.
+    pub(crate) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
+        let entry: cqueue::Entry = self.ring.completion().next()?.into();
+        let answer = usize::try_from(entry.result())
+            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Some((entry.user_data(), answer))
+    }
+
+    /// The kernel's features that are shown in reports.
+    pub(super) fn features(&self) -> Vec<&'static str> {
+        let params = self.ring.params();
+        let all = [
+            ("nodrop", params.is_feature_nodrop()),
+            ("ext_arg", params.is_feature_ext_arg()),
+            ("native_workers", params.is_feature_native_workers()),
+            ("resource_tagging", params.is_feature_resource_tagging()),
+            ("min_timeout", params.is_feature_min_timeout()),
+        ];
+        all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
+    }
+
+    /// Registers memory, once per ring. Requests with buffers in it may then be pushed as
+    /// `registered`.
+    pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
+        // SAFETY: the kernel pins the pages, and transfers into them are requested only with a
+        // buffer that keeps them allocated.
+        unsafe { self.ring.submitter().register_buffers(&[memory]) }
+    }
+}
+
+impl Ring {
     /// Queues the next piece of a request; its completion has this `id`.
     ///
-    /// `registered` says whether its buffer is. The engine keeps `work`, and with it the buffer,
-    /// until the completion arrives.
+    /// `registered` is whether its buffer is registered. The engine keeps `work`, and with it the
+    /// buffer, until the completion arrives.
     pub(super) fn push(&mut self, work: &Work<File>, registered: bool, id: u64) {
         let piece = work.transfer.next();
         let fd = types::Fd(work.file.body.as_raw_fd());
@@ -73,74 +148,10 @@ impl Ring {
         };
         self.push_entry(&entry.user_data(id));
     }
-
-    /// Queues the cancellation of everything.
-    pub(super) fn push_cancel(&mut self) {
-        let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
-        self.push_entry(&entry.user_data(CANCEL));
-    }
-
-    fn push_entry(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the engine holds the buffer and the file of each request until its completion
-        // arrives, and leaks the buffer if none arrives.
-        let pushed = unsafe { self.ring.submission().push(entry) };
-        pushed.expect("the ring has room: it has one entry for each request and one to cancel");
-    }
-
-    /// Entries not yet submitted to the kernel.
-    pub(super) fn queued(&mut self) -> usize {
-        self.ring.submission().len()
-    }
-
-    /// Submits the queued entries to the kernel.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        passing(self.ring.submit())
-    }
-
-    /// Submits the queued entries and waits for a completion, at most `timeout`.
-    pub(super) fn enter(&mut self, timeout: Duration) -> io::Result<()> {
-        let timeout = types::Timespec::from(timeout);
-        let limit = types::SubmitArgs::new().timespec(&timeout);
-        let entered = self.ring.submitter().submit_with_args(1, &limit);
-        if entered.as_ref().is_err_and(|error| is_busy(error.raw_os_error())) {
-            std::thread::sleep(BUSY_PAUSE);
-        }
-        passing(entered)
-    }
-
-    /// The next completion that has arrived.
-    pub(super) fn pop(&mut self) -> Option<(u64, io::Result<usize>)> {
-        let entry = self.ring.completion().next()?;
-        let answer = usize::try_from(entry.result())
-            .map_err(|_| io::Error::from_raw_os_error(-entry.result()));
-        Some((entry.user_data(), answer))
-    }
-
-    /// The features that the kernel reports and that reports show.
-    pub(super) fn features(&self) -> Vec<&'static str> {
-        let params = self.ring.params();
-        let all = [
-            ("nodrop", params.is_feature_nodrop()),
-            ("ext_arg", params.is_feature_ext_arg()),
-            ("native_workers", params.is_feature_native_workers()),
-            ("resource_tagging", params.is_feature_resource_tagging()),
-            ("min_timeout", params.is_feature_min_timeout()),
-        ];
-        all.into_iter().filter_map(|(name, there)| there.then_some(name)).collect()
-    }
-
-    /// Registers memory, once per ring. Requests with buffers in it may then be pushed as
-    /// `registered`.
-    pub(super) fn register(&self, start: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        let memory = libc::iovec { iov_base: start.as_ptr().cast(), iov_len: bytes };
-        // SAFETY: the kernel pins the pages, and transfers into them are requested only with a
-        // buffer that keeps them allocated.
-        unsafe { self.ring.submitter().register_buffers(&[memory]) }
-    }
 }
 
 /// Address and length of a piece in memory.
-fn memory(work: &Work<File>, piece: Piece) -> (*mut u8, u32) {
+pub(crate) fn memory<B>(work: &Work<B>, piece: Piece) -> (*mut u8, u32) {
     let bytes = u32::try_from(piece.bytes).expect("a piece is at most 1 GiB");
     assert!(piece.at + piece.bytes <= work.buffer.capacity(), "a piece lies in its buffer");
     // SAFETY: the piece is within the buffer, as checked above.

@@ -1,8 +1,10 @@
 //! The engines under test, their files, and small steps that every test takes.
 #![expect(unsafe_code, reason = "tracked buffers lie in memory of their owner")]
 
+use crate::drive::Drive;
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::memory::{MemoryEngine, MemoryFiles, Order};
+use meetpoint_storage::nvme::NvmeEngine;
 use meetpoint_storage::slow::{Pace, SlowEngine};
 use meetpoint_storage::threads::ThreadsEngine;
 use meetpoint_storage::uring::UringEngine;
@@ -25,7 +27,15 @@ pub(crate) struct Subject {
     pub(crate) name: String,
     make: Make,
     folder: PathBuf,
-    memory: Option<MemoryFiles>,
+    files: Files,
+}
+
+/// Where the files of a subject are.
+enum Files {
+    Disk,
+    Memory(MemoryFiles),
+    /// Extents of a namespace, whose blocks are also read and written through its block device.
+    Namespace(Drive),
 }
 
 impl Subject {
@@ -35,24 +45,31 @@ impl Subject {
 
     /// Whether it has the files of the machine, and with them its devices and pipes.
     pub(crate) fn is_on_disk(&self) -> bool {
-        self.memory.is_none()
+        matches!(self.files, Files::Disk)
+    }
+
+    /// Whether its files are extents of a drive: they have a fixed length, and a name.
+    pub(crate) fn is_namespace(&self) -> bool {
+        matches!(self.files, Files::Namespace(_))
     }
 
     /// Creates a file.
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.folder.join(name);
-        match &self.memory {
-            Some(files) => files.put(&path, bytes.to_vec()),
-            None => std::fs::write(&path, bytes).unwrap(),
+        match &self.files {
+            Files::Memory(files) => files.put(&path, bytes.to_vec()),
+            Files::Disk => std::fs::write(&path, bytes).unwrap(),
+            Files::Namespace(drive) => return drive.put(bytes),
         }
         path
     }
 
     /// What a file holds.
     pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
-        match &self.memory {
-            Some(files) => files.contents(path).unwrap(),
-            None => std::fs::read(path).unwrap(),
+        match &self.files {
+            Files::Memory(files) => files.contents(path).unwrap(),
+            Files::Disk => std::fs::read(path).unwrap(),
+            Files::Namespace(drive) => drive.contents(path),
         }
     }
 }
@@ -71,7 +88,9 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
     let disk = tempfile::tempdir().unwrap();
     let shared = tempfile::tempdir_in("/dev/shm")
         .inspect_err(|error| eprintln!("skipped: files in /dev/shm: {error}"));
-    let folders = [Some(&disk), shared.as_ref().ok()];
+    // With a namespace to test, the engines over files are left out: they run elsewhere.
+    let is_elsewhere = Drive::of_environment().is_some();
+    let folders = [Some(&disk), shared.as_ref().ok()].map(|it| it.filter(|_| !is_elsewhere));
     let decorators: &[Decorate] = if decorated { &DECORATORS } else { &DECORATORS[..1] };
     let mut ran = 0;
     for (label, decorate) in decorators {
@@ -79,7 +98,8 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
             for (name, make) in disk_engines() {
                 let name = format!("{label} {name} in {}", folder.path().display());
                 let make: Make = Box::new(move |depth| decorate(make(depth)));
-                test(&Subject { name, make, folder: folder.path().to_path_buf(), memory: None });
+                let folder = folder.path().to_path_buf();
+                test(&Subject { name, make, folder, files: Files::Disk });
                 ran += 1;
             }
         }
@@ -90,8 +110,16 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
             let make: Make = Box::new(move |depth| {
                 decorate(Box::new(MemoryEngine::new(files.clone(), depth, direct, order)))
             });
-            test(&Subject { name, make, folder: "memory".into(), memory: Some(shown) });
+            let files = Files::Memory(shown);
+            test(&Subject { name, make, folder: "memory".into(), files });
             ran += 1;
+        }
+        if let Some(drive) = Drive::of_environment() {
+            let name = format!("{label} nvme on {}", drive.namespace().display());
+            let make: Make =
+                Box::new(move |depth| decorate(Box::new(NvmeEngine::new(depth).unwrap())));
+            let files = Files::Namespace(drive);
+            test(&Subject { name, make, folder: "/dev".into(), files });
         }
     }
     assert!(ran >= 2 * decorators.len(), "at least the engines in memory ran");

@@ -32,11 +32,23 @@ fn values_that_name_no_gpu_or_share_are_refused() {
     run(at_share.path(), &[]).refused(&["job.toml:2:13", "gpu_share", "auto", "from 0 to 1"]);
     let plain = folder("");
     run(plain.path(), &["--gpu-share", "0.5"]).refused(&["--gpu-decode cuda:0"]);
-    for (option, value) in [("--gpu-decode", "tpu"), ("--gpu-share", "1.5")] {
+    run(plain.path(), &["--gpu-memory", "1GiB"]).refused(&["--gpu-decode cuda:0"]);
+    let options = [("--gpu-decode", "tpu"), ("--gpu-share", "1.5"), ("--gpu-memory", "1KiB")];
+    for (option, value) in options {
         let done = run(plain.path(), &[option, value]);
         assert_eq!(done.code(), Some(2), "{}", done.stderr);
-        assert!(done.stderr.contains("expected"), "{}", done.stderr);
+        let is_explained = ["expected", "less than"].iter().any(|it| done.stderr.contains(it));
+        assert!(is_explained, "{}", done.stderr);
     }
+}
+
+#[test]
+fn the_gpu_of_a_job_can_be_turned_off() {
+    let of_job = folder("gpu_decode = \"cuda:0\"\ngpu_share = 0.5");
+    let done = run(of_job.path(), &["--no-gpu-decode"]);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    let done = run(of_job.path(), &["--no-gpu-decode", "--gpu-share", "0.5"]);
+    assert_eq!(done.code(), Some(2), "{}", done.stderr);
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod proxy;
 mod recipes;
 mod reproduce;
 mod series;
+mod shards;
 mod simulate;
 mod strategies;
 mod support;

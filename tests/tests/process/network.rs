@@ -107,6 +107,11 @@ fn a_device_is_named_on_the_command_line_and_in_the_environment() {
     };
     let given = [&arguments[..], &["--device-token-file", "token", "--device-root", "photos"]];
     check(run(folder.path(), &given.concat()));
+    // The job needs a device and names none.
+    let without = job("device-only", 0, "").replace("[device]\nkind = \"emulated\"\n", "[spool]\n");
+    let without = without.replace("allow_shared = true\n", "");
+    std::fs::write(folder.path().join("job.toml"), without).expect("a job");
+    check(run(folder.path(), &given.concat()));
     let mut with_variable = command(folder.path(), &arguments);
     with_variable.env("MEETPOINT_DEVICE_TOKEN_FILE", "token");
     check(finish(with_variable.spawn().expect("the program starts")));

@@ -41,8 +41,8 @@ const LOOK: std::time::Duration = std::time::Duration::from_millis(100);
 /// Default limit of the cache in bytes.
 pub const CACHE_BYTES: u64 = 16 << 30;
 
-/// Options for remote sources.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How a source elsewhere is reached and held.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct RemoteOptions {
     /// Cache folder; the default is `meetpoint` in `$XDG_CACHE_HOME` or `~/.cache`.
     pub cache: Option<PathBuf>,
@@ -50,7 +50,8 @@ pub struct RemoteOptions {
     pub cache_bytes: u64,
     /// Send requests without credentials.
     pub anonymous: bool,
-    /// Progress and stop flag, shared with other threads.
+    /// Watches and stops it from elsewhere.
+    #[serde(skip)]
     pub watch: Watch,
 }
 

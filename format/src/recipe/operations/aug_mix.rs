@@ -1,4 +1,4 @@
-//! `aug_mix`: a mixture of pictures that were changed.
+//! `aug_mix`: a mixture of differently augmented copies of a picture.
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
@@ -8,8 +8,8 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, SampleType, WarpInterpolation};
 
-/// `torchvision.transforms.v2.AugMix`, with the operations of Pillow instead of those on tensors.
-/// Drawn are, in this order:
+/// `torchvision.transforms.v2.AugMix`, with Pillow's operations instead of those on tensors. The
+/// random parameters, in this order:
 ///
 /// 1. the weights of the picture and of the mixture: two gamma numbers of shape `alpha`, each
 ///    divided by their sum;
@@ -25,9 +25,9 @@ use crate::recipe::{Fill, SampleType, WarpInterpolation};
 /// truncated. docs/formats.md has the operations, their magnitudes and the gamma numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AugMix {
-    /// Magnitudes that are drawn from.
+    /// Number of magnitudes to draw from.
     pub severity: u32,
-    /// Chains.
+    /// Number of chains.
     pub mixture_width: u32,
     /// Operations of a chain; 0: 1 to 3, at random.
     pub chain_depth: u32,

@@ -8,10 +8,10 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{AugmentPolicy, Fill, SampleType, WarpInterpolation};
 
-/// `torchvision.transforms.v2.AutoAugment` on PIL images. Drawn are, in this order: the pair,
-/// `up_to(24)`; then, for each of its two operations, whether it is applied, `uniform()` < its
-/// probability, and if so its sign, negative if `uniform() < 0.5`, if it has one. docs/formats.md
-/// has the magnitudes; the pairs are those of torchvision.
+/// `torchvision.transforms.v2.AutoAugment` on PIL images. The random parameters, in this order: the
+/// pair, `up_to(24)`; then, for each of its two operations, whether it is applied, `uniform()` <
+/// its probability, and if so its sign, negative if `uniform() < 0.5`, if it has one.
+/// docs/formats.md lists the magnitudes; the pairs are those of torchvision.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AutoAugment {
     /// The dataset for which the pairs were learnt.

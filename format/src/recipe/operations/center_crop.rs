@@ -6,11 +6,10 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.CenterCrop`: pads with black where the picture is smaller.
+/// `torchvision.transforms.v2.CenterCrop`: pads with black if the picture is smaller.
 ///
-/// Where a side is too short by d, d / 2 rounded down is added before it and the rest after it. Of
-/// the result, the crop begins at round((side - wanted) / 2), halves to the even number as Python's
-/// `round` does.
+/// If a side is too short by d, d / 2 rounded down is added before it and the rest after it. The
+/// crop then begins at round((side - wanted) / 2), rounded half to even like Python's `round`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CenterCrop {
     /// Rows.

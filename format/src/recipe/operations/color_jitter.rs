@@ -11,11 +11,11 @@ use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.ColorJitter` on PIL images, with Pillow's arithmetic.
 ///
-/// An interval of [1, 1], for the hue of [0, 0], leaves its property alone. Drawn are, in this
-/// order:
+/// An interval of [1, 1], for the hue of [0, 0], leaves its property unchanged. The random
+/// parameters, in this order:
 ///
-/// 1. the order of application: of the list brightness, contrast, saturation, hue, the element at
-///    i changes places with that at `up_to(i)`, for i = 3, 2, 1;
+/// 1. the order of application: in the list brightness, contrast, saturation, hue, the element at i
+///    is swapped with that at `up_to(i)`, for i = 3, 2, 1;
 /// 2. a factor `uniform_in(low, high)` for each property that is not left alone, in the order of
 ///    the list.
 ///
@@ -37,7 +37,7 @@ pub struct ColorJitter {
     pub hue: (f64, f64),
 }
 
-/// A key whose value leaves its property alone unless it is given.
+/// A key whose property is unchanged unless it is given.
 const fn factors(name: &'static str, middle: f64, about: &'static str) -> Key {
     let (bounds, default) = if middle == 0.0 {
         (Bounds { least: -0.5, is_least_excluded: false, most: Some(0.5) }, &[0.0, 0.0])
@@ -49,7 +49,7 @@ const fn factors(name: &'static str, middle: f64, about: &'static str) -> Key {
 }
 
 impl ColorJitter {
-    /// Each property in the order of the list: bounds of its factor, unless it is left alone.
+    /// Bounds of the factor of each property, in the order of the list; `None` if it is unchanged.
     pub fn factors(&self) -> [Option<(f64, f64)>; 4] {
         let unless =
             |bounds: (f64, f64), neutral: f64| (bounds != (neutral, neutral)).then_some(bounds);

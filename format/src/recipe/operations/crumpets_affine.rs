@@ -13,10 +13,10 @@ use crate::recipe::{Dtype, Fill, RandomAffine, ScaleMode, WarpInterpolation};
 /// The geometry of crumpets' `rotate_and_resize` with the random parameters of its `MixtureRNG`,
 /// computed as Pillow's `Image.transform` with `AFFINE` does.
 ///
-/// Drawn are, in this order: the angle in degrees, `rotation_sigma` times a normal number; the
-/// scale, `uniform_in(scale.0, scale.1)`; two shears, `uniform_in(shear.0, shear.1)`; two shifts,
-/// down and then across, `uniform_in(shift.0, shift.1)`; the aspect, 1 + `aspect_sigma` times a
-/// normal number, at least [`Self::ASPECT_MIN`].
+/// The random parameters, in this order: the angle in degrees, `rotation_sigma` times a normal
+/// number; the scale, `uniform_in(scale.0, scale.1)`; two shears, `uniform_in(shear.0, shear.1)`;
+/// two shifts, vertical and then horizontal, `uniform_in(shift.0, shift.1)`; the aspect, 1 +
+/// `aspect_sigma` times a normal number, at least [`Self::ASPECT_MIN`].
 ///
 /// With half the sides of the picture (w, h) and of the result (u, v), and r = min(h / v, w / u) /
 /// scale (`longest`: max), the point (x, y) of the result, from its centre, comes from the point of
@@ -29,7 +29,8 @@ pub struct CrumpetsAffine {
     pub size: (u32, u32),
     /// Bounds of the scale, at 1 of which the picture fills the result.
     pub scale: (f64, f64),
-    /// Bounds of the shifts as shares of what the picture has beyond the result.
+    /// Bounds of the shifts, as shares of the difference between the picture's size and the
+    /// result's.
     pub shift: (f64, f64),
     /// Standard deviation of the angle in degrees.
     pub rotation_sigma: f64,
@@ -48,7 +49,7 @@ pub struct CrumpetsAffine {
 }
 
 impl CrumpetsAffine {
-    /// Least aspect: crumpets has none, where a normal number may turn the picture around.
+    /// Smallest aspect: crumpets has no limit, so that a normal number may mirror the picture.
     pub const ASPECT_MIN: f64 = 0.1;
 }
 

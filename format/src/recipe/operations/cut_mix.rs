@@ -1,4 +1,4 @@
-//! `cut_mix`: rectangles of the samples of a batch replaced by those of one another.
+//! `cut_mix`: replaces rectangles of the samples of a batch by those of other samples.
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
@@ -17,7 +17,7 @@ pub struct CutMix {
     pub alpha: f64,
     /// The conversion of labels.
     pub labels: SoftLabels,
-    /// Which samples have the same rectangle.
+    /// Which samples share a rectangle.
     pub mode: MixMode,
     /// The partner of a sample.
     pub partner: MixPartner,

@@ -9,18 +9,20 @@ use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{DecodeMode, OnError, SampleType};
 
-/// Decodes a file to a picture. Always the first operation, and only that.
+/// Decodes a file to a picture. It must be the first operation, and may occur only there.
 ///
 /// The default is exact and equals Pillow. `scaled` trades exactness for speed. All keys except
 /// `mode` apply only to JPEGs, in any form in which a dataset stores them; they have no effect on
 /// other formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Decode {
-    /// Whether a JPEG may be decoded to 1/2, 1/4 or 1/8 of its resolution, the smallest that leaves
-    /// at least the pixels of the first resize, which then works on a part of that picture.
+    /// Whether a JPEG may be decoded at 1/2, 1/4 or 1/8 of its resolution: the smallest that still
+    /// has at least the pixels that the first resize needs, which then works on a part of that
+    /// picture.
     pub scaled: bool,
-    /// Whether a JPEG is turned as its Exif orientation says, as Pillow's
-    /// `ImageOps.exif_transpose` does. A picture without one, or with an unknown one, stays.
+    /// Whether a JPEG is rotated according to its Exif orientation, as Pillow's
+    /// `ImageOps.exif_transpose` does. A picture without an orientation, or with an unknown one, is
+    /// unchanged.
     pub orient: bool,
     /// How a damaged JPEG is handled.
     pub on_error: OnError,
@@ -114,7 +116,7 @@ impl Data for Decode {
         None
     }
 
-    /// The resolution is chosen by the first resize.
+    /// The first resize determines the resolution.
     fn looks_ahead(&self) -> bool {
         self.scaled
     }

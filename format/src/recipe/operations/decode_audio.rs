@@ -12,15 +12,15 @@ use crate::recipe::{Layout, SampleType, Series};
 /// first, and nowhere else.
 ///
 /// Integers of b bits are divided by 2^(b - 1). `num_channels` and `sample_rate` are then applied
-/// in this order: of the mean of all channels, only one has to be resampled. The resampling is
+/// in this order: the mean of all channels has to be resampled only once. The resampling is
 /// `torchaudio.transforms.Resample` with its defaults: a sinc of 6 zero crossings on each side,
 /// windowed by Hann, with a rolloff of 0.99. A file with this `sample_rate` is not resampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecodeAudio {
     /// Samples per second of the result.
     pub sample_rate: u32,
-    /// Channels of the result: 1 is the mean of all; for more, the file has as many, or one, which
-    /// is repeated.
+    /// Channels of the result: 1 is the mean of all; otherwise the file must have this number, or
+    /// one channel, which is repeated.
     pub num_channels: u32,
 }
 
@@ -28,7 +28,7 @@ impl DecodeAudio {
     /// Highest sample rate, of a file and of the result.
     pub const SAMPLE_RATE_MAX: u32 = 384_000;
 
-    /// Most channels of a result.
+    /// Maximum number of channels of a result.
     pub const CHANNELS_MAX: u32 = 8;
 }
 

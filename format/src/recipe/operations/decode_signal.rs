@@ -20,7 +20,7 @@ pub struct DecodeSignal {
 }
 
 impl DecodeSignal {
-    /// Most channels.
+    /// Maximum number of channels.
     pub const CHANNELS_MAX: u32 = 64;
 }
 

@@ -10,13 +10,13 @@ use crate::recipe::{DecodingErrors, Dtype, Encoding, Layout, SampleType};
 
 /// Python's `bytes.decode(encoding, errors)`. Always first, and nowhere else.
 ///
-/// A byte order mark at the beginning is not part of the text. Between operations, and where no
-/// operation follows, a text is the bytes of its UTF-8.
+/// A byte order mark at the beginning is removed. Between operations, and as a result, a text is
+/// its UTF-8 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DecodeText {
     /// The character encoding of every file.
     pub encoding: Encoding,
-    /// What happens with bytes that are not characters.
+    /// How bytes that are not valid characters are handled.
     pub errors: DecodingErrors,
 }
 

@@ -1,4 +1,4 @@
-//! `elastic_transform`: pixels moved by smooth random fields.
+//! `elastic_transform`: displaces pixels by smooth random fields.
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
@@ -10,12 +10,12 @@ use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, WarpInterpolation};
 
-/// `torchvision.transforms.v2.ElasticTransform`: every pixel comes from a position that two smooth
-/// random fields move. torchvision computes it on tensors; the result is within 1 of that.
-/// docs/formats.md has the exact definition.
+/// `torchvision.transforms.v2.ElasticTransform`: two smooth random fields displace the position
+/// that each pixel is read from. torchvision computes it on tensors; the result differs by at most
+/// 1. docs/formats.md has the exact definition.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ElasticTransform {
-    /// Strength of the moves along rows and along columns.
+    /// Strength of the displacement along rows and along columns.
     pub alpha: (f64, f64),
     /// Standard deviations of the Gaussian that smooths the fields, along rows and along columns,
     /// in pixels; both 0: they are not smoothed.
@@ -26,10 +26,10 @@ pub struct ElasticTransform {
     pub fill: Fill,
 }
 
-/// Largest standard deviation, which bounds the work for a pixel.
+/// Largest standard deviation, which bounds the work per pixel.
 const SIGMA_MAX: f64 = 100.0;
 
-/// What `grid_sample` of PyTorch computes within the range of a byte.
+/// The modes of PyTorch's `grid_sample` whose results stay within the range of a byte.
 const INTERPOLATIONS: &[&str] =
     &[WarpInterpolation::Bilinear.name(), WarpInterpolation::Nearest.name()];
 

@@ -1,4 +1,4 @@
-//! `embed`: tokens to the vectors of a table.
+//! `embed`: replaces tokens by the vectors of a table.
 
 use super::Data;
 use super::tokenize::SHA256;
@@ -9,11 +9,10 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Dtype, Layout, NamedFile, SampleType};
 
-/// `torch.nn.functional.embedding`: each token becomes the row of its number.
+/// `torch.nn.functional.embedding`: each token becomes the row with its number.
 ///
-/// The table is a NumPy file, or a safetensors file with one tensor, of
-/// `[tokens, dim]` in float32 or float16; where its type is not `dtype`, each element is rounded to
-/// the nearest.
+/// The table is a NumPy file, or a safetensors file with one tensor, of `[tokens, dim]` in float32
+/// or float16; if its type is not `dtype`, each element is rounded to the nearest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embed {
     /// The table.

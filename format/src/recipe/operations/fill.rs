@@ -1,4 +1,4 @@
-//! `fill`: the key of operations that colour pixels outside the picture.
+//! `fill`: the key of operations that fill pixels outside of the picture with a colour.
 
 use crate::recipe::Fill;
 use crate::recipe::declaration::{Key, KeyType};
@@ -46,7 +46,7 @@ pub(super) fn value(fill: Fill) -> Value {
     Value::Wholes(numbers.into())
 }
 
-/// Refuses a colour of other channels than the picture has.
+/// Refuses a colour whose number of channels differs from the picture's.
 pub(super) fn follow(fill: Fill, sample: &SampleType) -> Result<(), Fault> {
     let count = match fill {
         Fill::Every(_) => return Ok(()),

@@ -9,8 +9,8 @@ use crate::recipe::value::{Value, Values};
 /// `torchvision.transforms.v2.FiveCrop`: five pictures of one size, in this order: top left, top
 /// right, bottom left, bottom right, and the middle, which begins where that of `center_crop` does.
 ///
-/// The picture must be as large as a crop. The operations after it are executed on each crop, with
-/// the same random parameters.
+/// The picture must be at least as large as a crop. The operations that follow are executed on each
+/// crop, with the same random parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FiveCrop {
     /// Rows of a crop.

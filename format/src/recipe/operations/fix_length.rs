@@ -8,7 +8,7 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{LENGTH_MAX, SampleType, Series};
 
-/// `librosa.util.fix_length`: what is longer loses its end, what is shorter is padded at its end.
+/// `librosa.util.fix_length`: longer samples are cut at their end, shorter ones are padded there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FixLength {
     /// Steps in time.
@@ -36,7 +36,7 @@ pub(super) const VALUE: Key = Key::optional(
     "the value of the padding of shorter inputs",
 );
 
-/// Gives the sample a length.
+/// Sets the length of the sample.
 pub(super) fn follow(length: u32, sample: &mut SampleType) -> Result<(), Fault> {
     let (series, layout) = (sample.expect_series(), sample.layout);
     let layout = layout.expect("sound, spectrograms and signals have a layout");

@@ -33,7 +33,7 @@ impl GaussianBlur {
     /// sigma + 1, rounded to the nearest whole number, halves to even, then to the odd number that
     /// is not below it; at most `KERNEL_MAX`.
     pub fn kernel_of(sigma: f64) -> (u32, u32) {
-        // The cast stops at the end of the range.
+        // The cast saturates.
         let side = ((6.0 * sigma + 1.0).round_ties_even() as u32 | 1).min(KERNEL_MAX);
         (side, side)
     }

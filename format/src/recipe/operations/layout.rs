@@ -8,7 +8,7 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Layout, SampleType};
 
-/// Order of the axes of the result, wherever it is in the recipe.
+/// Order of the axes of the result; its position in the recipe has no effect.
 impl Data for Layout {
     const DECLARATION: &'static Declaration = &Declaration {
         name: "layout",

@@ -19,11 +19,11 @@ pub struct Log {
     pub multiplier: f64,
 }
 
-/// A floor is a normal float32.
+/// A floor must be a normal float32.
 const FLOORS: Bounds =
     Bounds { least: 1.175_494_4e-38, is_least_excluded: false, most: Some(1e38) };
 
-/// Factors that leave logarithms of float32 finite.
+/// Factors that keep logarithms of float32 finite.
 const FACTORS: Bounds = Bounds { least: -1e6, is_least_excluded: false, most: Some(1e6) };
 
 impl Data for Log {

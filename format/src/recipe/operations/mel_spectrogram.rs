@@ -12,8 +12,8 @@ use crate::recipe::{MelNorm, MelScale, SampleType};
 /// `norm = "none"` and `pad_mode = "reflect"`, `torchaudio.transforms.MelSpectrogram`.
 ///
 /// A band is a sum of the values of the short-time Fourier transform, weighted by a triangle. The
-/// triangles stand on `n_mels + 2` frequencies that are equally spaced in mel from `f_min` to
-/// `f_max`.
+/// corners of the triangles are `n_mels + 2` frequencies that are equally spaced in mel from
+/// `f_min` to `f_max`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MelSpectrogram {
     /// Frames, window and power.
@@ -22,7 +22,7 @@ pub struct MelSpectrogram {
     pub n_mels: u32,
     /// Lowest frequency, in Hz.
     pub f_min: f64,
-    /// Highest frequency, in Hz; none: half the sample rate.
+    /// Highest frequency, in Hz; `None`: half the sample rate.
     pub f_max: Option<f64>,
     /// How frequency becomes mel.
     pub mel_scale: MelScale,

@@ -1,4 +1,4 @@
-//! `mix_up`: the samples of a batch blended with one another.
+//! `mix_up`: blends the samples of a batch with one another.
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
@@ -17,7 +17,7 @@ pub struct MixUp {
     pub alpha: f64,
     /// The conversion of labels.
     pub labels: SoftLabels,
-    /// Which samples have the same lambda.
+    /// Which samples share a lambda.
     pub mode: MixMode,
     /// The partner of a sample.
     pub partner: MixPartner,

@@ -5,10 +5,10 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{CutBox, MixMode, MixPartner, SampleType, SoftLabels};
 
-/// Most classes: those of the largest label.
+/// Maximum number of classes: one for each int32 label.
 const CLASSES_MAX: u32 = i32::MAX as u32;
 
-/// What the parameter of a beta distribution is in.
+/// Range of the parameter of a beta distribution.
 pub(super) const ALPHA: Bounds =
     Bounds { least: 0.01, is_least_excluded: false, most: Some(1000.0) };
 
@@ -36,7 +36,7 @@ pub(super) const fn label_smoothing(default: f64) -> Key {
     Key::optional("label_smoothing", KeyType::Number(Bounds::UNIT), Value::Number(default), about)
 }
 
-/// Which samples have the same random parameters.
+/// Which samples share random parameters.
 pub(super) const fn mode() -> Key {
     let (kind, default) = (KeyType::Word { choices: MixMode::NAMES }, MixMode::Batch.name());
     let about = "which samples share random parameters: all, none, or pairs";
@@ -65,7 +65,7 @@ pub(super) fn labels(values: &Values) -> SoftLabels {
     SoftLabels { classes: values.whole("num_classes"), smoothing: values.number("label_smoothing") }
 }
 
-/// Sets what labels become, which all operations on batches must agree on.
+/// Sets the conversion of labels, which all operations on batches must agree on.
 pub(super) fn follow(labels: SoftLabels, sample: &mut SampleType) -> Result<(), Fault> {
     let SoftLabels { classes, smoothing } = labels;
     let before = sample.labels.replace(labels).unwrap_or(labels);

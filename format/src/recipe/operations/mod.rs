@@ -1,4 +1,4 @@
-//! The operations that a recipe can hold: one file each, and one line in the registry.
+//! The operations that a recipe can contain: one file each, and one line in the registry.
 //!
 //! A new operation is a file here that implements [`Data`], its lines in this file, and its
 //! execution in the crate `meetpoint-kernels`. Everything else follows from its declaration.
@@ -177,10 +177,10 @@ trait Data: Sized {
         input
     }
 
-    /// The sizes of the result for those of the input. Operations that do neither have one size nor
-    /// leave that of the input say what they do; otherwise every size is possible.
+    /// The sizes of the result for those of the input. Operations that neither have one size nor
+    /// preserve that of the input must override this; the default is every size.
     fn sizes(&self, input: SizeRange) -> SizeRange {
-        // No operation has this very size as a special case.
+        // No operation treats this size as a special case.
         let any = (7919, 6271);
         match self.size(None) {
             Some(size) => SizeRange::exact(size),
@@ -194,12 +194,12 @@ trait Data: Sized {
         &[]
     }
 
-    /// Whether the result depends on the operations after it, so that it is another without them.
+    /// Whether the result depends on the operations after it.
     fn looks_ahead(&self) -> bool {
         false
     }
 
-    /// The key, and its value, by which parts of the picture appear more than once in the result.
+    /// The key and value that make parts of the picture appear more than once in the result.
     fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
         None
     }
@@ -209,7 +209,7 @@ trait Data: Sized {
         false
     }
 
-    /// Whether it mixes the tensors of the samples of a batch, which must have one shape then.
+    /// Whether it mixes the tensors of the samples of a batch, which must then have one shape.
     fn mixes_tensors(&self) -> bool {
         false
     }
@@ -219,18 +219,18 @@ trait Data: Sized {
         None
     }
 
-    /// As [`Self::file`], to replace it.
+    /// As [`Self::file`], mutable, to replace it.
     fn file_mut(&mut self) -> Option<&mut NamedFile> {
         None
     }
 
-    /// Pictures that it makes of one.
+    /// Number of pictures that it produces from one.
     fn pictures(&self) -> u32 {
         1
     }
 
-    /// Checks what the declaration cannot say, and changes what its [`super::Gives`] declares to
-    /// follow from a key: element type, channels and layout.
+    /// Checks what the declaration cannot express, and sets the properties that [`super::Gives`]
+    /// derives from a key: element type, channels and layout.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
         Ok(())
     }
@@ -240,10 +240,10 @@ macro_rules! operations {
     ($($type:ident),+ $(,)?) => {
         /// One step of a recipe. Sizes are in pixels.
         ///
-        /// Random operations draw from a stream of their own, [`crate::random::Draws`] with the
-        /// operation's number in the recipe, in the order that each type gives: another
-        /// implementation that draws so gets the same picture. Operations are numbered from 0, each
-        /// before those that it contains.
+        /// Random operations draw from a separate stream, [`crate::random::Draws`] with the
+        /// operation's number in the recipe, in the order that each type documents; another
+        /// implementation that does the same gets the same picture. Operations are numbered from 0,
+        /// each before those that it contains.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Operation {
             $(#[doc = concat!("See [`", stringify!($type), "`].")] $type($type)),+
@@ -267,8 +267,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Height and width of the result for those of the input. `None` as an input: not
-            /// known; as a result: they depend on the picture.
+            /// Height and width of the result for those of the input. `None` as an input means that
+            /// they are not known; as a result, that they depend on the picture.
             pub fn size(&self, input: Option<(u32, u32)>) -> Option<(u32, u32)> {
                 match self {
                     $(Self::$type(it) => it.size(input)),+
@@ -290,15 +290,15 @@ macro_rules! operations {
                 }
             }
 
-            /// Whether the result depends on the operations on the geometry after it, so that a
-            /// recipe that ends before them gives something else.
+            /// Whether the result depends on the geometric operations after it, so that a recipe
+            /// that ends before them has a different result.
             pub fn looks_ahead(&self) -> bool {
                 match self {
                     $(Self::$type(it) => it.looks_ahead()),+
                 }
             }
 
-            /// The key, and its value, by which parts of the picture appear more than once in the
+            /// The key and value that make parts of the picture appear more than once in the
             /// result.
             pub(super) fn repeats_pixels(&self) -> Option<(&'static str, &'static str)> {
                 match self {
@@ -313,8 +313,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Whether it mixes the tensors of the samples of a batch by itself, which must have
-            /// one shape then.
+            /// Whether this operation itself mixes the tensors of the samples of a batch, which
+            /// must then have one shape.
             fn mixes_tensors(&self) -> bool {
                 match self {
                     $(Self::$type(it) => it.mixes_tensors()),+
@@ -334,7 +334,8 @@ macro_rules! operations {
                 }
             }
 
-            /// Pictures that it makes of one: more than 1 for a few, such as `five_crop`.
+            /// Number of pictures that it produces from one: more than 1 for a few, such as
+            /// `five_crop`.
             pub fn pictures(&self) -> u32 {
                 match self {
                     $(Self::$type(it) => it.pictures()),+
@@ -471,8 +472,8 @@ impl Operation {
         self.declaration().phase == Phase::Batch || of_content()
     }
 
-    /// The operation that mixes the tensors of the samples of a batch, which must have one shape
-    /// then: this one, or one that it contains.
+    /// The operation that mixes the tensors of the samples of a batch, which must then have one
+    /// shape: this one, or one that it contains.
     pub fn mixer_of_tensors(&self) -> Option<&Self> {
         match self.mixes_tensors() {
             true => Some(self),

@@ -1,4 +1,4 @@
-//! `normalize`: a mean subtracted and a deviation divided by, per channel.
+//! `normalize`: subtracts a mean and divides by a deviation, per channel.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -55,7 +55,7 @@ impl Data for Normalize {
         [self.mean, self.std].map(|it| Value::Numbers(it.as_slice().to_vec().into())).to_vec()
     }
 
-    /// A normalisation computes in the current element type, so its numbers must exist there.
+    /// Normalization computes in the current element type, so its numbers must be finite there.
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
         let channels = sample.channels as usize;
         for (key, numbers) in [("mean", self.mean), ("std", self.std)] {
@@ -65,8 +65,8 @@ impl Data for Normalize {
                 return Err(Fault::of_value(key, problem, "one number per channel"));
             }
         }
-        // Numbers become float32 first. A float16 is zero up to half of its smallest step, and
-        // infinite from half a step past its largest number.
+        // Numbers are rounded to float32 first. A float16 rounds to zero up to half of its smallest
+        // step, and to infinity from half a step past its largest number.
         let (zero_to, infinite_from) = match sample.dtype {
             Dtype::Float16 => (f64::powi(2.0, -25), 65520.0),
             Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 | Dtype::Float32 => (0.0, f64::INFINITY),

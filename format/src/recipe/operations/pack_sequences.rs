@@ -1,4 +1,4 @@
-//! `pack_sequences`: the documents of a batch in as few rows as they need.
+//! `pack_sequences`: packs the documents of a batch into as few rows as they need.
 
 use super::Data;
 use crate::recipe::Packing;
@@ -7,13 +7,13 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::value::{Value, Values};
 
-/// Moves the documents of a batch, in the order of its samples, to its first rows. The batch has as
-/// many rows as before; those that are not needed hold padding alone, in segment 0.
+/// Moves the documents of a batch, in the order of its samples, to its first rows. The batch keeps
+/// its number of rows; the unused ones contain only padding, in segment 0.
 ///
-/// The tokens of a document in a row are one segment, whose number counts the segments of the row
-/// from 1; their positions count from 0. It depends on the samples of the batch alone, so that
-/// every batch is the same at both ends and after a resume. Labels, keys and indices stay those of
-/// the samples.
+/// The tokens of a document in a row form one segment, whose number counts the segments of the row
+/// from 1; their positions count from 0. The result depends only on the samples of the batch, so it
+/// is the same at both ends and after a resume. Labels, keys and indices remain those of the
+/// samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PackSequences {
     /// How documents share rows.

@@ -1,4 +1,4 @@
-//! `pad`: more pixels around a picture.
+//! `pad`: adds pixels around a picture.
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Property, Takes};

@@ -1,4 +1,4 @@
-//! `pad_sequence`: tokens to a fixed length.
+//! `pad_sequence`: cuts or pads tokens to a fixed length.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -8,10 +8,10 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Dtype, LENGTH_MAX, Layout, Planes, SampleType};
 
-/// Longer sequences lose their end, shorter ones are padded at their end.
+/// Longer sequences are cut at their end, shorter ones are padded there.
 ///
-/// `end_token` is appended first; of a sequence that is too long, it replaces the last token that
-/// stays. The other planes of the result say which tokens are no padding.
+/// `end_token` is appended first; in a sequence that is too long, it replaces the last token that
+/// remains. The other planes of the result mark the tokens that are not padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PadSequence {
     /// Tokens of every sequence.

@@ -11,12 +11,12 @@ const KIND: KeyType = KeyType::Wholes { counts: &[1, 2, 4], least: 0, most: SIDE
 const ABOUT: &str =
     "pixels on every side; left and right, top and bottom; or left, top, right, bottom";
 
-/// The declaration of `padding` that must be given.
+/// The declaration of `padding` as a required key.
 pub(super) const fn required_key() -> Key {
     Key::required(NAME, KIND, Value::Wholes(Cow::Borrowed(&[4])), ABOUT)
 }
 
-/// The declaration of `padding` with a default of none.
+/// The declaration of `padding` as a key that defaults to none.
 pub(super) const fn key() -> Key {
     Key::optional(NAME, KIND, Value::Wholes(Cow::Borrowed(&[0, 0, 0, 0])), ABOUT)
 }

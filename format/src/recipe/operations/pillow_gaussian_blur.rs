@@ -1,4 +1,4 @@
-//! `pillow_gaussian_blur`: Pillow's blur by boxes.
+//! `pillow_gaussian_blur`: Pillow's Gaussian blur, approximated by box blurs.
 
 use super::Data;
 use crate::recipe::declaration::{

@@ -1,4 +1,4 @@
-//! `power_features`: voltage and current to active and reactive power, RMS and CUSUM.
+//! `power_features`: computes active and reactive power, RMS and CUSUM from voltage and current.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -14,7 +14,7 @@ use crate::recipe::{LENGTH_MAX, Layout, SampleType, Series};
 /// Of the N = `period` samples of a period, with sums in float64:
 /// P = sum(u i) / N, U = sqrt(sum(u^2) / N), I = sqrt(sum(i^2) / N),
 /// Q = sqrt(max((U I)^2 - P^2, 0)) and C, the sum of I - mean(I) over this period and those before
-/// it. A rest that is shorter than a period is left out.
+/// it. Samples after the last whole period are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PowerFeatures {
     /// Samples of a period.
@@ -22,7 +22,7 @@ pub struct PowerFeatures {
 }
 
 impl PowerFeatures {
-    /// Features of a period.
+    /// Number of features of a period.
     pub const COUNT: u32 = 4;
 }
 

@@ -1,4 +1,4 @@
-//! `rand_augment`: operations of 14, all with one magnitude.
+//! `rand_augment`: applies random operations out of 14, all with the same magnitude.
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
@@ -8,12 +8,12 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, SampleType, WarpInterpolation};
 
-/// `torchvision.transforms.v2.RandAugment` on PIL images. For each of `num_ops` operations are
-/// drawn, in this order: the operation, `up_to(13)`; its sign, negative if `uniform() < 0.5`, if it
-/// has one. docs/formats.md has the operations and their magnitudes.
+/// `torchvision.transforms.v2.RandAugment` on PIL images. The random parameters of each of
+/// `num_ops` operations, in this order: the operation, `up_to(13)`; its sign, negative if
+/// `uniform() < 0.5`, if it has one. docs/formats.md lists the operations and their magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandAugment {
-    /// Operations that are applied.
+    /// Number of operations that are applied.
     pub num_ops: u32,
     /// Index of the magnitude.
     pub magnitude: u32,

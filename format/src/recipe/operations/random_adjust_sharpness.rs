@@ -1,4 +1,4 @@
-//! `random_adjust_sharpness`: sharper or softer, or not.
+//! `random_adjust_sharpness`: sharpens or smooths with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{

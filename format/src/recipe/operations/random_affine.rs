@@ -1,4 +1,4 @@
-//! `random_affine`: turned, shifted, scaled and sheared at random, in one step.
+//! `random_affine`: rotates, shifts, scales and shears at random, in one step.
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
@@ -13,7 +13,7 @@ use crate::recipe::{Dtype, Fill, WarpInterpolation};
 /// `torchvision.transforms.v2.RandomAffine` on PIL images, which is Pillow's `Image.transform` with
 /// `AFFINE`. With `size` it resizes in the same step, as the augmentation of crumpets does.
 ///
-/// Drawn are, in this order:
+/// The random parameters, in this order:
 ///
 /// 1. the angle in degrees, clockwise: `uniform_in(degrees.0, degrees.1)`
 /// 2. for `translate` (a, b) that is not (0, 0): `uniform_in(-a * W, a * W)`, then
@@ -35,19 +35,19 @@ pub struct RandomAffine {
     pub interpolation: WarpInterpolation,
     /// The colour outside the picture.
     pub fill: Fill,
-    /// Column and row of the point that stays, from the upper left corner, in pixels; `None`: the
-    /// centre.
+    /// Column and row, in pixels from the upper left corner, of the point that is not moved;
+    /// `None`: the centre.
     pub center: Option<(f64, f64)>,
     /// Rows and columns of the result, which the picture covers at a scale of 1; `None`: those of
     /// the picture, whose pixels keep their size at a scale of 1.
     pub size: Option<(u32, u32)>,
-    /// Samples along each side of a pixel of the result, whose mean it is; `None`: as many as the
-    /// pixels of the source along it, 1 to [`Self::SUPERSAMPLING_MAX`].
+    /// Samples along each side of a pixel of the result, which is their mean; `None`: the number of
+    /// source pixels along it, 1 to [`Self::SUPERSAMPLING_MAX`].
     pub supersampling: Option<u32>,
 }
 
 impl RandomAffine {
-    /// Most samples along the side of a pixel.
+    /// Maximum number of samples along the side of a pixel.
     pub const SUPERSAMPLING_MAX: u32 = 3;
 }
 

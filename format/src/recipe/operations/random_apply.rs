@@ -45,8 +45,8 @@ impl Data for RandomApply {
         &self.operations
     }
 
-    /// That of the result where the operations are always applied; otherwise the size of the input
-    /// where they leave it as it is.
+    /// That of the result if the operations are always applied; otherwise the size of the input if
+    /// they preserve it.
     fn sizes(&self, input: SizeRange) -> SizeRange {
         let output = self.operations.iter().fold(input, |sizes, inner| inner.sizes(sizes));
         if self.p >= 1.0 { output } else { input.or(output) }

@@ -1,4 +1,5 @@
-//! `random_autocontrast`: each channel stretched to the range from 0 to 255, or not.
+//! `random_autocontrast`: stretches each channel to the range from 0 to 255 with a given
+//! probability.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -11,7 +12,7 @@ use crate::recipe::value::{Value, Values};
 ///
 /// With lo and hi the least and the largest value of a channel, scale = 255 / (hi - lo), each value
 /// x becomes x * scale + (-lo * scale), computed in float64 in this order, truncated and clipped to
-/// 0..=255. A channel of one value stays.
+/// 0..=255. A channel with a single value is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomAutocontrast {
     /// Probability.

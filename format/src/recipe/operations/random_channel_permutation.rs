@@ -1,4 +1,4 @@
-//! `random_channel_permutation`: red, green and blue in another order.
+//! `random_channel_permutation`: permutes red, green and blue.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -6,9 +6,9 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomChannelPermutation`: of the list of channels, the element at i
-/// changes places with that at `up_to(i)`, for i = 2, 1; channel c of the result is the channel at
-/// c of the list.
+/// `torchvision.transforms.v2.RandomChannelPermutation`: in the list of channels, the element at i
+/// is swapped with that at `up_to(i)`, for i = 2, 1; channel c of the result is the channel at
+/// index c of the list.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomChannelPermutation;
 

@@ -10,15 +10,15 @@ use crate::recipe::error::Fault;
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomChoice`: one of the operations. One uniform is drawn; the first
-/// operation is chosen for which uniform * (sum of all weights) < the sum of the weights up to and
-/// including its own, both summed from the first on in float64, or the last one with a weight above
-/// 0 where rounding leaves none.
+/// `torchvision.transforms.v2.RandomChoice`: one of the operations. One uniform is drawn. The
+/// result is the first operation for which uniform * (sum of all weights) < the sum of the weights
+/// up to and including its own, both summed in order in float64, or, if rounding leaves none, the
+/// last one with a weight above 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomChoice {
     /// The operations, each from an image to an image.
     pub operations: Vec<Operation>,
-    /// Weights, one for each operation; none: all are equal.
+    /// Weights, one for each operation; empty: all are equal.
     pub p: Vec<f64>,
 }
 
@@ -70,7 +70,7 @@ impl Data for RandomChoice {
         Err(Fault::of_value("p", problem, "one weight for each operation, or none"))
     }
 
-    /// The size that every operation gives.
+    /// The size, if all operations give the same.
     fn sizes(&self, input: SizeRange) -> SizeRange {
         let sizes = self.operations.iter().map(|inner| inner.sizes(input));
         sizes.reduce(SizeRange::or).unwrap_or(input)

@@ -1,4 +1,4 @@
-//! `random_crop`: a random part of a picture, which may be padded before.
+//! `random_crop`: a random part of a picture, which may be padded first.
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
@@ -13,17 +13,17 @@ use crate::recipe::{Fill, Padding, PaddingMode};
 /// `torchvision.transforms.v2.RandomCrop`: pads as [`super::Pad`] does, then cuts out a random
 /// part.
 ///
-/// With `pad_if_needed`, a side of the padded picture that is too short by d pixels gets d more on
-/// both ends. Of H rows and W columns then: if H > `height`, top = `up_to(H - height)`; then, if
-/// W > `width`, left = `up_to(W - width)`; otherwise 0, without a draw. A side that is still too
-/// short is an error.
+/// With `pad_if_needed`, a side of the padded picture that is too short by d pixels is extended by
+/// d at both ends. With H rows and W columns then: if H > `height`, top = `up_to(H - height)`;
+/// then, if W > `width`, left = `up_to(W - width)`; otherwise 0, without a draw. A side that is
+/// still too short is an error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomCrop {
     /// Rows.
     pub height: u32,
     /// Columns.
     pub width: u32,
-    /// Pixels that are added on each side before.
+    /// Pixels that are added on each side first.
     pub padding: Padding,
     /// Whether a picture that is too small is padded.
     pub pad_if_needed: bool,

@@ -1,4 +1,4 @@
-//! `random_equalize`: each channel with a flat histogram, or not.
+//! `random_equalize`: equalizes the histogram of each channel with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -11,7 +11,7 @@ use crate::recipe::value::{Value, Values};
 ///
 /// With h the histogram of a channel, step = (pixels - h of the largest value that occurs) / 255,
 /// rounded down, a value x becomes (step / 2 + the sum of h over the values below x) / step, both
-/// rounded down, and at most 255. A channel of one value, and one with a step of 0, stay.
+/// rounded down, and at most 255. A channel with a single value or a step of 0 is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomEqualize {
     /// Probability.

@@ -1,4 +1,4 @@
-//! `random_erasing`: rectangles of a tensor replaced by a value or by noise.
+//! `random_erasing`: replaces rectangles of a tensor by a value or by noise.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -39,7 +39,7 @@ pub struct RandomErasing {
     pub max_count: u32,
 }
 
-/// Most rectangles.
+/// Maximum number of rectangles.
 const COUNT_MAX: u32 = 64;
 
 const fn interval(is_least_excluded: bool, most: Option<f64>) -> KeyType {
@@ -128,7 +128,7 @@ impl Data for RandomErasing {
         ]
     }
 
-    /// The value must exist in the element type, and noise needs a float type.
+    /// The value must be finite in the element type, and noise needs a float type.
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
         let Self { mode, value, min_count, max_count, .. } = *self;
         if max_count < min_count {
@@ -159,7 +159,7 @@ impl Data for RandomErasing {
                 (0.0..=largest).contains(value) && value.fract() == 0.0
             }
             Dtype::Int32 => value.fract() == 0.0 && value.abs() <= f64::from(i32::MAX),
-            // From here on float16 is infinite.
+            // Float16 rounds to infinity from here on.
             Dtype::Float16 => value.abs() < 65520.0,
             Dtype::Float32 => (*value as f32).is_finite(),
         };

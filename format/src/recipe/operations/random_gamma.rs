@@ -8,7 +8,7 @@ use crate::recipe::declaration::{
 use crate::recipe::value::{Value, Values};
 
 /// The gamma correction of crumpets' `add_gamma` on uint8, with the random parameters of its
-/// `MixtureRNG`. Drawn are, in this order:
+/// `MixtureRNG`, in this order:
 ///
 /// 1. `uniform() < p` and, only if so, the brightness: `uniform_in(brightness.0, brightness.1)`
 /// 2. for `color`: `uniform() < p` and, only if so, three numbers: `uniform_in(color.0, color.1)`

@@ -1,4 +1,4 @@
-//! `random_grayscale`: grey, or not.
+//! `random_grayscale`: converts to grey with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -8,7 +8,7 @@ use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.RandomGrayscale`: every channel becomes the luma of
 /// [`super::Grayscale`] when `uniform() < p`; one uniform is drawn in any case. The number of
-/// channels stays.
+/// channels is preserved.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomGrayscale {
     /// Probability.

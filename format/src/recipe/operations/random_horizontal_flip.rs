@@ -1,4 +1,4 @@
-//! `random_horizontal_flip`: mirrored left to right, or not.
+//! `random_horizontal_flip`: mirrors left to right with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{

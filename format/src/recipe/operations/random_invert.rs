@@ -1,4 +1,4 @@
-//! `random_invert`: every value subtracted from 255, or not.
+//! `random_invert`: subtracts every value from 255 with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{

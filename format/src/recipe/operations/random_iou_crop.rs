@@ -28,9 +28,9 @@ pub struct RandomIouCrop {
     pub scale: (f64, f64),
     /// Bounds of width / height.
     pub aspect_ratio: (f64, f64),
-    /// Least overlaps.
+    /// Minimum overlaps to choose from.
     pub sampler_options: Vec<f64>,
-    /// Trials of a round.
+    /// Trials per round.
     pub trials: u32,
 }
 

@@ -7,8 +7,8 @@ use crate::recipe::declaration::{
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomOrder`: all of the operations. Of their list, the element at i
-/// changes places with that at `up_to(i)`, for i from the last to 1.
+/// `torchvision.transforms.v2.RandomOrder`: all of the operations. In their list, the element at i
+/// is swapped with that at `up_to(i)`, for i from the last to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomOrder {
     /// The operations, each from an image to an image.
@@ -45,8 +45,8 @@ impl Data for RandomOrder {
         &self.operations
     }
 
-    /// The size of the input where each operation leaves it as it is.
-    /// In whichever order: a limit holds only where no operation changes the size.
+    /// The size of the input if every operation preserves it; otherwise any size, since the order
+    /// is random.
     fn sizes(&self, input: SizeRange) -> SizeRange {
         let changes = |inner: &Operation| inner.sizes(input) != input;
         if self.operations.iter().any(changes) { SizeRange::ANY } else { input }

@@ -1,4 +1,4 @@
-//! `random_perspective`: seen from a random side, or not.
+//! `random_perspective`: a random perspective with a given probability.
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
@@ -22,9 +22,9 @@ use crate::recipe::{Fill, WarpInterpolation};
 /// 3. bottom right: x = W - 1 - bw + `up_to(bw)`, then y = H - 1 - bh + `up_to(bh)`
 /// 4. bottom left: x = `up_to(bw)`, then y = H - 1 - bh + `up_to(bh)`
 ///
-/// Corners lie at whole coordinates, 0 to W - 1 and 0 to H - 1. The coefficients of the map back
-/// are rounded to float32. A picture whose moved corners determine no map (three of them lie on a
-/// line, as in a picture of one row) does not change.
+/// Corners have whole coordinates, 0 to W - 1 and 0 to H - 1. The coefficients of the inverse map
+/// are rounded to float32. A picture is unchanged if its moved corners do not define a map (three
+/// of them are on a line, as in a picture of one row).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomPerspective {
     /// How far a corner can move, as a share of half the side.

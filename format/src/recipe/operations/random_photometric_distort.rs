@@ -7,12 +7,12 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomPhotometricDistort` on PIL images. Drawn are, in this order:
+/// `torchvision.transforms.v2.RandomPhotometricDistort` on PIL images. The random parameters:
 ///
 /// 1. for each of brightness, contrast, saturation and hue: `uniform() < p`, whether it changes,
 ///    and, only if it does, a factor `uniform_in(low, high)`;
 /// 2. `uniform() < 0.5`: whether the contrast changes before saturation and hue;
-/// 3. `uniform() < p`: whether the channels change places, and, only if they do, their order as in
+/// 3. `uniform() < p`: whether the channels are permuted, and, only if they are, their order as in
 ///    [`super::RandomChannelPermutation`].
 ///
 /// Brightness changes first, then contrast, saturation and hue, or saturation, hue and contrast,

@@ -1,4 +1,4 @@
-//! `random_posterize`: fewer bits per channel, or not.
+//! `random_posterize`: keeps fewer bits per channel with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -6,11 +6,11 @@ use crate::recipe::declaration::{
 };
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomPosterize` on PIL images: only the upper `bits` bits of every
-/// value stay when `uniform() < p`; one uniform is drawn in any case.
+/// `torchvision.transforms.v2.RandomPosterize` on PIL images: all but the upper `bits` bits of
+/// every value are cleared when `uniform() < p`; one uniform is drawn in any case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomPosterize {
-    /// Upper bits that stay, 1 to 8.
+    /// Upper bits that are kept, 1 to 8.
     pub bits: u32,
     /// Probability.
     pub p: f64,

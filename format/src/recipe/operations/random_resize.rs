@@ -1,4 +1,4 @@
-//! `random_resize`: resized to a random shorter side.
+//! `random_resize`: resizes to a random shorter side.
 
 use super::Data;
 use crate::recipe::Interpolation;
@@ -11,7 +11,7 @@ use crate::recipe::sample_type::SampleType;
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomResize`: resized as [`super::Resize`] does to a shorter side of
+/// `torchvision.transforms.v2.RandomResize`: resizes like [`super::Resize`] to a shorter side of
 /// `min_size + up_to(max_size - 1 - min_size)` pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomResize {

@@ -18,13 +18,13 @@ use crate::recipe::value::{Value, Values};
 /// 3. w = round(sqrt(area * aspect)), h = round(sqrt(area / aspect)), halves to the even number
 /// 4. if 0 < w <= W and 0 < h <= H: top = `up_to(H - h)`, then left = `up_to(W - w)`; done.
 ///
-/// When no try fits, the central crop, without a draw: if W / H < ratio.0, then w = W and
-/// h = round(w / ratio.0); else if W / H > ratio.1, then h = H and w = round(h * ratio.1); else all
-/// of the picture; h and w are at least 1 and no larger than the picture; top = (H - h) / 2 and
-/// left = (W - w) / 2, rounded down.
+/// If no try fits, the central crop, without a draw: if W / H < ratio.0, then w = W and h = round(w
+/// / ratio.0); else if W / H > ratio.1, then h = H and w = round(h * ratio.1); else the whole
+/// picture; h and w are at least 1 and at most the sides of the picture; top = (H - h) / 2 and left
+/// = (W - w) / 2, rounded down.
 ///
-/// All of it in float64, `exp` and `ln` as in musl's libm (the `libm` crate), since those of
-/// platforms differ in the last bit.
+/// Everything is computed in float64, `exp` and `ln` as in musl's libm (the `libm` crate), since
+/// those of platforms differ in the last bit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomResizedCrop {
     /// Rows.

@@ -1,4 +1,4 @@
-//! `random_rotation`: turned by a random angle.
+//! `random_rotation`: rotates by a random angle.
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
@@ -12,17 +12,17 @@ use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, WarpInterpolation};
 
 /// `torchvision.transforms.v2.RandomRotation` on PIL images, which is Pillow's `Image.rotate`:
-/// turned counterclockwise by `uniform_in(degrees.0, degrees.1)` degrees.
+/// rotates counterclockwise by `uniform_in(degrees.0, degrees.1)` degrees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomRotation {
     /// Bounds of the angle in degrees.
     pub degrees: (f64, f64),
     /// How a pixel is computed.
     pub interpolation: WarpInterpolation,
-    /// Whether the result is large enough for all of the turned picture.
+    /// Whether the result is enlarged to contain the whole rotated picture.
     pub expand: bool,
-    /// Column and row of the point that stays, from the upper left corner, in pixels; `None`: the
-    /// centre.
+    /// Column and row, in pixels from the upper left corner, of the point that is not moved;
+    /// `None`: the centre.
     pub center: Option<(f64, f64)>,
     /// The colour outside the picture.
     pub fill: Fill,

@@ -1,4 +1,4 @@
-//! `random_sensor_noise`: noise of the sensor of a camera.
+//! `random_sensor_noise`: simulated noise of a camera sensor.
 
 use super::Data;
 use crate::recipe::declaration::{

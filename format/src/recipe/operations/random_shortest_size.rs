@@ -1,4 +1,4 @@
-//! `random_shortest_size`: resized to one of some shorter sides.
+//! `random_shortest_size`: resizes to one of several lengths of the shorter side.
 
 use super::Data;
 use crate::recipe::Interpolation;
@@ -10,7 +10,7 @@ use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// Some lengths of sides: at least one, at most [`Sides::COUNT_MAX`].
+/// Lengths of sides: at least one, at most [`Sides::COUNT_MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sides {
     sides: [u32; Self::COUNT_MAX],
@@ -18,10 +18,10 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// Most lengths.
+    /// Maximum number of lengths.
     pub const COUNT_MAX: usize = 32;
 
-    /// These lengths; `None` for none or too many.
+    /// These lengths; `None` if there are none or too many.
     pub fn new(sides: &[u32]) -> Option<Self> {
         let mut all = [0; Self::COUNT_MAX];
         let count = sides.len();
@@ -35,8 +35,8 @@ impl Sides {
     }
 }
 
-/// `torchvision.transforms.v2.RandomShortestSize`: the shorter side gets one of some lengths, the
-/// longer one at most `max_size`.
+/// `torchvision.transforms.v2.RandomShortestSize`: resizes so that the shorter side has one of
+/// several lengths and the longer one is at most `max_size`.
 ///
 /// The length is that at `up_to(count - 1)` of `min_size`. For a picture of H rows and W columns,
 /// r = length / min(H, W), and with `max_size` no more than `max_size` / max(H, W); the result has

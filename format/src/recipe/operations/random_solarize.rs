@@ -1,4 +1,4 @@
-//! `random_solarize`: bright values inverted, or not.
+//! `random_solarize`: inverts bright values with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -13,7 +13,7 @@ use crate::recipe::vocabulary::Dtype;
 /// `threshold` becomes 255 - x when `uniform() < p`; one uniform is drawn in any case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomSolarize {
-    /// Least value that is inverted.
+    /// Smallest value that is inverted.
     pub threshold: f64,
     /// Probability.
     pub p: f64,

@@ -1,4 +1,4 @@
-//! `random_time_crop`: a random part of a length in time.
+//! `random_time_crop`: a random section of a given length in time.
 
 use super::{Data, fix_length};
 use crate::recipe::SampleType;
@@ -8,10 +8,10 @@ use crate::recipe::declaration::{
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 
-/// A random part with this length; shorter inputs are padded at their end.
+/// A random section of this length; shorter inputs are padded at their end.
 ///
-/// Of T steps in time: if T > `length`, the first is `up_to(T - length)`; otherwise there is no
-/// draw.
+/// With T steps in time: if T > `length`, the first step is `up_to(T - length)`; otherwise there is
+/// no draw.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomTimeCrop {
     /// Steps in time.

@@ -1,4 +1,4 @@
-//! `random_vertical_flip`: mirrored top to bottom, or not.
+//! `random_vertical_flip`: mirrors top to bottom with a given probability.
 
 use super::Data;
 use crate::recipe::declaration::{

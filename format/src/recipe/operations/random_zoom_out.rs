@@ -1,4 +1,4 @@
-//! `random_zoom_out`: a picture somewhere on a larger canvas, or not.
+//! `random_zoom_out`: places the picture on a larger canvas with a given probability.
 
 use super::{Data, fill};
 use crate::recipe::Fill;
@@ -11,12 +11,12 @@ use crate::recipe::sample_type::SampleType;
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 
-/// `torchvision.transforms.v2.RandomZoomOut` of the picture: when `uniform() < p`, padded to a
+/// `torchvision.transforms.v2.RandomZoomOut`: when `uniform() < p`, the picture is padded to a
 /// larger canvas.
 ///
 /// For a picture of H rows and W columns, r = `uniform_in(side_range.0, side_range.1)`; the canvas
-/// has trunc(H * r) rows and trunc(W * r) columns. Of d columns more, trunc(d * `uniform()`) are
-/// left of the picture; of d rows more, trunc(d * `uniform()`) above it.
+/// has trunc(H * r) rows and trunc(W * r) columns. Of the d added columns, trunc(d * `uniform()`)
+/// are left of the picture; of the d added rows, trunc(d * `uniform()`) are above it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomZoomOut {
     /// The colour of the padding.

@@ -1,4 +1,4 @@
-//! `resize`: another resolution.
+//! `resize`: changes the resolution.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -20,18 +20,18 @@ pub struct Resize {
     pub max_size: Option<u32>,
     /// Filter.
     pub interpolation: Interpolation,
-    /// Whether the filter widens when shrinking, as Pillow's always does.
+    /// Whether the filter is widened when shrinking, as Pillow always does.
     pub antialias: bool,
 }
 
 impl Resize {
-    /// Height and width that a picture of this height and width gets. A side can become 0.
+    /// Height and width of the result for a picture of this height and width. A side can become 0.
     pub fn resolve(&self, height: u32, width: u32) -> (u32, u32) {
         let (high, wide) = self.size.resolve(height, width);
         let (short, long) = (high.min(wide), high.max(wide));
         match (self.size, self.max_size) {
             (Size::ShorterSide(_), Some(most)) if long > most => {
-                // No more than the shorter side was.
+                // At most the length of the shorter side before.
                 let short = (u64::from(most) * u64::from(short) / u64::from(long)) as u32;
                 if width <= height { (most, short) } else { (short, most) }
             }

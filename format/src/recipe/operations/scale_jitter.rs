@@ -1,4 +1,4 @@
-//! `scale_jitter`: resized by a random factor.
+//! `scale_jitter`: resizes by a random factor.
 
 use super::Data;
 use crate::recipe::Interpolation;
@@ -10,16 +10,15 @@ use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// `torchvision.transforms.v2.ScaleJitter`: resized by a random factor to what fits into
-/// `target_size`.
+/// `torchvision.transforms.v2.ScaleJitter`: resizes to the largest size that fits into
+/// `target_size`, times a random factor.
 ///
 /// For a picture of H rows and W columns, r = min(`target_size.1` / H, `target_size.0` / W) *
 /// `uniform_in(scale_range.0, scale_range.1)`; the result has trunc(W * r) columns and
 /// trunc(H * r) rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScaleJitter {
-    /// Width and height that the picture fits into at a factor of 1. torchvision, too, takes the
-    /// width first here.
+    /// Width and height that the picture fits into at a factor of 1, width first as in torchvision.
     pub target_size: (u32, u32),
     /// Bounds of the factor.
     pub scale_range: (f64, f64),

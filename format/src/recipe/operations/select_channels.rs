@@ -1,4 +1,4 @@
-//! `select_channels`: some of the channels.
+//! `select_channels`: selects channels.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -9,14 +9,14 @@ use crate::recipe::sample_type::SampleType;
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// Some of the channels, in a given order.
+/// The channels with these indices, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SelectChannels {
     /// Indices of the channels, from 0.
     pub channels: Vec<u32>,
 }
 
-/// Most channels of a result.
+/// Maximum number of channels of a result.
 const COUNT_MAX: usize = 64;
 
 impl Data for SelectChannels {

@@ -1,4 +1,4 @@
-//! `sigmoid_contrast`: contrast by a sigmoid curve, or less by its inverse.
+//! `sigmoid_contrast`: raises contrast by a sigmoid curve, or reduces it by the inverse.
 
 use super::Data;
 use crate::recipe::declaration::{

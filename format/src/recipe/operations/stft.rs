@@ -1,11 +1,11 @@
-//! Keys and checks that operations on frames of sound have in common.
+//! Keys and checks that operations on frames of sound share.
 
 use crate::recipe::declaration::{Key, KeyType};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Layout, PadMode, SampleType, Series};
 
-/// Most samples of a frame.
+/// Maximum number of samples of a frame.
 pub(super) const N_FFT_MAX: u32 = 1 << 16;
 
 /// A short-time Fourier transform: how sound is cut into frames, and how each is transformed.
@@ -26,7 +26,7 @@ pub struct Stft {
     pub power: u32,
     /// Whether frame t is centred at t * `hop_length`.
     pub center: bool,
-    /// How the ends are padded then.
+    /// How the ends are padded if `center` is set.
     pub pad_mode: PadMode,
 }
 
@@ -103,7 +103,7 @@ impl Stft {
         if self.center { self.n_fft / 2 } else { 0 }
     }
 
-    /// Number of frames in `length` samples; `None` if they are fewer than a frame needs.
+    /// Number of frames in `length` samples; `None` if there are too few for one frame.
     pub fn frames(&self, length: u32) -> Option<u32> {
         let padded = u64::from(length) + 2 * u64::from(self.padding());
         let rest = padded.checked_sub(u64::from(self.n_fft))?;
@@ -114,7 +114,7 @@ impl Stft {
         u32::try_from(rest / u64::from(self.hop_length) + 1).ok()
     }
 
-    /// Checks the keys, and makes sound a spectrogram of `rows`.
+    /// Checks the keys, and sets the sample's type to a spectrogram of `rows`.
     pub(super) fn follow(&self, rows: u32, sample: &mut SampleType) -> Result<(), Fault> {
         let mut rest = self.n_fft;
         for factor in [2, 3, 5] {

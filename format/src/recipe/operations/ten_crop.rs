@@ -7,7 +7,7 @@ use crate::recipe::declaration::{
 use crate::recipe::value::{Value, Values};
 
 /// `torchvision.transforms.v2.TenCrop`: the five pictures of `five_crop`, then those of the picture
-/// mirrored left to right; or top to bottom.
+/// mirrored left to right, or top to bottom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TenCrop {
     /// Rows of a crop.

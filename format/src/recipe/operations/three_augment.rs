@@ -1,4 +1,4 @@
-//! `three_augment`: grey, solarized or blurred.
+//! `three_augment`: greys, solarizes or blurs.
 
 use super::Data;
 use crate::recipe::declaration::{

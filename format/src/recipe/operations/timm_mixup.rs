@@ -9,8 +9,8 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{CutBox, MixMode, MixPartner, SampleType, SoftLabels};
 
-/// timm's `Mixup`, for each unit of [`MixMode`], with the partner [`MixPartner::Mirrored`]. Drawn
-/// are, in this order:
+/// timm's `Mixup`, for each unit of [`MixMode`], with the partner [`MixPartner::Mirrored`]. The
+/// random parameters, in this order:
 ///
 /// 1. `uniform() < prob`: whether anything is mixed; if not, nothing more is drawn;
 /// 2. `uniform() < switch_prob`: whether a rectangle is pasted, only if both kinds are active;
@@ -28,9 +28,9 @@ pub struct TimmMixup {
     pub cutmix_minmax: Option<(f64, f64)>,
     /// Probability that a unit is mixed.
     pub prob: f64,
-    /// Probability of a rectangle, where both are active.
+    /// Probability of a rectangle, if both types of mixing are active.
     pub switch_prob: f64,
-    /// Which samples have the same random parameters.
+    /// Which samples share random parameters.
     pub mode: MixMode,
     /// Whether labels are blended by the share of the rectangle that is inside the picture.
     pub correct_lam: bool,
@@ -44,14 +44,14 @@ impl TimmMixup {
     /// The partner of a sample.
     pub const PARTNER: MixPartner = MixPartner::Mirrored;
 
-    /// Parameter of the distribution of lambda of rectangles, which `cutmix_minmax` makes 1;
-    /// 0: none are pasted.
+    /// Parameter of the distribution of lambda of rectangles, which is 1 with `cutmix_minmax`; 0:
+    /// none are pasted.
     pub fn alpha_of_rectangles(&self) -> f64 {
         if self.cutmix_minmax.is_some() { 1.0 } else { self.cutmix_alpha }
     }
 
-    /// Least and largest length of a side of the rectangle by `cutmix_minmax`, for a side of the
-    /// picture; the largest is excluded.
+    /// Smallest and (exclusive) largest length of a side of the rectangle with `cutmix_minmax`, for
+    /// a side of the picture.
     pub fn bounds(side: u32, (least, most): (f64, f64)) -> (u32, u32) {
         let share = |share: f64| (f64::from(side) * share) as u32;
         (share(least), share(most))
@@ -164,7 +164,7 @@ impl Data for TimmMixup {
         true
     }
 
-    /// One kind must be active, and some rectangle must lie between the bounds.
+    /// At least one type of mixing must be active, and some rectangle must be within the bounds.
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
         let Self { mixup_alpha, cutmix_alpha, cutmix_minmax, .. } = *self;
         for (key, alpha) in [("mixup_alpha", mixup_alpha), ("cutmix_alpha", cutmix_alpha)] {

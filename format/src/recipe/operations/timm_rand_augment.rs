@@ -1,4 +1,4 @@
-//! `timm_rand_augment`: operations of 15 with magnitudes around one.
+//! `timm_rand_augment`: random operations out of 15, with magnitudes around a given one.
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
@@ -8,9 +8,9 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, SampleType, TimmInterpolation};
 
-/// The RandAugment of timm 1.0 on PIL images, such as `rand-m9-mstd0.5-inc1`. For each of `num_ops`
-/// operations are drawn, in this order: the operation, `up_to(14)`; whether it is applied,
-/// `uniform() < p`; and if it is:
+/// The RandAugment of timm 1.0 on PIL images, such as `rand-m9-mstd0.5-inc1`. The random parameters
+/// of each of `num_ops` operations, in this order: the operation, `up_to(14)`; whether it is
+/// applied, `uniform() < p`; and if it is:
 ///
 /// 1. its magnitude, if `magnitude_std` is not 0: `magnitude` + `magnitude_std` * a normal number
 ///    (one word), or above a `magnitude_std` of 100 `uniform_in(0, magnitude)`; clipped to
@@ -19,12 +19,12 @@ use crate::recipe::{Fill, SampleType, TimmInterpolation};
 /// 3. the interpolation, bilinear at 0 and bicubic at 1 of `up_to(1)`, if it is a warp and
 ///    `interpolation` is "random".
 ///
-/// docs/formats.md has the operations.
+/// docs/formats.md lists the operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimmRandAugment {
     /// Operations that are drawn.
     pub num_ops: u32,
-    /// Magnitude, of which 10 is full.
+    /// Magnitude; 10 is full strength.
     pub magnitude: f64,
     /// Deviation of the magnitude; above 100 it is uniform.
     pub magnitude_std: f64,

@@ -1,4 +1,4 @@
-//! `to_dtype`: another element type.
+//! `to_dtype`: converts to another element type.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -13,13 +13,13 @@ const DIVIDE: &str = "divide";
 
 /// `torchvision.transforms.v2.ToDtype`.
 ///
-/// Between float types it changes nothing but the type (rounded to nearest, ties to even), and from
-/// a float type back to integers there is no way.
+/// Between float types it changes only the type (rounded to nearest, ties to even). Float types
+/// cannot be converted to integers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ToDtype {
-    /// Element type from here on.
+    /// Element type of the result.
     pub dtype: Dtype,
-    /// How integers are scaled on the way to a float type.
+    /// How integers are scaled when they become floats.
     pub scale: Scale,
 }
 

@@ -1,4 +1,4 @@
-//! `tokenize`: a text to the numbers of its tokens.
+//! `tokenize`: converts a text to token ids.
 
 use super::Data;
 use crate::recipe::declaration::{
@@ -11,12 +11,12 @@ use crate::recipe::{Dtype, Layout, NamedFile, SampleType};
 /// `tokenizers.Tokenizer.from_file(tokenizer).encode(text, add_special_tokens=special_tokens).ids`
 /// of Hugging Face, for byte-pair encoding and every other model of a `tokenizer.json`.
 ///
-/// Truncation and padding that the file asks for are left out: [`super::PadSequence`] says them.
+/// Truncation and padding settings of the file are ignored; see [`super::PadSequence`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tokenize {
     /// The `tokenizer.json`.
     pub tokenizer: NamedFile,
-    /// Whether the tokens that its post-processor adds, such as that of the end, are added.
+    /// Whether to add the special tokens of its post-processor, such as an end token.
     pub special_tokens: bool,
 }
 

@@ -8,10 +8,10 @@ use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{Fill, SampleType, WarpInterpolation};
 
-/// `torchvision.transforms.v2.TrivialAugmentWide` on PIL images. Drawn are, in this order: the
-/// operation, `up_to(13)`; its magnitude, `up_to(num_magnitude_bins - 1)`, if it has magnitudes;
-/// its sign, negative if `uniform() < 0.5`, if it has one. docs/formats.md has the operations and
-/// their magnitudes.
+/// `torchvision.transforms.v2.TrivialAugmentWide` on PIL images. The random parameters, in this
+/// order: the operation, `up_to(13)`; its magnitude, `up_to(num_magnitude_bins - 1)`, if it has
+/// magnitudes; its sign, negative if `uniform() < 0.5`, if it has one. docs/formats.md lists the
+/// operations and their magnitudes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrivialAugmentWide {
     /// Number of magnitudes.

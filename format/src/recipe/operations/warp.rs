@@ -5,7 +5,8 @@ use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::vocabulary::Dtype;
 
-/// Refuses to mix pixels of 16 bits or floats: Pillow's warps take only the nearest of them.
+/// Refuses interpolation between pixels of 16 bits or floats: Pillow's warps support only the
+/// nearest pixel for them.
 pub(super) fn follow(interpolation: WarpInterpolation, sample: &SampleType) -> Result<(), Fault> {
     if sample.dtype == Dtype::Uint8 || interpolation == WarpInterpolation::Nearest {
         return Ok(());

@@ -21,8 +21,8 @@ struct Found {
     value: Option<Value>,
 }
 
-/// A key and its value: in all operations that have the key, in those of one name, or in those of
-/// one view.
+/// A key and its new value, for all operations that have the key, for those of one name, or for
+/// those of one view.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     target: Target,
@@ -30,16 +30,16 @@ pub struct Change {
     value: Value,
 }
 
-/// What a change is about.
+/// What a change applies to.
 #[derive(Debug, Clone, PartialEq)]
 enum Target {
-    /// Operations, by the column of their view and by their name; `None`: of any.
+    /// Operations, selected by the column of their view and by their name; `None` selects any.
     Operations { view: Option<String>, operation: Option<String> },
     /// The number of pictures of a view, by its column.
     Count { view: String },
 }
 
-/// Why a recipe cannot be changed so.
+/// Why a change cannot be applied to a recipe.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ChangeError {
     /// The text is not `KEY=VALUE`.
@@ -48,9 +48,9 @@ pub enum ChangeError {
     /// No operation of the recipe has the key.
     #[error("no operation of the recipe has the key `{key}`")]
     NoSuchKey {
-        /// With the operation, where one was named.
+        /// The key, with the operation if one was named.
         key: String,
-        /// Keys that there are.
+        /// The keys that exist.
         known: Vec<String>,
     },
     /// Operations of different names have the key, with different values.
@@ -76,7 +76,7 @@ pub enum ChangeError {
     NoSuchView {
         /// The column.
         view: String,
-        /// Columns of the views that there are.
+        /// Columns of the existing views.
         known: Vec<String>,
     },
     /// The recipe is not valid with these values.
@@ -122,7 +122,7 @@ impl Diagnose for ChangeError {
     }
 }
 
-/// `num_classes=10`; what is not a value of TOML is a text.
+/// Parses `num_classes=10`; a value that is not TOML is taken as a string.
 impl FromStr for Change {
     type Err = ChangeError;
 
@@ -156,7 +156,7 @@ fn is_operation(name: &str) -> bool {
     DECLARATIONS.iter().any(|it| it.name == name)
 }
 
-/// The text of a recipe, every default spelled out, with other values of some keys.
+/// The text of a recipe with all defaults spelled out and some keys changed.
 pub(super) fn apply(text: &str, changes: &[Change]) -> Result<String, ChangeError> {
     let mut document: Table = text.parse().expect("a recipe writes TOML");
     for change in changes {
@@ -170,7 +170,7 @@ pub(super) fn apply(text: &str, changes: &[Change]) -> Result<String, ChangeErro
     Ok(toml::to_string(&document).expect("it was read as TOML"))
 }
 
-/// The declaration of the operation that a table is; `None`: the table is something else.
+/// The declaration of the operation that a table describes; `None` for other tables.
 fn declaration(table: &Table) -> Option<&'static Declaration> {
     let name = table.get("name")?.as_str()?;
     DECLARATIONS.iter().find(|it| it.name == name).copied()
@@ -205,7 +205,7 @@ fn lists(document: &mut Table) -> Vec<(Option<String>, &mut Value)> {
     lists
 }
 
-/// Calls a function with each operation of a list, those inside others included.
+/// Calls a function with each operation of a list, including contained ones.
 fn each(value: &mut Value, f: &mut dyn FnMut(&'static Declaration, &mut Table)) {
     match value {
         Value::Table(table) => {
@@ -239,7 +239,7 @@ impl Change {
         }
     }
 
-    /// Sets the value in all operations that it is about.
+    /// Sets the value in all operations that the change applies to.
     fn set(
         &self,
         (view, operation): (Option<&str>, Option<&str>),

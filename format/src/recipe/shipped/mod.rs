@@ -1,8 +1,8 @@
-//! Recipes that come with the program: published recipes of training and of experiments, named and
-//! versioned.
+//! Recipes that come with the program: published recipes of trainings and experiments, with names
+//! and versions.
 //!
-//! One TOML file each, and one line in [`SHIPPED`]. A version never changes once it is released:
-//! where an original changes, the recipe gets another version.
+//! Each has a TOML file and a line in [`SHIPPED`]. A released version never changes: if an original
+//! changes, the recipe gets another version.
 //!
 //! In reading order: this file (the list, and finding a recipe by its name), `change` (a recipe
 //! with other values).
@@ -235,7 +235,7 @@ impl ShippedRecipe {
         Recipe::from_toml(self.toml).expect("a test reads every recipe")
     }
 
-    /// The recipe file, with lines that say what it is before it.
+    /// The recipe file, preceded by comments that describe it.
     pub fn file(&self) -> String {
         let Self { about, source, toml, .. } = self;
         format!("# {self}: {about}.\n# After {source}.\n{toml}")
@@ -260,7 +260,7 @@ impl Recipe {
         }
         let text = change::apply(&self.to_toml(), changes)?;
         Self::from_toml(&text).map_err(|error| {
-            // The place is one in a text that the user has not seen.
+            // The position is in a text that the user has not seen.
             ChangeError::Refused(RecipeError { place: None, ..error })
         })
     }
@@ -316,7 +316,7 @@ pub enum UnknownRecipe {
     Name {
         /// The requested value.
         wanted: String,
-        /// The name that was probably meant.
+        /// The most similar name, if one is similar enough.
         nearest: Option<&'static str>,
     },
     /// The recipe has no such version.

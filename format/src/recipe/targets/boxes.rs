@@ -6,13 +6,13 @@ use crate::recipe::declaration::{Bounds, Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// Formats of rotated boxes, which torchvision has.
+/// Formats of rotated boxes in torchvision, which are not supported.
 pub(in crate::recipe) const ROTATED_FORMATS: [&str; 3] = ["xywhr", "cxcywhr", "xyxyxyxy"];
 
 /// Bounding boxes: four numbers for each object of a sample.
 ///
-/// The corners of a box move through all operations; the box around them is clamped once, at the
-/// end.
+/// The corners of a box are transformed by all operations; their bounding box is clamped once, at
+/// the end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Boxes {
     /// The meaning of the four numbers in the dataset.
@@ -29,7 +29,7 @@ pub struct Boxes {
 }
 
 impl Boxes {
-    /// Whether boxes that are too small are left out.
+    /// Whether boxes that are too small are dropped.
     pub fn is_sanitized(&self) -> bool {
         self.min_size.is_some() || self.min_area.is_some()
     }

@@ -1,4 +1,5 @@
-//! Checks that the operations of a recipe can move its targets, and that the targets fit together.
+//! Checks that the operations of a recipe can transform its targets, and that the targets are
+//! consistent.
 
 use super::{TARGETS_MAX, Target, TargetKind};
 use crate::recipe::Operation;
@@ -7,7 +8,7 @@ use crate::recipe::error::{Fault, Problem};
 use crate::recipe::validate::check_value;
 use std::collections::HashSet;
 
-/// Checks targets, in alphabetical order of their columns, that follow checked operations.
+/// Checks targets, sorted by column name, after the operations were checked.
 pub(in crate::recipe) fn check(
     operations: &[Operation],
     targets: &[Target],

@@ -6,7 +6,7 @@ use crate::recipe::declaration::{Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 use std::borrow::Cow;
 
-/// Most pairs of points that change places.
+/// Maximum number of pairs of points that are swapped.
 const SWAPS_MAX: usize = 256;
 
 /// Points: column and row, and optionally a third number, which is not changed and is 0 for a

@@ -5,13 +5,13 @@ use crate::recipe::MaskType;
 use crate::recipe::declaration::{Bounds, Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 
-/// A mask: one element for each pixel of the picture, moved by the nearest pixel.
+/// A mask: one element for each pixel of the picture, transformed without interpolation.
 ///
-/// The column holds a PNG in one channel, a tensor of height and width, or for each object of a
-/// sample such a tensor.
+/// The column holds a PNG with one channel, a tensor of height and width, or one such tensor for
+/// each object of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mask {
-    /// Elements outside of the picture.
+    /// Value of elements outside of the picture.
     pub fill: f64,
     /// Element type of a PNG.
     pub dtype: MaskType,

@@ -1,9 +1,9 @@
-//! The targets, which are transformed with the picture of a sample: one file for each kind, and one
-//! line in the registry.
+//! The targets, which are transformed together with the picture of a sample: one file for each
+//! type, and one line in the registry.
 //!
-//! A target is a column of the dataset that a recipe changes by the geometry of its operations,
-//! with the same random parameters as the picture. In reading order: [`TargetKind`] and its kinds,
-//! `check` (which operations a target can follow).
+//! A target is a column of the dataset to which a recipe applies the geometry of its operations,
+//! with the same random parameters as for the picture. In reading order: [`TargetKind`] and its
+//! variants, `check` (which operations a target supports).
 
 mod boxes;
 mod check;
@@ -25,10 +25,10 @@ pub(super) use check::check;
 /// The key of a target's table that names its kind.
 pub(super) const KIND: &str = "kind";
 
-/// Most targets of a recipe.
+/// Maximum number of targets of a recipe.
 pub const TARGETS_MAX: usize = 32;
 
-/// A target: a column of the dataset, and how it moves.
+/// A target: a column of the dataset, and how it is transformed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     /// Name of the column.
@@ -106,7 +106,8 @@ impl TargetKind {
         self.declaration().name
     }
 
-    /// Whether it consists of points, which follow a map, not of pixels, which are computed.
+    /// Whether it consists of points, whose coordinates are transformed, instead of pixels, which
+    /// are resampled.
     pub fn has_points(&self) -> bool {
         match self {
             Self::Mask(_) | Self::Saliency(_) => false,

@@ -1,10 +1,11 @@
-//! `saliency`: a weight for each pixel, interpolated as the picture.
+//! `saliency`: a weight for each pixel, interpolated like the picture.
 
 use super::Data;
 use crate::recipe::declaration::{Key, KeyType, TargetDeclaration};
 use crate::recipe::value::{Value, Values};
 
-/// A saliency map: a uint8 weight for each pixel, moved with the interpolation of each operation.
+/// A saliency map: a uint8 weight for each pixel, resampled with the interpolation of each
+/// operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saliency {
     /// Weight outside of the picture.

@@ -1,11 +1,11 @@
-//! The types of an expression against the columns of a dataset.
+//! Checks the types of an expression against the columns of a dataset.
 
 use super::super::column_type::ColumnType;
 use super::super::error::SamplerError;
 use super::{Arithmetic, Comparison, Expression, Node, Term};
 
 impl Expression {
-    /// Refuses unknown columns, and operators between types that they do not take.
+    /// Refuses unknown columns, and operators on types that they do not accept.
     pub fn check(&self, columns: &[(String, ColumnType)]) -> Result<(), SamplerError> {
         let check = Check { expression: self, columns };
         match check.type_of(&self.root)? {
@@ -105,7 +105,7 @@ impl Check<'_> {
         }
     }
 
-    /// Both sides of a comparison are numbers, texts, or true and false.
+    /// Checks that both sides of a comparison are numbers, texts or booleans.
     fn same(
         &self,
         node: &Node,
@@ -130,7 +130,7 @@ impl Check<'_> {
         Err(self.expression.fault(node.at, problem, remedy))
     }
 
-    /// The column with the names of what a column numbers: `label_name` for `label`.
+    /// The column with the names for the numbers of another: `label_name` for `label`.
     fn names_of(&self, node: &Node) -> Option<&str> {
         let Term::Column(column) = &node.term else { return None };
         let is_names = |(name, found): &&(String, ColumnType)| {
@@ -139,7 +139,7 @@ impl Check<'_> {
         self.columns.iter().find(is_names).map(|(name, _)| name.as_str())
     }
 
-    /// True and false have no order.
+    /// Refuses to order booleans.
     fn is_ordered(
         &self,
         how: Comparison,

@@ -55,13 +55,13 @@ pub enum Term {
     And(Box<Node>, Box<Node>),
     /// Whether either is true.
     Or(Box<Node>, Box<Node>),
-    /// Whether both compare so.
+    /// Whether the comparison of both holds.
     Compare(Comparison, Box<Node>, Box<Node>),
-    /// A result of both.
+    /// The result of a calculation with both.
     Arithmetic(Arithmetic, Box<Node>, Box<Node>),
     /// Whether it equals one of several values.
     In(Box<Node>, Vec<Node>),
-    /// Whether a sample has no value.
+    /// Whether the value is missing.
     IsNull(Box<Node>),
 }
 
@@ -116,22 +116,22 @@ impl Expression {
         Ok(Self { text: text.to_owned(), root })
     }
 
-    /// As it was given.
+    /// The text as given.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The whole of it.
+    /// The root of the tree.
     pub fn root(&self) -> &Node {
         &self.root
     }
 
-    /// A calculation at a character of it that has no result for some sample.
+    /// The error for a calculation, at the given character, that has no result for some sample.
     pub fn overflow(&self, at: usize, problem: String) -> SamplerError {
         SamplerError::Overflow { text: self.text.clone(), at, problem }
     }
 
-    /// A fault at a character of it.
+    /// The error for a problem at the given character.
     fn fault(&self, at: usize, problem: String, remedy: String) -> SamplerError {
         SamplerError::Expression { text: self.text.clone(), at, problem, remedy }
     }

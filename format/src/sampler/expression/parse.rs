@@ -1,4 +1,4 @@
-//! The tokens of an expression as a tree, by recursive descent.
+//! Parses the tokens of an expression to a tree, by recursive descent.
 //!
 //! ```text
 //! or         = and {"or" and}
@@ -16,10 +16,10 @@ use super::{Arithmetic, Comparison, Fault, Node, Term};
 
 /// Deepest nesting of parentheses, `not` and signs.
 const DEPTH_MAX: usize = 64;
-/// Most operators of one expression: its tree is that deep at most.
+/// Maximum number of operators of one expression, which bounds the depth of its tree.
 const OPERATORS_MAX: usize = 1000;
 
-/// Words of the grammar, which name no column unless they are in backquotes.
+/// Words of the grammar, which are column names only in backquotes.
 const WORDS: [&str; 8] = ["and", "or", "not", "in", "is", "null", "true", "false"];
 
 pub(super) fn parse(tokens: &[Token]) -> Result<Node, Fault> {
@@ -40,7 +40,7 @@ struct Parser<'t> {
 
 impl<'t> Parser<'t> {
     fn peek(&self) -> &'t Token {
-        // The last token is the end, which nothing takes.
+        // The last token is the end, which is never consumed.
         &self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 

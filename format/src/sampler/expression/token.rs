@@ -1,4 +1,4 @@
-//! The characters of an expression as tokens.
+//! Splits the characters of an expression into tokens.
 
 use super::Fault;
 
@@ -17,12 +17,12 @@ pub(super) enum Is {
     /// A name in backquotes.
     Name(String),
     Text(String),
-    /// Without its sign, so that the least of 64 bits can be written.
+    /// Without its sign, so that the smallest 64-bit integer can be written.
     Whole(u64),
     Number(f64),
     /// An operator, a parenthesis or a comma.
     Sign(&'static str),
-    /// Behind the last.
+    /// The end, after the last token.
     End,
 }
 
@@ -66,7 +66,7 @@ fn is_digit(chars: &[char], at: usize) -> bool {
     chars.get(at).is_some_and(char::is_ascii_digit)
 }
 
-/// What stands between quotes of one kind; the quote itself is written twice.
+/// The text between quotes; the quote itself is written twice.
 fn quoted(chars: &[char], next: &mut usize) -> Result<String, Fault> {
     let (at, quote) = (*next + 1, chars[*next]);
     let mut text = String::new();

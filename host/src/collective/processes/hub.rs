@@ -1,4 +1,4 @@
-//! Rank 0's end: it listens until all ranks are connected, then runs a thread for each.
+//! Rank 0's end: it listens until all ranks are connected, then runs a thread for each of them.
 
 use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
@@ -25,7 +25,7 @@ const GREETINGS_MAX: usize = 64;
 /// How often a rank is notified that others are missing.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
 
-/// The meeting, at rank 0.
+/// The connections of all ranks, at rank 0.
 #[derive(Debug)]
 pub(super) struct Hub {
     threads: Arc<Threads>,
@@ -49,7 +49,7 @@ impl Hub {
         let members: Vec<Member> = came.into_iter().flatten().collect();
         if let Err(error) = gathered {
             for member in &members {
-                // If this does not reach it, it detects the closed connection.
+                // If this message does not arrive, the rank detects the closed connection.
                 let _ = send(&member.stream, &Message::Failed(error.clone()));
             }
             return Err(error);
@@ -149,7 +149,7 @@ fn gather(
         std::thread::sleep(ACCEPT_PAUSE);
     }
     for member in came.iter().flatten() {
-        // A rank that has disconnected by now is lost in the first turn.
+        // A rank that has disconnected by now is detected in the first turn.
         let _ = send(&member.stream, &Message::Welcome);
     }
     Ok(())
@@ -228,7 +228,7 @@ fn admit(
     Err(error)
 }
 
-/// Takes the turns of another rank until it, or this one, is gone.
+/// Takes the turns of another rank until either rank disconnects.
 fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
     let why = loop {
         let message = match member.incoming.receive(&member.stream) {
@@ -327,7 +327,7 @@ mod tests {
     fn a_connection_that_sends_single_bytes_has_the_same_timeout_as_a_silent_one() {
         let begun = Instant::now();
         let (mut theirs, mut greeting) = greeting(begun);
-        // The bytes of a valid handshake: others would be refused for their content.
+        // The bytes of a valid handshake; others would be refused for their content.
         let words = words_of(&hello());
         let just_before = HELLO_LIMIT - Duration::from_nanos(1);
         for (word, after) in [Duration::ZERO, HELLO_LIMIT / 2, just_before].into_iter().enumerate()

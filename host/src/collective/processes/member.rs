@@ -1,4 +1,4 @@
-//! The end of every rank but rank 0.
+//! The end of every rank except rank 0.
 
 use super::listener::connect;
 use super::message::{Hello, Incoming, Message, VERSION, send};
@@ -12,10 +12,10 @@ use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long it waits before it tries to connect again.
+/// Pause before it tries to connect again.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
-/// How much longer than rank 0 it waits: rank 0 knows which ranks are missing.
+/// How much longer than rank 0 it waits, because rank 0 can name the missing ranks.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// The connection to rank 0.
@@ -88,7 +88,7 @@ impl Member {
         let message = Message::Turn { epoch, number, limit, proposal: proposal.to_words() };
         // If rank 0 has disconnected, its last message may still be readable.
         let _ = send(&self.stream, &message);
-        // Signs of life of rank 0, which handles the timeouts.
+        // Heartbeats of rank 0, which enforces the timeouts.
         let (mut patience, mut signs) = (Patience::new(&[0]), 0);
         loop {
             return match incoming.receive(&self.stream) {
@@ -136,7 +136,7 @@ impl Member {
         let _ = send(&self.stream, &Message::Bye { why: why.to_owned() });
     }
 
-    /// Ends the connection without a word, as the system does for a process that is killed.
+    /// Closes the connection without a message, as the operating system does for a killed process.
     #[cfg(test)]
     pub(super) fn break_off(&self) {
         self.stream.end();
@@ -171,7 +171,7 @@ fn receive(
     }
 }
 
-/// Whether rank 0 may begin to listen there later.
+/// Whether rank 0 may still begin to listen at the address.
 fn may_come(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-/// Changes when the messages do.
+/// Must change whenever the messages change.
 pub(super) const VERSION: u32 = 2;
 
-/// Most bytes of a message.
+/// Maximum bytes of a message.
 const MESSAGE_MAX: usize = 64 << 10;
 
 /// Bytes of its length, little-endian.
@@ -26,13 +26,13 @@ pub(super) enum Message {
     Welcome,
     /// A rank's proposal for a decision.
     Turn { epoch: u32, number: u64, limit: Duration, proposal: [u64; Proposal::WORDS] },
-    /// A sign of life before its turn.
+    /// A heartbeat before its turn.
     AtWork,
     /// Rank 0 waits for other ranks in the receiver's turn.
     Waits,
-    /// The agreement of a turn.
+    /// The agreement of all ranks in a turn.
     Answer { epoch: u32, number: u64, answer: Result<[u64; Proposal::WORDS], CollectiveError> },
-    /// The ranks do not meet, or rank 0 leaves because one of them left.
+    /// The ranks could not connect, or rank 0 leaves because one of them left.
     Failed(CollectiveError),
     /// The rank leaves this epoch.
     Leave { epoch: u32, why: String },
@@ -68,8 +68,8 @@ pub(super) struct Incoming {
 }
 
 impl Incoming {
-    /// The next message; `None` if it is incomplete at the timeout of `from`. An end of the stream
-    /// is an error.
+    /// The next message; `None` if it is incomplete at the read timeout of `from`. The end of the
+    /// stream is an error.
     pub(super) fn receive(&mut self, mut from: impl Read) -> io::Result<Option<Message>> {
         loop {
             if let Some(message) = self.take()? {

@@ -1,11 +1,11 @@
-//! A collective for ranks that are processes: rank 0 listens, every other connects to it.
+//! A collective for ranks that are processes: rank 0 listens, and all others connect to it.
 //!
-//! Rank 0 runs a [`Threads`] collective, with a thread for each other rank that takes its turns
-//! there. A closed connection shows at once that its rank has ended, so no timeout passes for a
-//! dead process.
+//! Rank 0 runs a [`Threads`] collective, with one thread per other rank that takes its turns there.
+//! A closed connection shows at once that its rank has ended, so nothing waits for a timeout if a
+//! process dies.
 //!
 //! In reading order: this file ([`Meeting`]), `message` and `stream` (the protocol), `hub` (rank
-//! 0), `member` (every other).
+//! 0), `member` (the other ranks).
 
 mod hub;
 mod listener;
@@ -85,12 +85,12 @@ impl RendezvousAddress {
     }
 }
 
-/// The parameters of a meeting of ranks.
+/// The parameters for connecting the ranks.
 #[derive(Debug)]
 pub struct Meeting {
-    /// Where.
+    /// The address.
     pub place: RendezvousAddress,
-    /// Rank 0's listener, if it already listens; otherwise it is created.
+    /// Rank 0's listener, if it already listens; otherwise one is created.
     pub listener: Option<Listener>,
     /// The token of all ranks; on a Unix socket it may be zeros, as the file system restricts
     /// access.

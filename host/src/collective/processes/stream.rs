@@ -24,7 +24,7 @@ impl Stream {
         }
     }
 
-    /// A connection whose reads end after `slice` without a byte.
+    /// Sets a read timeout of `slice`.
     pub(super) fn prepare(self, slice: Duration) -> io::Result<Self> {
         match &self {
             Self::Unix(stream) => {
@@ -36,7 +36,7 @@ impl Stream {
                 stream.set_nonblocking(false)?;
                 stream.set_read_timeout(Some(slice))?;
                 stream.set_write_timeout(Some(WRITE_LIMIT))?;
-                // A decision is a few hundred bytes for which a rank waits.
+                // Messages are a few hundred bytes, and a rank waits for each.
                 stream.set_nodelay(true)?;
                 // Detects a machine that has disappeared.
                 rustix::net::sockopt::set_socket_keepalive(stream, true)?;
@@ -45,9 +45,9 @@ impl Stream {
         Ok(self)
     }
 
-    /// Ends it for both ends, also where a copy of it is open in another process.
+    /// Closes it in both directions, even if a copy of the socket is open in another process.
     pub(super) fn end(&self) {
-        // It may have ended by itself.
+        // It may be closed already.
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),

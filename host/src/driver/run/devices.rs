@@ -1,4 +1,4 @@
-//! The devices' side of an epoch: what is sent to them, what they report, and its events.
+//! The devices in an epoch: messages to them, their reports, and their events.
 
 use super::{
     DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
@@ -21,15 +21,15 @@ impl Run {
         self.end_of(session).is_some()
     }
 
-    /// Which device speaks through this session.
+    /// The device that uses this session.
     fn end_of(&self, session: &Arc<Session>) -> Option<usize> {
         let number = usize::from(session.device().0);
         let own = self.devices.get(number)?.session.as_ref()?;
         Arc::ptr_eq(own, session).then_some(number)
     }
 
-    /// Gives the devices that have not begun their first work, or gives them up at once where
-    /// there is no link.
+    /// Sends their first work to devices that have none yet; devices without a link are given up at
+    /// once.
     pub(in crate::driver) fn begin(&mut self) {
         for number in 0..self.devices.len() {
             self.begin_device(number);
@@ -38,8 +38,8 @@ impl Run {
         self.pump();
     }
 
-    /// Batches that a device's slots still hold from an epoch before need not be prepared again.
-    /// Those that the strategy cannot use are released.
+    /// Uses the batches that a device's slots still hold from an earlier epoch. Those that the
+    /// strategy cannot use are released.
     fn take_retained(&mut self, number: usize) {
         let end = &mut self.devices[number];
         let Some(session) = &end.session else { return };
@@ -53,7 +53,7 @@ impl Run {
         }
     }
 
-    /// Tells a device to begin the epoch, once.
+    /// Sends a device the message to begin the epoch, once.
     pub(in crate::driver) fn begin_device(&mut self, number: usize) {
         let end = &mut self.devices[number];
         if std::mem::replace(&mut end.has_begun, true) {
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    /// A device continues with the next epoch, to which its reports refer from here on.
+    /// A device continues with the next epoch, to which its reports refer from now on.
     pub(in crate::driver) fn leave_device(&mut self, number: usize) {
         let end = &mut self.devices[number];
         end.meters_after = Some(end.meters());
@@ -84,7 +84,8 @@ impl Run {
         }
     }
 
-    /// Drops what devices prepared and the host redoes, so that all ranks take the same source.
+    /// Drops batches of devices that the host prepares again so that all ranks take the same
+    /// source.
     fn drop_discarded(&mut self, now: u64) {
         while let Some((batch, device)) = self.scheduler.discard(now) {
             self.ready.remove(&batch.0);
@@ -92,7 +93,7 @@ impl Run {
         }
     }
 
-    /// The decision of all ranks.
+    /// Applies the decision of all ranks.
     pub(in crate::driver) fn agreed(&mut self, agreement: Agreement) -> Outcome {
         let now = self.now();
         let outcome = self.scheduler.agreed(now, agreement);
@@ -161,8 +162,7 @@ impl Run {
         }
     }
 
-    /// Records that the consumer has waited this long, and returns the event, if it waits for a
-    /// device.
+    /// Records how long the consumer has waited, and returns the event if it waits for a device.
     pub(in crate::driver) fn note_long_wait(&mut self, waited: Duration) -> Option<EventKind> {
         let id = self.scheduler.device_waited_for()?;
         let device = self.devices[usize::from(id.0)].label;
@@ -183,9 +183,9 @@ impl Run {
         }
     }
 
-    /// A device failed on as many batches one after another: it gets no more work.
+    /// A device failed on too many batches in a row: it gets no more work.
     fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
-        // A device that failed permanently also fails on work already granted.
+        // A device that failed permanently will also fail on work already granted.
         let end = &mut self.devices[number];
         let summary = self.scheduler.device_summary(end.id);
         let generation = summary.expect("the epoch knows its devices").generation;
@@ -206,7 +206,7 @@ impl Run {
         Remaining::of_devices(others.filter(|other| !self.stalls_of(other.id).1).count())
     }
 
-    // What devices say.
+    // Messages of devices.
 
     pub(in crate::driver) fn published(
         &mut self,
@@ -283,7 +283,7 @@ impl Run {
         self.note(EventKind::DeviceLost { device, phase, reason, remaining });
     }
 
-    // What is fetched from their spools.
+    // Fetching from their spools.
 
     /// The slot that should be fetched next.
     pub(in crate::driver) fn fetch(&mut self) -> Option<FetchTask> {

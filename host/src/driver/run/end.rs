@@ -12,24 +12,24 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct DeviceEnd {
     pub(super) id: DeviceId,
-    /// What events call it.
+    /// Its name in events.
     pub(super) label: DeviceLabel,
-    /// The link; `None` if it could not be opened again.
+    /// The link; `None` if it could not be reopened.
     pub(super) session: Option<Arc<Session>>,
-    /// It was asked to begin the epoch.
+    /// Whether it was asked to begin the epoch.
     pub(super) has_begun: bool,
-    /// It gets no more work in this epoch.
+    /// Whether it gets no more work in this epoch.
     pub(super) has_stopped: bool,
     /// Its totals when it began the epoch.
     pub(crate) meters_before: Meters,
     /// Its totals when it began the next one, ahead of the consumer.
     pub(super) meters_after: Option<Meters>,
-    /// What it published and what is not being fetched yet.
+    /// Published slots that are not being fetched yet.
     pub(super) published: BTreeMap<u32, PublishedSlot>,
     pub(super) stalls_seen: u32,
     /// Time of its last message or grant.
     pub(super) heard_ns: u64,
-    /// It was fenced off while it hung, and has sent nothing since.
+    /// Whether it was fenced off after it stalled and has sent nothing since.
     pub(super) is_silent: bool,
     /// Batches that it failed on.
     pub(super) failures: Failures,
@@ -71,7 +71,7 @@ impl DeviceEnd {
     }
 
     /// Whether it has a slot for one more batch than it may have queued. Until the consumer begins
-    /// the epoch, slots are free only as those of the epoch before are given back.
+    /// the epoch, slots become free only as those of the previous epoch are released.
     pub(super) fn has_slots(&self, ahead: u32) -> bool {
         self.session.as_ref().is_some_and(|session| {
             let slots = session.spool().limits().slots_scheduled;
@@ -79,8 +79,8 @@ impl DeviceEnd {
         })
     }
 
-    /// Whether nothing more of this epoch comes from it, the last of its reports included, and it
-    /// has not begun the next.
+    /// Whether it can contribute nothing more to this epoch, including reports, and has not begun
+    /// the next.
     pub(crate) fn is_done(&self) -> bool {
         let is_there = |session: &Arc<Session>| {
             !session.is_closed() && session.meters().batches >= self.batches_expected()
@@ -96,23 +96,24 @@ impl DeviceEnd {
         self.session.as_ref()
     }
 
-    /// Whether it was fenced off while it hung, and has sent nothing since.
+    /// Whether it was fenced off after it stalled and has sent nothing since.
     pub(crate) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// Its totals at the end of this epoch, as far as it has reported them.
+    /// Its totals at the end of this epoch, as far as reported.
     pub(crate) fn meters(&self) -> Meters {
         let now = || self.session.as_ref().map(|session| session.meters());
         self.meters_after.or_else(now).unwrap_or_default()
     }
 
-    /// Batches that it will have reported in all once it has reported on this epoch.
+    /// Total number of batches that it will have reported once its report on this epoch is
+    /// complete.
     pub(crate) fn batches_expected(&self) -> u64 {
         self.meters_before.batches + self.slots_published
     }
 
-    /// The device spoke.
+    /// Records that the device sent a message.
     pub(super) fn heard(&mut self, now: u64) {
         self.heard_ns = now;
         self.is_silent = false;

@@ -1,8 +1,8 @@
 //! One running epoch: passes real events to the scheduler, and its decisions to the parts
 //! concerned.
 //!
-//! In reading order: this file (the host's end and the consumer's), `end` (what is known of one
-//! device), `devices` (messages to and from devices).
+//! In reading order: this file (the host and the consumer), `end` (the state of one device),
+//! `devices` (messages to and from devices).
 
 mod devices;
 mod end;
@@ -27,31 +27,31 @@ use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A device that fails on a given number of batches one after another gets no more work in the
-/// epoch: its spool is permanently full, its memory too small, or what it writes does not arrive.
+/// A device that fails on this many batches in a row gets no more work in the epoch: its spool is
+/// permanently full, its memory too small, or its writes do not arrive.
 const FAILURES_IN_A_ROW_MAX: u32 = 3;
 
-/// A device with work speaks more often than this, or it hangs.
+/// Longest time without a message from a device with work, before it counts as stalled.
 const QUIET_MAX_NS: u64 = 4 * PROGRESS_INTERVAL_MS * 1_000_000;
 
-/// Records for which room is made beforehand.
+/// Number of records for which memory is reserved in advance.
 const RECORDS_RESERVED: usize = 1 << 16;
 
 /// Number of a run that the consumer has not begun.
 const NOT_BEGUN: u64 = 0;
 
-/// What an epoch is begun with.
+/// The parameters of an epoch.
 #[derive(Debug)]
 pub(crate) struct RunSetup {
     pub(crate) epoch: u32,
     pub(crate) config: Config,
-    /// The link of each device; `None` if it could not be opened again.
+    /// The link of each device; `None` if it could not be reopened.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
-    /// Where batches do not stand in their order.
+    /// The labels, if batches are not in order.
     pub(crate) labels: Option<Arc<Labels>>,
-    /// What happened since the epoch before.
+    /// Events since the previous epoch.
     pub(crate) events: Vec<EventKind>,
-    /// What all ranks knew when this epoch began, for the one after it.
+    /// The times common to all ranks when this epoch began, for the next one.
     pub(crate) known_before: Option<Common>,
 }
 
@@ -61,18 +61,18 @@ pub(crate) struct Prepared {
     pub(crate) memory: Memory,
     pub(crate) table: Table,
     pub(crate) contents: Contents,
-    /// When its preparation began and ended, of [`monotonic_ns`].
+    /// When its preparation began and ended, by [`monotonic_ns`].
     pub(crate) start_ns: u64,
     pub(crate) end_ns: u64,
-    /// Where the host prepared it.
+    /// Statistics, if the host prepared it.
     pub(crate) stats: Option<PrepareStats>,
     /// CPU time of its samples' checksums.
     pub(crate) verify_ns: u64,
-    /// Where it was fetched: how long that took.
+    /// How long fetching took, if it was fetched.
     pub(crate) bring_ns: u64,
 }
 
-/// A published slot that is to be brought into host memory.
+/// A published slot to bring into host memory.
 #[derive(Debug)]
 pub(crate) struct FetchTask {
     pub(crate) serial: u64,
@@ -83,10 +83,10 @@ pub(crate) struct FetchTask {
     pub(crate) published: PublishedSlot,
 }
 
-/// A slot that waits to be fetched, and what it holds.
+/// A slot that waits to be fetched, and its contents.
 #[derive(Debug)]
 pub(crate) struct PublishedSlot {
-    /// `None` once it was taken for fetching.
+    /// `None` once fetching has begun.
     pub(crate) lease: Option<SlotLease>,
     pub(crate) contents: SlotContents,
 }
@@ -108,19 +108,19 @@ pub(crate) struct RunMeters {
     pub(crate) fetch: Meter,
     pub(crate) bring: Meter,
     pub(crate) verify_ns: u64,
-    /// Time in which threads of the host prepared batches, summed over the threads.
+    /// Time during which threads of the host prepared batches, summed over the threads.
     pub(crate) busy_ns: u64,
-    /// Time that the consumer waited for batches that the host prepared.
+    /// Time during which the consumer waited for batches that the host prepared.
     pub(crate) host_wait_ns: u64,
     pub(crate) counters: Counters,
-    /// Damaged samples of batches of the host, filled in because the recipe is lenient.
+    /// Damaged samples in batches of the host with missing data filled in, under a lenient recipe.
     pub(crate) filled_in: u64,
     /// Batches of the host that were larger than the memory reserved for them, and the bytes of the
     /// largest.
     pub(crate) oversized: (u64, u64),
-    /// Samples of batches of the host.
+    /// Samples in batches of the host.
     pub(crate) host_samples: u64,
-    /// Of those, taken from the cache.
+    /// Of these, samples taken from the cache.
     pub(crate) cached: u64,
 }
 
@@ -129,34 +129,34 @@ pub(crate) struct RunMeters {
 pub(crate) struct Run {
     pub(crate) serial: u64,
     pub(crate) epoch: u32,
-    /// The scheduler's zero, of [`monotonic_ns`].
+    /// The scheduler's time 0, by [`monotonic_ns`].
     zero_ns: u64,
-    /// When the consumer began the epoch, of [`monotonic_ns`]: later than the zero where devices
-    /// ran ahead.
+    /// When the consumer began the epoch, by [`monotonic_ns`]; later than `zero_ns` if devices ran
+    /// ahead.
     pub(crate) begun_ns: u64,
-    /// Device batches that were published before that.
+    /// Device batches that were published before `begun_ns`.
     pub(crate) ahead_batches: u32,
-    /// Device batches that were kept from an epoch before.
+    /// Device batches that were retained from an earlier epoch.
     pub(crate) reused_batches: u32,
-    /// A device that had begun it was lost before the consumer began it.
+    /// Whether a device that had begun the epoch was lost before the consumer began it.
     pub(super) is_broken: bool,
     pub(super) scheduler: Labelled,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
     has_failed: bool,
-    /// In words, for the other ranks.
+    /// The reason of the failure, for the other ranks.
     why_failed: String,
     log: EventLog,
     pub(crate) records: Vec<BatchRecord>,
     pub(crate) checks: Vec<BatchCheck>,
     pub(crate) samples: u64,
-    /// Damaged samples of what was consumed.
+    /// Damaged samples in consumed batches.
     pub(crate) damage: DamageBook,
     pub(crate) meters: RunMeters,
-    /// End of the last step, once the consumer asked again.
+    /// End of the last step, once the consumer has requested the next batch.
     pub(crate) ended_ns: Option<u64>,
-    /// As in its setup.
+    /// As in [`RunSetup`].
     pub(super) known_before: Option<Common>,
 }
 
@@ -233,17 +233,17 @@ impl Run {
         &self.scheduler
     }
 
-    /// How far batches stand from their order; `None` if they stand in it.
+    /// How far batches are from their order; `None` if they are in order.
     pub(crate) fn displacement(&self) -> Option<Displacement> {
         self.scheduler.displacement()
     }
 
-    /// Whether it is of something else than all batches in their order.
+    /// Whether it consists of anything other than all batches in order.
     pub(crate) fn is_labelled(&self) -> bool {
         self.scheduler.is_labelled()
     }
 
-    /// What happened, from this event on.
+    /// The events from index `first` on.
     pub(crate) fn events_from(&self, first: usize) -> Vec<Event> {
         self.log.from(first)
     }
@@ -252,17 +252,17 @@ impl Run {
         self.has_failed
     }
 
-    /// Why, in words; empty if it has not.
+    /// Why the epoch failed, in words; empty if it did not.
     pub(crate) fn why_failed(&self) -> &str {
         &self.why_failed
     }
 
-    /// What the scheduler decided so far.
+    /// The scheduler's decisions so far.
     pub(crate) fn schedule(&self) -> Schedule {
         self.scheduler.schedule()
     }
 
-    /// Everything that happened, for the report.
+    /// All events, for the report.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         let elapsed = self.elapsed();
         for end in &self.devices {
@@ -280,7 +280,7 @@ impl Run {
         std::mem::take(&mut self.log).finish(elapsed)
     }
 
-    // The host's end.
+    // Methods for the host.
 
     pub(super) fn host(&mut self) -> HostDecision {
         let decision = self.scheduler.host(self.now());
@@ -310,7 +310,7 @@ impl Run {
         }
     }
 
-    /// A thread has read this much more.
+    /// A thread has read more: adds its counters.
     pub(super) fn read(&mut self, more: Counters) {
         let total = &mut self.meters.counters;
         total.bytes_read_device += more.bytes_read_device;
@@ -318,7 +318,7 @@ impl Run {
         total.bytes_written += more.bytes_written;
     }
 
-    /// The epoch cannot continue; the first reason counts.
+    /// The epoch cannot continue; only the first reason counts.
     pub(super) fn fail(&mut self, error: Error) {
         if !self.has_failed {
             self.has_failed = true;
@@ -327,7 +327,7 @@ impl Run {
         }
     }
 
-    /// Why the epoch cannot continue: the reason once, then that there was one.
+    /// Returns the error once, and after that only the fact that the epoch has failed.
     pub(super) fn check_failure(&mut self) -> Result<(), Error> {
         match self.failure.take() {
             Some(error) => Err(error),
@@ -336,7 +336,7 @@ impl Run {
         }
     }
 
-    /// Whether a batch waits for the consumer.
+    /// Whether a batch is ready for the consumer.
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
@@ -348,7 +348,7 @@ impl Run {
         assert!(replaced.is_none(), "the scheduler accepts a batch once");
     }
 
-    /// The consumer begins the epoch, which devices have begun before.
+    /// The consumer begins an epoch that devices have begun already.
     pub(super) fn catch_up(&mut self, serial: u64, events: Vec<EventKind>) {
         self.serial = serial;
         self.begun_ns = monotonic_ns();
@@ -357,13 +357,13 @@ impl Run {
         for end in &mut self.devices {
             let published = u32::try_from(end.published.len()).expect("batches have 32 bits");
             self.ahead_batches += published;
-            // One that waited for a slot had nothing to say.
+            // A device that waited for a slot had no reason to send a message.
             end.heard(now);
             self.scheduler.device_progress(now, end.id);
         }
     }
 
-    /// Enters a batch that is being handed to the consumer in the books.
+    /// Records a batch that is handed to the consumer.
     pub(super) fn note_consumed(&mut self, batch: BatchIndex, source: Source, ready: &mut Ready) {
         let since = |time_ns: u64| time_ns.saturating_sub(self.begun_ns);
         let device = match source {

@@ -91,7 +91,7 @@ impl Statistics {
         }
     }
 
-    /// The codes that take the fewest bits.
+    /// The codes with the smallest total number of bits.
     fn choose(&self) -> Choice {
         let of_classes = |choice| CODES.classes(choice);
         let of_widths = |choice| CODES.widths(choice);
@@ -102,7 +102,7 @@ impl Statistics {
     }
 }
 
-/// The choice that takes the fewest bits for these bytes.
+/// The choice with the smallest number of bits for these bytes.
 fn best(choices: usize, context: impl Fn(u8) -> Context, counts: &Counts) -> u8 {
     let costs = (0..choices as u8).map(|choice| (cost(words(context(choice)), counts), choice));
     costs.min().expect("there are codes").1

@@ -1,4 +1,4 @@
-//! Writes the coefficient form. Writing may be slow where that makes reading fast.
+//! Writes the coefficient form. Writing may be slow if that makes reading fast.
 
 mod compact;
 mod fast;
@@ -72,7 +72,7 @@ impl McuRows<'_> {
 
 /// The blocks of a row of MCUs, in the order of their numbers.
 struct McuRow {
-    /// DC, less that of the block to the left, or of the one above where there is none.
+    /// DC, minus that of the block to the left, or of the one above if there is none.
     dc: Vec<i16>,
     /// The others in natural order, and a zero in place of DC.
     natural: Vec<[i16; 64]>,

@@ -33,9 +33,9 @@ pub(in super::super) struct Decoded {
     classes: Vec<u8>,
     /// The code of each byte of a run.
     contexts: Vec<Context>,
-    /// Which band of which kind each byte of widths is of.
+    /// The band and type that each byte of widths belongs to.
     bands: Vec<u8>,
-    /// Where the escapes of a run belong.
+    /// Where the escapes of a run are applied.
     places: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ pub(in super::super) fn row<const N: usize>(
     decoded: &mut Decoded,
     into: &mut [RowComponent<'_>],
 ) -> Result<(), FormError> {
-    // Two classes take at least one bit, so that few bytes cannot claim many blocks.
+    // Two classes use at least one bit, so few bytes cannot claim many blocks.
     if task.length * 16 < task.blocks {
         return Err(task.fault("a row has fewer bits than pairs of blocks"));
     }
@@ -76,7 +76,7 @@ pub(in super::super) fn row<const N: usize>(
     fast::row(&task, shared, into)
 }
 
-/// Where each lane starts in bits and ends in bytes.
+/// The start of each lane in bits, and its end in bytes.
 fn starts<const N: usize>(task: &Task<'_>) -> Result<(Lanes<N>, [usize; N]), FormError> {
     let mut cursor = Cursor::new(&task.bytes[..task.length]);
     let mut lengths = [0; N];
@@ -113,7 +113,7 @@ struct Source<'a, 'b, const N: usize> {
 }
 
 impl<const N: usize> Source<'_, '_, N> {
-    /// Makes room for the contexts of this many bytes.
+    /// Grows the contexts to hold this many bytes.
     fn prepare(&mut self, bytes: usize) -> Result<(), FormError> {
         if self.at + bytes > 8 * self.task.length {
             return Err(self.task.fault("a row has fewer bits than bytes"));
@@ -144,7 +144,7 @@ impl<const N: usize> Source<'_, '_, N> {
     }
 }
 
-/// Reads classes and widths of DC differences; returns where the latter are.
+/// Reads classes and widths of DC differences; returns the position of the latter.
 fn classes<const N: usize>(
     source: &mut Source<'_, '_, N>,
     choices: &[Chosen],
@@ -170,7 +170,7 @@ fn classes<const N: usize>(
     Ok(bytes..end)
 }
 
-/// Reads DC differences and the widths of all other groups; returns where the latter are.
+/// Reads DC differences and the widths of all other groups; returns the position of the latter.
 fn widths<const N: usize>(
     source: &mut Source<'_, '_, N>,
     choices: &[Chosen],

@@ -28,13 +28,13 @@ pub(super) struct Task<'a> {
     pub(super) strips: &'a [Strip],
     /// Blocks of all strips.
     pub(super) blocks: usize,
-    /// Columns of MCUs that are wanted.
+    /// Columns of MCUs that are needed.
     pub(super) columns: Range<usize>,
     /// The row's bytes and [`super::lanes::SLACK`] more, or still more.
     pub(super) bytes: &'a [u8],
     /// How many bytes are the row's.
     pub(super) length: usize,
-    /// Where they start in the stored bytes.
+    /// Their offset in the stored bytes.
     pub(super) offset: usize,
 }
 

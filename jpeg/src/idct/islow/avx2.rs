@@ -104,7 +104,7 @@ fn full(table: &[i16; 64], first: &Block, last: &Block) -> Option<Samples> {
     Some(finish(low, high))
 }
 
-/// Transforms two blocks whose coefficients lie in the 4x4 of lowest frequency.
+/// Transforms two blocks whose non-zero coefficients are in the 4x4 of lowest frequency.
 #[target_feature(enable = "avx2")]
 fn corner(table: &[i16; 64], first: &Block, last: &Block) -> Option<Samples> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, first, last)?;

@@ -109,7 +109,7 @@ fn full(table: &[i16; 64], blocks: &Group<'_>) -> Option<Samples> {
     Some(finish(low, high))
 }
 
-/// Transforms blocks whose coefficients lie in the 4x4 of lowest frequency.
+/// Transforms blocks whose non-zero coefficients are in the 4x4 of lowest frequency.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn corner(table: &[i16; 64], blocks: &Group<'_>) -> Option<Samples> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, blocks)?;

@@ -108,7 +108,7 @@ fn full(table: &[i16; 64], first: &Block, last: &Block) -> Option<__m256i> {
     Some(finish(sums(transpose(row0, row1, row2, row3), _mm256_setzero_si256())))
 }
 
-/// Transforms two blocks whose coefficients lie in the 4x4 of lowest frequency.
+/// Transforms two blocks whose non-zero coefficients are in the 4x4 of lowest frequency.
 #[target_feature(enable = "avx2")]
 fn corner(table: &[i16; 64], first: &Block, last: &Block) -> Option<__m256i> {
     let [in0, in1, in2, in3] = dequantised::<4>(table, first, last)?;

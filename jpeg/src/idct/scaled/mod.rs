@@ -102,7 +102,7 @@ fn four(table: &[i16; 64], block: &Block) -> [[u8; 4]; 4] {
     let mut between = [[0; SIDE]; 4];
     let row4 = 4 * SIDE..5 * SIDE;
     if block.0[SIDE..row4.start].iter().chain(&block.0[row4.end..]).all(|value| *value == 0) {
-        // libjpeg-turbo's shortcut, which wraps where the sums would be clamped.
+        // libjpeg-turbo's shortcut, which wraps instead of clamping the sums.
         between = [rows[0].map(|value| value << 2); 4];
     } else {
         for column in 0..SIDE {

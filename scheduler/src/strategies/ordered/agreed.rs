@@ -1,14 +1,14 @@
 //! Windows with several ranks: how much of each window the devices of every rank prepare.
 //!
-//! A step is a device step only where every rank has a device batch in that position. So ranks
-//! agree on the devices' share of a window before work on it starts: with the first agreement of an
-//! epoch on that of window 0, and with the first within window k on that of window k+1. The
-//! smallest proposal is the share. A rank whose devices are late prepares the rest of the window
+//! A step is a device step only if every rank has a device batch in that position. So ranks agree
+//! on the devices' share of a window before work on it starts: with the first agreement of an epoch
+//! on that of window 0, and with the first within window k on that of window k+1. The smallest
+//! proposal becomes the share. A rank whose devices are late prepares the rest of the window
 //! itself.
 //!
-//! With t_c, t_s, t_g of the rank, B the time until consumption reaches the window, q device
-//! batches of earlier windows that are not done, W batches in the window and n of them the
-//! devices', these are done when consumption reaches them as long as
+//! With t_c, t_s, t_g of the rank, B the time until consumption reaches the window, q unfinished
+//! device batches of earlier windows, W batches in the window and n of them assigned to the
+//! devices, these are finished when consumption reaches them if
 //!
 //! ```text
 //! (q + n)·t_s  ≤  B + (W - n)·t_c
@@ -16,10 +16,10 @@
 
 use crate::epoch::board::Board;
 
-/// Batches that a device may have open while too little was measured.
+/// Maximum number of open batches of a device while too little was measured.
 pub(crate) const GRANT_UNMEASURED: u32 = 2;
 
-/// Windows whose shares are known at a time: that of consumption and the next.
+/// Number of windows whose shares are known at a time: the consumed one and the next.
 const KNOWN: usize = 2;
 
 /// The agreed shares of the open windows.
@@ -30,12 +30,13 @@ pub(crate) struct AgreedWindows {
     batches: u32,
     /// Shares are known for windows below this one.
     known: u32,
-    /// The number of last batches that are the devices', of window k at index k modulo [`KNOWN`].
+    /// The number of last batches of window k that are left to the devices, at index k modulo
+    /// [`KNOWN`].
     shares: [u32; KNOWN],
 }
 
 impl AgreedWindows {
-    /// Before the first agreement devices may begin with a few of window 0.
+    /// Before the first agreement, devices may begin with a few batches of window 0.
     pub(crate) fn new(window: u32, batches: u32) -> Self {
         let window = window.max(1);
         let first = GRANT_UNMEASURED.min(window.min(batches) / 2);
@@ -52,19 +53,19 @@ impl AgreedWindows {
         if is_known { self.shares[window as usize % KNOWN] } else { 0 }
     }
 
-    /// First batch of a window that is the devices', and the end of the window.
+    /// First batch of a window that is left to the devices, and the end of the window.
     pub(crate) fn of_devices(&self, window: u32) -> (u32, u32) {
         let (begin, end) = self.bounds(window);
         ((end - self.share(window).min(end - begin)), end)
     }
 
-    /// Whether a batch is the devices' as far as is agreed.
+    /// Whether a batch is left to the devices, as far as is agreed.
     pub(crate) fn leave_to_devices(&self, batch: u32) -> bool {
         let (first, end) = self.of_devices(batch / self.window);
         (first..end).contains(&batch)
     }
 
-    /// Whether some of the devices' batches lie in `from..to`.
+    /// Whether some batches in `from..to` are left to the devices.
     pub(crate) fn leave_any(&self, from: u32, to: u32) -> bool {
         (from / self.window..=to / self.window).take(KNOWN).any(|window| {
             let (first, end) = self.of_devices(window);
@@ -133,7 +134,7 @@ impl AgreedWindows {
         u32::try_from(most.unwrap_or(0).min(size)).expect("at most a window")
     }
 
-    /// Batches of a part in earlier windows that its devices still have to do.
+    /// Batches of a part in earlier windows that its devices have not finished.
     fn owed(&self, board: &Board, part: usize, window: u32) -> u32 {
         let ledger = &board.ledger;
         let mut untouched = 0;

@@ -14,7 +14,7 @@ use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::order::{Cursor, Layout, Pattern};
 
-/// With more devices than this, some device is assumed to hold an earlier batch, without a check of
+/// With more devices than this, some device is assumed to hold an earlier batch, without checking
 /// each.
 const EXAMINED_MAX: usize = 8;
 
@@ -50,7 +50,7 @@ impl Course {
         }
     }
 
-    /// Every batch that devices hold is theirs.
+    /// Assigns every batch that devices hold to the devices.
     pub(crate) fn share_everything(&mut self, board: &Board) {
         for (at, share) in self.layout.shares.iter_mut().enumerate() {
             *share = board.ledger.parts.part(at).count();
@@ -68,10 +68,10 @@ impl Course {
         }
     }
 
-    /// Marks the shares as final: from here on the whole order is known.
+    /// Marks the shares as final: from now on the whole order is known.
     pub(crate) fn begin_fixed(&mut self, board: &mut Board, pattern: Pattern) {
         self.fixed = true;
-        // Another batch may be next in this order; a later one must not take the host's place.
+        // Another batch may be next in this order; a later one must not occupy the host's limit.
         self.given = None;
         self.layout.pattern = pattern;
         self.layout.total = self.layout.shares.iter().sum();
@@ -84,8 +84,8 @@ impl Course {
         (0..board.ledger.parts.len()).for_each(|part| board.ledger.parts.notice(part));
     }
 
-    /// Fits the shares to claims: devices have at least what they claimed, and at most all that the
-    /// host has not claimed.
+    /// Adjusts the shares to claims: devices get at least the batches that they have claimed, and
+    /// at most all batches that the host has not claimed.
     pub(crate) fn clamp_shares(&mut self, board: &Board) {
         for (at, share) in self.layout.shares.iter_mut().enumerate() {
             let part = board.ledger.parts.part(at);
@@ -102,8 +102,8 @@ impl Course {
         proposal.share = self.layout.total;
     }
 
-    /// The batch that is next is assigned to the host although it was reserved for a device.
-    /// Returns whether the assignment changed.
+    /// Assigns the next batch to the host although it was reserved for a device. Returns whether
+    /// the assignment changed.
     pub(crate) fn give_to_host(&mut self, batch: BatchIndex) -> bool {
         self.given.replace(batch) != Some(batch)
     }
@@ -112,7 +112,7 @@ impl Course {
         matches!(self.layout.pattern, Pattern::Ascending | Pattern::Windows)
     }
 
-    /// The batches of a part that the host would have to redo, earliest first: key and batch.
+    /// The earliest batch of a part that the host would have to redo: key and batch.
     fn redo_of(&self, board: &Board, part: usize) -> Option<(u64, BatchIndex)> {
         let parts = &board.ledger.parts;
         let of = parts.part(part);
@@ -148,8 +148,8 @@ impl Course {
         }
     }
 
-    /// The batch that the host should prepare next. `is_too_late`: a batch left to devices is too
-    /// late for them.
+    /// The batch that the host should prepare next. `is_too_late`: whether devices cannot finish a
+    /// batch left to them in time.
     #[inline]
     pub(crate) fn pick_for_host(
         &mut self,
@@ -188,9 +188,9 @@ impl Course {
         None
     }
 
-    /// Whether batches after this device batch are too far ahead for the host. After its own part
-    /// the host only redoes batches. Under `auto` devices may be abandoned at any time, so late
-    /// batches must not take the host's places.
+    /// Whether batches after this device batch are too far ahead for the host. After its own part,
+    /// the host only redoes batches. Under `auto`, devices may be abandoned at any time, so later
+    /// batches must not occupy the host's limit.
     fn looks_no_further(&self, board: &Board, position: Position) -> bool {
         let far = match self.layout.pattern {
             Pattern::Split => self.ahead.passed().saturating_sub(self.consume.passed()),
@@ -245,7 +245,7 @@ impl Course {
         }
     }
 
-    /// The batches of a part that devices may have: its share once that is fixed, else all.
+    /// The batches of a part that devices may have: its share once that is fixed, otherwise all.
     pub(crate) fn share_run(&self, board: &Board, device: DeviceId) -> (u32, u32) {
         let part = board.ledger.parts.of(device);
         let of = board.ledger.parts.part(part);
@@ -253,7 +253,7 @@ impl Course {
         of.highest_run(floor, of.count())
     }
 
-    /// A grant without the batch that was assigned to the host, which comes next, and all below it.
+    /// A grant without the batch that was assigned to the host, which is next, and all below it.
     pub(crate) fn without_given(&self, board: &Board, device: DeviceId, grant: Grant) -> Grant {
         let Some(given) = self.given else { return grant };
         let (part, n) = board.ledger.parts.locate(given);
@@ -286,7 +286,7 @@ impl Course {
 
     /// The next published batch, strictly in the order of consumption: a batch is not fetched while
     /// an earlier one may still come from a device. So host memory always contains the batches that
-    /// are consumed soonest, and the next batch always has a place.
+    /// are consumed soonest, and the next batch always fits.
     pub(crate) fn next_fetch(&mut self, board: &Board) -> Option<BatchIndex> {
         let ledger = &board.ledger;
         loop {

@@ -1,8 +1,8 @@
 //! The order in which batches are consumed, as far as it is fixed: a function of a few integers.
 //!
-//! A position is either the host's or a device's. Positions of the devices come in the order of
-//! production: the j-th of a part that gives n is due at (j+1)/n of the way, so that parts of
-//! unlike speed are merged as they are expected to deliver.
+//! A position belongs to the host or to a device. Positions of devices are in the order of
+//! production: the j-th of a part with share n is due at (j+1)/n, so that parts of different speeds
+//! are merged as they are expected to deliver.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,15 +17,16 @@ use super::agreed::AgreedWindows;
 /// How positions follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pattern {
-    /// The host's part, as far as it goes; what a device has claimed comes after it.
+    /// The host's part as far as it extends; batches that devices have claimed come after it.
     Open,
     /// The host's part ascending, then the devices'.
     Split,
-    /// 0, 1, 2, …; batches of the devices' shares are theirs.
+    /// 0, 1, 2, …; batches in the devices' shares are left to the devices.
     Ascending,
-    /// 0, 1, 2, …; the end that claims a batch has it.
+    /// 0, 1, 2, …; each batch is prepared by the end that claims it.
     Windows,
-    /// The host's part ascending and the devices' in turns, by a clock of planned times.
+    /// The host's part ascending, alternating with the devices' according to a clock of planned
+    /// times.
     Frozen(Frozen),
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Frozen {
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) pattern: Pattern,
-    /// The share of each part, where the pattern fixes it.
+    /// The share of each part, if the pattern fixes it.
     pub(crate) shares: Vec<u32>,
     pub(crate) total: u32,
     /// The windows that ranks agreed on, with several ranks.
@@ -66,10 +67,10 @@ impl Layout {
     }
 }
 
-/// A position in the order that moves forwards.
+/// A position in the order that only moves forwards.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// Global index from which the host's next position is sought.
+    /// Global index from which the host's next position is searched for.
     index: u32,
     host_done: u32,
     device_done: u32,

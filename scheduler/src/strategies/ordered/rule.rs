@@ -11,8 +11,8 @@ use crate::types::{BatchIndex, DeviceId};
 use super::course::Course;
 use super::order::Pattern;
 
-/// What one strategy adds to [`Ordered`]. The defaults are those of a strategy that gives devices
-/// shares from the back of each part.
+/// What one strategy adds to [`Ordered`]. The defaults are for a strategy that gives devices shares
+/// from the back of each part.
 pub(crate) trait Rule: Debug + Clone {
     /// How device batches are consumed.
     const CONSUMPTION: Consumption = Consumption::InOrder;
@@ -20,18 +20,18 @@ pub(crate) trait Rule: Debug + Clone {
     /// Whether devices prepare anything.
     const USES_DEVICES: bool = true;
 
-    /// Before the first event: fixes the order where it is known.
+    /// Called before the first event: fixes the order if it is known.
     fn start(&mut self, course: &mut Course, board: &mut Board);
 
-    /// Something was measured, claimed or lost.
+    /// Called when something was measured, claimed or lost.
     #[inline]
     fn learn(&mut self, _course: &mut Course, _board: &mut Board) {}
 
-    /// The host asks for a batch.
+    /// Called when the host asks for a batch.
     #[inline]
     fn host_asks(&mut self, _course: &mut Course, _board: &mut Board) {}
 
-    /// Whether an untouched batch that was left to devices is too late for them.
+    /// Whether devices cannot finish an untouched batch that was left to them in time.
     #[inline]
     fn is_too_late(&self, _course: &Course, _board: &Board, _batch: BatchIndex) -> bool {
         false
@@ -49,7 +49,7 @@ pub(crate) trait Rule: Debug + Clone {
         Grant::from_back(course.share_run(board, device))
     }
 
-    /// Work was granted.
+    /// Called when work was granted.
     #[inline]
     fn granted(&mut self, _board: &Board, _device: DeviceId, _grant: Grant) {}
 
@@ -64,7 +64,7 @@ pub(crate) trait Rule: Debug + Clone {
         course.is_next_from_back(board, batch)
     }
 
-    /// The accelerator found nothing to consume.
+    /// Called when the accelerator found nothing to consume.
     #[inline]
     fn rescue(&mut self, _course: &mut Course, _board: &Board) -> Rescue {
         Rescue::Wait
@@ -87,7 +87,7 @@ pub(crate) trait Rule: Debug + Clone {
         }
     }
 
-    /// All ranks have agreed.
+    /// Called when all ranks have agreed.
     fn agreed(&mut self, _course: &mut Course, _board: &mut Board, _combined: &Proposal) {}
 }
 

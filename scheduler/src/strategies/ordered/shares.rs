@@ -1,7 +1,7 @@
-//! How many batches each part gives to its devices, from t_c, t_g and each part's t_s.
+//! The number of batches of each part that its devices prepare, from t_c, t_g and each part's t_s.
 //!
-//! With R = Σ 1/t_s over the parts that are not at their cap and C the sum of the caps of the rest,
-//! all parts end at one time T, each with T/t_s batches:
+//! With R = Σ 1/t_s over the parts below their cap and C the sum of the caps of the other parts,
+//! all parts end at the same time T, each with T/t_s batches:
 //!
 //! ```text
 //! equal finish:  T = (N - C)·t_c / (1 + R·t_c)
@@ -14,9 +14,9 @@
 /// One part.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PartSpeed {
-    /// t_s of all its devices together; 0: it gets nothing.
+    /// t_s of all its devices together; 0 if it gets nothing.
     pub(crate) device_ns: u64,
-    /// Its cap: what it holds, and what its spool allows.
+    /// Its cap: the number of batches that it holds and that its spool allows.
     pub(crate) cap: u32,
 }
 
@@ -35,8 +35,8 @@ pub(crate) fn equal_finish(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]
     fill(parts, shares, |rate, capped| (n - capped) * t_c / (1.0 + rate * t_c))
 }
 
-/// Computes shares for the shortest epoch: devices continue while their batches are consumed.
-/// Nothing if a device batch saves nothing.
+/// Computes shares for the shortest epoch: devices continue while their batches are consumed. All
+/// shares are 0 if a device batch saves nothing.
 pub(crate) fn optimal(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
     shares.fill(0);
     if whole.ready_ns >= whole.host_ns {
@@ -47,14 +47,14 @@ pub(crate) fn optimal(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> 
     let saved = t_c - whole.ready_ns as f64;
     let limited = fill(parts, shares, |rate, capped| {
         let together = (n * t_c - capped * saved) / (1.0 + rate * saved);
-        // Devices that are faster than the accelerator do everything.
+        // Devices that are faster than the accelerator prepare everything.
         if rate > 0.0 { together.min((n - capped) / rate) } else { together }
     });
     trim(whole.batches, shares);
     limited
 }
 
-/// Finds T by leaving out parts that reach their cap, until none does.
+/// Finds T by removing parts that reach their cap, until none does.
 fn fill(parts: &[PartSpeed], shares: &mut [u32], end: impl Fn(f64, f64) -> f64) -> bool {
     // Below its cap: `None` in the sense of the loop is a share of `u32::MAX`.
     shares.fill(u32::MAX);
@@ -84,7 +84,7 @@ fn fill(parts: &[PartSpeed], shares: &mut [u32], end: impl Fn(f64, f64) -> f64) 
         }
         for (part, share) in parts.iter().zip(shares.iter_mut()) {
             if *share == u32::MAX {
-                // The nearest; a share is at most its cap by the check above.
+                // Rounds to the nearest number; a share is at most its cap by the check above.
                 let exact = together / part.device_ns as f64;
                 *share = ((exact + 0.5) as u32).min(part.cap);
             }
@@ -93,7 +93,7 @@ fn fill(parts: &[PartSpeed], shares: &mut [u32], end: impl Fn(f64, f64) -> f64) 
     }
 }
 
-/// Rounding may have assigned more than there is.
+/// Corrects shares whose sum exceeds the batches because of rounding.
 fn trim(batches: u32, shares: &mut [u32]) {
     let sum: u64 = shares.iter().map(|&share| u64::from(share)).sum();
     let mut over = sum.saturating_sub(batches.into());
@@ -104,8 +104,8 @@ fn trim(batches: u32, shares: &mut [u32]) {
     }
 }
 
-/// Divides a given total among the parts by their caps and speeds; the excess over all caps is left
-/// to the host.
+/// Divides a given total among the parts by their caps and speeds; the host gets the excess over
+/// all caps.
 pub(crate) fn divide(total: u32, parts: &[PartSpeed], shares: &mut [u32]) {
     let rates: f64 = parts.iter().map(rate).sum();
     for (part, share) in parts.iter().zip(shares.iter_mut()) {

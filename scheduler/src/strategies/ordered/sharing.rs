@@ -1,9 +1,9 @@
 //! Rules that give each part a share: when the shares are fixed, and to which values.
 //!
-//! The shares are configured, or replayed, or follow from known times, or are determined within the
-//! epoch: both ends work towards each other until enough was measured, and each end retains what it
-//! has claimed by then. If they meet before that, or the devices are lost, the split is their
-//! current position.
+//! The shares are configured or replayed, follow from known times, or are determined within the
+//! epoch: both ends work towards each other until enough was measured, and each end keeps the
+//! batches that it has claimed by then. If they meet before that, or the devices are lost, the
+//! split is their current position.
 
 use std::fmt::Debug;
 
@@ -59,7 +59,7 @@ pub(crate) trait SharesOut: Debug + Clone {
         board.ready_ns()
     }
 
-    /// The order for the shares in the course. `first`: steps of the host before it begins.
+    /// The order for the shares in the course. `first`: host steps before the pattern begins.
     fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern;
 
     /// The order if ranks agreed on a total.
@@ -81,19 +81,19 @@ pub(crate) trait SharesOut: Debug + Clone {
         Some(Vec::new())
     }
 
-    /// The host asks for a batch: whether to hand everything that it has not claimed over to the
-    /// devices.
+    /// Called when the host asks for a batch: whether to leave all batches that it has not claimed
+    /// to the devices.
     #[inline]
     fn switches(&mut self, _board: &Board) -> bool {
         false
     }
 
-    /// Whether this rank would hand over, where ranks decide that together.
+    /// Whether this rank would do so, if ranks decide that together.
     fn would_switch(&self) -> bool {
         false
     }
 
-    /// The total that ranks agreed on. `most`: all that no host has claimed.
+    /// The total that ranks agreed on. `most`: the number of batches that no host has claimed.
     fn agreed_total(&self, combined: &Proposal, most: u32) -> Option<u32> {
         combined.share_known.then(|| combined.share.max(combined.device_claimed).min(most))
     }
@@ -154,7 +154,7 @@ impl<S: SharesOut> Sharing<S> {
     /// Fixes the shares if measurements, claims or losses allow it.
     #[inline(never)]
     fn learn_shares(&mut self, course: &mut Course, board: &mut Board) {
-        // What the host has claimed so far comes first.
+        // The batches that the host has claimed so far come first.
         let first = board.ledger.consumed_by_host() + board.ledger.host_open();
         if board.ledger.untouched() == 0 || board.all_lost() {
             // The split is their current position.
@@ -167,8 +167,8 @@ impl<S: SharesOut> Sharing<S> {
         }
     }
 
-    /// Fixes the order to the shares in the course, as far as claims allow. `first`: steps of the
-    /// host before turns begin.
+    /// Fixes the order to the shares in the course, as far as claims allow. `first`: host steps
+    /// before the turns begin.
     fn fix(&mut self, course: &mut Course, board: &mut Board, first: u32) {
         course.clamp_shares(board);
         let pattern = self.by.pattern(course, board, &self.shares, first);
@@ -269,8 +269,8 @@ impl Shares {
         }
     }
 
-    /// Makes shares no larger than their parts' spools. A part larger than its spool could never
-    /// start to be consumed.
+    /// Limits shares to the capacity of their parts' spools. The consumption of a part larger than
+    /// its spool could never start.
     pub(crate) fn fit_spools(&mut self, course: &mut Course, board: &Board) {
         self.measure(board, Caps::Spool);
         for (share, part) in course.layout.shares.iter_mut().zip(&self.speeds) {

@@ -20,7 +20,7 @@ use std::arch::x86_64::{
     _mm256_shuffle_epi8, _mm256_srli_epi16, _mm256_storeu_si256, _mm256_sub_epi8, _pdep_u64,
 };
 
-/// How two groups become two rows.
+/// How two groups are expanded to two rows.
 #[repr(C, align(128))]
 struct Step {
     /// The two bytes that hold each number, 0x80 for none.
@@ -106,7 +106,7 @@ fn unpack_avx2(
             (widths_of(*class, widths), groups)
         };
         let bytes = if is_any_wide(widths) {
-            // SAFETY: the block's groups lie before the end, and there is a window after that.
+            // SAFETY: the block's groups are before the end, and there is a window after that.
             let groups = unsafe {
                 let left = from.groups.as_ptr().add(groups_end + WINDOW).offset_from(groups_at);
                 std::slice::from_raw_parts(groups_at, left as usize)
@@ -117,7 +117,7 @@ fn unpack_avx2(
         };
         block.0[0] = *dc;
         *to = extent(widths);
-        // SAFETY: neither goes beyond the end of what all blocks together take.
+        // SAFETY: neither exceeds the end of all blocks together.
         unsafe {
             widths_at = widths_at.add(usize::from(*class));
             groups_at = groups_at.add(bytes);

@@ -1,4 +1,4 @@
-//! Blocks of the fast form: groups of two rows and four columns, each in bits of its own width.
+//! Blocks of the fast form: groups of two rows and four columns, each with a separate bit width.
 //!
 //! A block of class c has c bytes of widths, one for each pair of rows: the width of the group of
 //! the first four columns in the low half, that of the last four in the high half.

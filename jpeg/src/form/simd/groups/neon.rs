@@ -7,7 +7,7 @@ use std::arch::aarch64::{
     vld1q_s16, vld1q_u8, vqtbl1q_u8, vreinterpretq_s16_u8, vshlq_s16, vst1q_s16,
 };
 
-/// How two groups become a row.
+/// How two groups are expanded to a row.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Step {

@@ -1,0 +1,224 @@
+//! Errors of plans, shards and commits.
+
+use crate::message::Message;
+use crate::sink::SinkKind;
+use meetpoint_diagnose::{Change, Command, Remedy, Setting};
+use std::path::PathBuf;
+
+/// Maximum number of shards that a message names.
+const NAMED_MAX: usize = 10;
+
+/// Errors of plans, shards and commits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ShardError {
+    /// A folder without a plan, or with one that cannot be read.
+    NoPlan {
+        /// The folder.
+        folder: PathBuf,
+        /// The problem.
+        problem: String,
+    },
+    /// A plan of another version of the program, which may write other bytes.
+    Tool {
+        /// The folder.
+        folder: PathBuf,
+        /// Version that made the plan.
+        before: String,
+        /// This version.
+        now: String,
+    },
+    /// A plan without shards.
+    NoShards,
+    /// A part without samples or bytes.
+    EmptyRule {
+        /// The option.
+        setting: Setting,
+    },
+    /// A shard that does not exist.
+    Index {
+        /// The given index.
+        shard: u64,
+        /// Number of shards.
+        shards: u64,
+    },
+    /// The folder of the plan exists.
+    PlanExists {
+        /// The folder.
+        folder: PathBuf,
+        /// Number of its shards; 0 for a command that runs in one process.
+        shards: u64,
+    },
+    /// Another process runs the command of this folder.
+    InUse {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A source that changed since it was planned.
+    SourceChanged {
+        /// The source.
+        source: PathBuf,
+        /// A file that is new or changed; `None` if files were only removed.
+        file: Option<PathBuf>,
+        /// Number of files when it was planned, and now.
+        files: (u64, u64),
+    },
+    /// A part of the listing that changed since it was planned.
+    PartChanged {
+        /// The source.
+        source: PathBuf,
+        /// Index of the part.
+        part: u64,
+    },
+    /// Some parts are not finished.
+    Missing {
+        /// The folder of the plan.
+        folder: PathBuf,
+        /// Each shard with the number of its parts that are missing.
+        shards: Vec<(u64, u64)>,
+    },
+    /// A finished part of another plan.
+    OtherPlan {
+        /// Its record.
+        file: PathBuf,
+        /// The shard that produces this part in this plan.
+        shard: u64,
+    },
+    /// A finished part that differs from its record.
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// The problem.
+        problem: String,
+        /// The shard that produces it.
+        shard: u64,
+    },
+    /// The folder of the plan was removed while a shard ran: another process committed it.
+    Gone {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A sink that writes a single file, or one file per key.
+    SinkWithoutShards {
+        /// The sink.
+        sink: SinkKind,
+    },
+}
+
+impl ShardError {
+    /// Stable name of the error.
+    pub(crate) fn cause(&self) -> &'static str {
+        match self {
+            Self::NoPlan { .. } => "no_shard_plan",
+            Self::Tool { .. } => "shard_plan_of_other_version",
+            Self::NoShards => "no_shards",
+            Self::EmptyRule { .. } => "empty_parts",
+            Self::Index { .. } => "no_such_shard",
+            Self::PlanExists { .. } => "shard_plan_exists",
+            Self::InUse { .. } => "in_use",
+            Self::SourceChanged { .. } | Self::PartChanged { .. } => "source_changed",
+            Self::Missing { .. } => "shards_missing",
+            Self::OtherPlan { .. } => "part_of_other_plan",
+            Self::Damaged { .. } => "part_damaged",
+            Self::Gone { .. } => "shard_plan_gone",
+            Self::SinkWithoutShards { .. } => "sink_without_shards",
+        }
+    }
+
+    /// The message.
+    pub(crate) fn message(&self) -> Message {
+        match self {
+            Self::NoPlan { folder, problem } => format!("{}: {problem}", folder.display()),
+            Self::Tool { folder, before, now } => {
+                format!("{} was planned by {before}, this is {now}", folder.display())
+            }
+            Self::NoShards => "a plan has at least 1 shard".to_owned(),
+            Self::EmptyRule { setting } => {
+                return Message::default().name(*setting) + " is 0, so that parts would be empty";
+            }
+            Self::Index { shard, shards } => {
+                format!("shard index {shard} out of range 0..{shards}")
+            }
+            Self::PlanExists { folder, shards: 0 } => {
+                format!("{} was left by a command that can be resumed", folder.display())
+            }
+            Self::PlanExists { folder, shards } => {
+                format!("{} holds a plan of {shards} shards", folder.display())
+            }
+            Self::InUse { folder } => {
+                format!("{} is in use by another process", folder.display())
+            }
+            Self::SourceChanged { source, file: Some(file), .. } => format!(
+                "{} changed since it was planned: {} is new or was changed",
+                source.display(),
+                file.display()
+            ),
+            Self::SourceChanged { source, file: None, files: (before, now) } => format!(
+                "{} changed since it was planned: {before} files then, {now} now",
+                source.display()
+            ),
+            Self::PartChanged { source, part } => format!(
+                "{} changed since it was planned: the samples of part {part} differ",
+                source.display()
+            ),
+            Self::Missing { folder, shards } => {
+                let named: Vec<String> = shards
+                    .iter()
+                    .take(NAMED_MAX)
+                    .map(|(shard, parts)| {
+                        let noun = if *parts == 1 { "part" } else { "parts" };
+                        format!("\n  shard {shard}: {parts} {noun}")
+                    })
+                    .collect();
+                let more = shards.len().saturating_sub(NAMED_MAX);
+                let more =
+                    if more > 0 { format!("\n  and {more} more shards") } else { String::new() };
+                format!("{} is not finished; missing:{}{more}", folder.display(), named.concat())
+            }
+            Self::OtherPlan { file, .. } => {
+                format!("{} is of another plan", file.display())
+            }
+            Self::Damaged { file, problem, .. } => format!("{}: {problem}", file.display()),
+            Self::Gone { folder } => {
+                format!("{} was removed while this shard ran, as a commit does", folder.display())
+            }
+            Self::SinkWithoutShards { sink } => {
+                return Message::default().set_to(Setting::To, sink.name())
+                    + " cannot be divided into parts, because it cannot write a file for each part";
+            }
+        }
+        .into()
+    }
+
+    /// The remedy.
+    pub(crate) fn remedy(&self) -> Option<Remedy> {
+        let again = |shard: &u64| Remedy::run(Command::RunShard { shard: *shard });
+        Some(match self {
+            Self::NoPlan { .. } => Remedy::run(Command::PlanShards),
+            Self::Tool { .. } => {
+                Remedy::advice("use the same version on all hosts").or_run(Command::PlanShards)
+            }
+            Self::NoShards => "set the number of shards to at least 1".into(),
+            Self::EmptyRule { setting } => Remedy::set(*setting, Change::AtLeast("1".to_owned())),
+            Self::Index { shards, .. } => {
+                format!("choose a shard from 0 to {}", shards.saturating_sub(1)).into()
+            }
+            Self::PlanExists { shards: 0, .. } => {
+                Remedy::by("resume it", Setting::Resume, Change::On).or("remove the folder")
+            }
+            Self::PlanExists { .. } => {
+                Remedy::run(Command::CommitShards).or("remove the folder to start over")
+            }
+            Self::InUse { .. } => Remedy::advice("wait for it").or("stop it"),
+            Self::SourceChanged { .. } | Self::PartChanged { .. } => {
+                Remedy::advice("restore the source")
+                    .or("remove the folder of the plan, and plan again")
+            }
+            Self::Missing { shards, .. } => again(&shards.first().map_or(0, |(shard, _)| *shard)),
+            Self::OtherPlan { shard, .. } | Self::Damaged { shard, .. } => again(shard),
+            Self::Gone { .. } => "check the destination, which is complete if it exists".into(),
+            Self::SinkWithoutShards { .. } => {
+                Remedy::by("choose a format with several files", Setting::To, Change::Other)
+            }
+        })
+    }
+}

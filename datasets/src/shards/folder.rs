@@ -1,0 +1,364 @@
+//! The folder of a plan, which all shards and the commit share.
+//!
+//! It contains `plan.json`, `stamps.bin` and, for each finished part, its files and its record
+//! `part-NNNNN.json`, which appears last. Every attempt writes files with unique names and renames
+//! them. Two attempts at the same part write the same bytes, so either may win. Files of killed
+//! attempts are named `.attempt-…`; the commit removes them.
+
+use super::plan::{ShardPlan, ShardSummary};
+use super::{ShardError, stamps};
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{ErrorKind, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Name of the plan.
+const PLAN_NAME: &str = "plan.json";
+/// Name of the stamps of the files of the source.
+const STAMPS_NAME: &str = "stamps.bin";
+/// Prefix of the names of unfinished files.
+const ATTEMPT: &str = ".attempt-";
+/// Maximum size of a plan or a record, in bytes.
+const JSON_BYTES_MAX: u64 = 1 << 30;
+/// Maximum retries of emptying a folder into which an attempt still writes.
+const REMOVALS_MAX: u32 = 10;
+
+/// A finished part, as one line of JSON in its record and in the output of its shard.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line<T> {
+    /// SHA-256 of the plan.
+    pub plan: String,
+    /// The shard.
+    pub shard: u64,
+    /// The part.
+    pub part: u64,
+    /// Its result.
+    pub result: T,
+}
+
+/// The folder of a plan.
+#[derive(Debug)]
+pub struct PlanFolder {
+    path: PathBuf,
+    plan: ShardPlan,
+    sha256: String,
+}
+
+/// One run of a shard; unfinished files are removed when it is dropped.
+#[derive(Debug)]
+pub struct Attempt<'a> {
+    folder: &'a PlanFolder,
+    shard: u64,
+    prefix: String,
+}
+
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |source| Error::Write { path: path.to_path_buf(), source }
+}
+
+/// Name of the record of a part.
+fn record_name(part: u64) -> String {
+    format!("part-{part:05}.json")
+}
+
+impl PlanFolder {
+    /// Creates the folder for a new plan; the plan itself appears last.
+    pub fn create(path: &Path, plan: ShardPlan, stamps: &[u128]) -> Result<Self, Error> {
+        match std::fs::create_dir(path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                // A folder without a plan was left behind by a killed planner.
+                match Self::open(path) {
+                    Ok(there) => {
+                        let (folder, shards) = (path.to_path_buf(), there.plan.shards);
+                        return Err(ShardError::PlanExists { folder, shards }.into());
+                    }
+                    Err(_) if path.join(PLAN_NAME).exists() || !is_ours(path) => {
+                        return Err(Error::Exists { path: path.to_path_buf() });
+                    }
+                    Err(_) => {
+                        remove(path)?;
+                        std::fs::create_dir(path).map_err(failed(path))?;
+                    }
+                }
+            }
+            created => created.map_err(failed(path))?,
+        }
+        let write = || {
+            let (text, sha256) = plan.to_json();
+            write_synced(path, STAMPS_NAME, &stamps::to_bytes(stamps))?;
+            write_synced(path, PLAN_NAME, text.as_bytes())?;
+            Ok(sha256)
+        };
+        match write() {
+            Ok(sha256) => Ok(Self { path: path.to_path_buf(), plan, sha256 }),
+            Err(error) => {
+                // If the folder cannot be removed now, the next plan removes it.
+                let _ = remove(path);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the folder of a plan.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let folder = || path.to_path_buf();
+        let text = match read_text(&path.join(PLAN_NAME)) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let problem = "it holds no plan.json".to_owned();
+                return Err(ShardError::NoPlan { folder: folder(), problem }.into());
+            }
+            Err(source) => return Err(Error::Source { path: path.join(PLAN_NAME), source }),
+        };
+        let (plan, sha256) = ShardPlan::from_json(path, &text)?;
+        Ok(Self { path: path.canonicalize().unwrap_or_else(|_| folder()), plan, sha256 })
+    }
+
+    /// Path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &ShardPlan {
+        &self.plan
+    }
+
+    /// SHA-256 of the plan.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// Fails if the source changed since it was planned. The error names a file.
+    pub fn check_source(&self) -> Result<(), Error> {
+        match &self.plan.source {
+            None => Ok(()),
+            Some(source) => stamps::check(source, &self.path.join(STAMPS_NAME)),
+        }
+    }
+
+    /// The record of a part; `None` if it is not finished. Fails if the record cannot be parsed or
+    /// belongs to another plan.
+    pub fn done<T: for<'de> Deserialize<'de>>(&self, part: u64) -> Result<Option<T>, Error> {
+        let file = self.path.join(record_name(part));
+        let text = match read_text(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(Error::Source { path: file, source }),
+        };
+        let shard = self.plan.shard_of(part);
+        let Line { plan, part: of, result, .. } =
+            serde_json::from_str(&text).map_err(|error| ShardError::Damaged {
+                file: file.clone(),
+                problem: format!("it cannot be parsed: {error}"),
+                shard,
+            })?;
+        if plan != self.sha256 || of != part {
+            return Err(ShardError::OtherPlan { file, shard }.into());
+        }
+        Ok(Some(result))
+    }
+
+    /// The records of all parts. If some are missing, the error names their shards.
+    pub fn all_done<T: for<'de> Deserialize<'de>>(&self) -> Result<Vec<T>, Error> {
+        let mut results = Vec::with_capacity(self.plan.parts.len());
+        let mut missing: Vec<(u64, u64)> = Vec::new();
+        for shard in 0..self.plan.shard_count() {
+            let mut parts = 0;
+            for part in self.plan.parts_of(shard) {
+                match self.done(part)? {
+                    Some(result) => results.push(result),
+                    None => parts += 1,
+                }
+            }
+            if parts > 0 {
+                missing.push((shard, parts));
+            }
+        }
+        if missing.is_empty() {
+            return Ok(results);
+        }
+        Err(ShardError::Missing { folder: self.path.clone(), shards: missing }.into())
+    }
+
+    /// Begins an attempt at a shard.
+    pub fn attempt(&self, shard: u64) -> Result<Attempt<'_>, Error> {
+        let shards = self.plan.shard_count();
+        if shard >= shards {
+            return Err(ShardError::Index { shard, shards }.into());
+        }
+        // A process ID may be the same on two hosts.
+        let prefix = format!("{ATTEMPT}{:016x}-", RandomState::new().hash_one(shard));
+        Ok(Attempt { folder: self, shard, prefix })
+    }
+
+    /// Removes the folder; returns the files of unfinished attempts that were in it.
+    pub fn remove(self) -> Result<Vec<PathBuf>, Error> {
+        remove(&self.path)
+    }
+}
+
+impl Attempt<'_> {
+    /// The folder of the plan.
+    pub fn folder(&self) -> &PlanFolder {
+        self.folder
+    }
+
+    /// Its parts that are not finished, as ranges. They include parts whose record is damaged or
+    /// belongs to another plan.
+    pub fn missing<T: for<'de> Deserialize<'de>>(&self) -> Result<Vec<Range<u64>>, Error> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for part in self.folder.plan.parts_of(self.shard) {
+            match self.folder.done::<T>(part) {
+                Ok(Some(_)) => continue,
+                Ok(None)
+                | Err(Error::Shards(ShardError::Damaged { .. } | ShardError::OtherPlan { .. })) => {
+                }
+                Err(error) => return Err(error),
+            }
+            match ranges.last_mut() {
+                Some(last) if last.end == part => last.end += 1,
+                _ => ranges.push(part..part + 1),
+            }
+        }
+        Ok(ranges)
+    }
+
+    /// Temporary path of a file that is not finished.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path.join(format!("{}{name}", self.prefix))
+    }
+
+    /// Renames the files of a part to their names, then writes its record. Returns the record.
+    ///
+    /// The files must be synced. Files that another attempt has published have the same bytes.
+    pub fn publish<T: Serialize>(
+        &self,
+        part: u64,
+        files: &[(PathBuf, String)],
+        result: T,
+    ) -> Result<Line<T>, Error> {
+        for (from, name) in files {
+            let to = self.folder.path.join(name);
+            std::fs::rename(from, &to).map_err(failed(&to))?;
+        }
+        let (plan, shard) = (self.folder.sha256.clone(), self.shard);
+        let line = Line { plan, shard, part, result };
+        let mut text = serde_json::to_string(&line).expect("results serialise");
+        text.push('\n');
+        let name = record_name(part);
+        let record = self.path(&name);
+        let write = || {
+            let mut file = File::create_new(&record)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            // The renames must be durable before the record appears.
+            File::open(&self.folder.path)?.sync_all()?;
+            std::fs::rename(&record, self.folder.path.join(&name))?;
+            File::open(&self.folder.path)?.sync_all()
+        };
+        write().map_err(failed(&record))?;
+        Ok(line)
+    }
+
+    /// Summarises the run; `missing` are the parts that were unfinished at its beginning.
+    pub fn summary(&self, missing: &[Range<u64>]) -> ShardSummary {
+        let plan = &self.folder.plan;
+        let parts = plan.parts_of(self.shard);
+        let made = missing.iter().cloned().flatten();
+        let samples = made.clone().map(|part| plan.parts[index(part)].samples).sum();
+        let parts = parts.end - parts.start;
+        ShardSummary {
+            shard: self.shard,
+            shards: plan.shard_count(),
+            parts,
+            parts_before: parts - made.count() as u64,
+            samples,
+        }
+    }
+
+    /// The error of a shard. If the folder no longer exists, returns that as the cause.
+    pub fn explain(&self, error: Error) -> Error {
+        if matches!(error, Error::Write { .. }) && !self.folder.path.join(PLAN_NAME).exists() {
+            return ShardError::Gone { folder: self.folder.path.clone() }.into();
+        }
+        error
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let Ok(entries) = std::fs::read_dir(&self.folder.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&self.prefix) {
+                // If removal fails, the commit removes it.
+                let _ = std::fs::remove_file(entry.path());
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+/// The number of a part as an index into the plan's parts.
+pub(super) fn index(part: u64) -> usize {
+    usize::try_from(part).expect("parts are addressable")
+}
+
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let bytes = meetpoint_storage::files::read_regular(path, JSON_BYTES_MAX)?;
+    String::from_utf8(bytes).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Writes a file atomically.
+fn write_synced(folder: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
+    let partial = folder.join(format!("{ATTEMPT}{name}"));
+    let write = || {
+        let mut file = File::create(&partial)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&partial, folder.join(name))?;
+        File::open(folder)?.sync_all()
+    };
+    write().map_err(failed(&partial))
+}
+
+/// Whether a folder contains only files of a plan.
+fn is_ours(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else { return false };
+    entries.flatten().all(|entry| {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        name.starts_with(ATTEMPT) || name.starts_with("part-") || name == STAMPS_NAME
+    })
+}
+
+/// Removes the folder of a plan. Removes the plan itself first, so that a partly removed folder is
+/// not a valid plan. Returns the files of unfinished attempts.
+pub(super) fn remove(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    match std::fs::remove_file(path.join(PLAN_NAME)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(path)(error)),
+        _ => {}
+    }
+    let mut attempts = Vec::new();
+    for round in 1.. {
+        for entry in std::fs::read_dir(path).map_err(failed(path))?.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(ATTEMPT) {
+                attempts.push(entry.path());
+            }
+        }
+        match std::fs::remove_dir_all(path) {
+            // A running attempt has created a file in the meantime; its next file will fail.
+            Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty && round < REMOVALS_MAX => {}
+            removed => {
+                removed.map_err(failed(path))?;
+                break;
+            }
+        }
+    }
+    attempts.sort();
+    attempts.dedup();
+    Ok(attempts)
+}

@@ -1,0 +1,66 @@
+//! A namespace whose contents tests may replace, in extents that stand in for files.
+
+use crate::harness::{read, write};
+use meetpoint_storage::threads::ThreadsEngine;
+use meetpoint_storage::{Access, Engine};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+/// Names the namespace, such as /dev/ng0n1.
+const VARIABLE: &str = "MEETPOINT_TEST_NVME_OVERWRITE";
+
+/// Where extents begin: multiples of this.
+const ALIGNMENT: u64 = 1 << 20;
+
+/// A namespace, and where its next extent begins.
+pub(crate) struct Drive {
+    namespace: PathBuf,
+    next: Cell<u64>,
+}
+
+impl Drive {
+    /// The namespace of the environment; `None` and a word on standard error without one.
+    pub(crate) fn of_environment() -> Option<Self> {
+        let Some(namespace) = std::env::var_os(VARIABLE) else {
+            eprintln!("skipped: the engine nvme: {VARIABLE} names no namespace");
+            return None;
+        };
+        Some(Self { namespace: namespace.into(), next: Cell::new(0) })
+    }
+
+    pub(crate) fn namespace(&self) -> &Path {
+        &self.namespace
+    }
+
+    /// The block device of the same namespace.
+    pub(crate) fn block_device(&self) -> PathBuf {
+        let name = self.namespace.file_name().unwrap().to_str().unwrap();
+        self.namespace.with_file_name(name.replacen("ng", "nvme", 1))
+    }
+
+    /// The address of a fresh extent with these bytes, written through the block device. When the
+    /// namespace is full, extents are used again from its beginning.
+    pub(crate) fn put(&self, bytes: &[u8]) -> PathBuf {
+        let mut engine = ThreadsEngine::new(1).unwrap();
+        let device = engine.open(&self.block_device(), Access::ReadWrite).unwrap();
+        let room = (bytes.len() as u64).next_multiple_of(ALIGNMENT).max(ALIGNMENT);
+        let whole = engine.file_bytes(device).unwrap();
+        let begin = if self.next.get() + room > whole { 0 } else { self.next.get() };
+        self.next.set(begin + room);
+        let mut padded = bytes.to_vec();
+        padded.resize(bytes.len().next_multiple_of(4096), 0xee);
+        write(&mut engine, device, begin, &padded).unwrap();
+        let name = self.namespace.file_name().unwrap().to_str().unwrap();
+        self.namespace.with_file_name(format!("{name}@{begin}+{}", bytes.len()))
+    }
+
+    /// What an extent holds, read through the block device.
+    pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let (_, extent) = name.split_once('@').unwrap();
+        let (begin, bytes) = extent.split_once('+').unwrap();
+        let mut engine = ThreadsEngine::new(1).unwrap();
+        let device = engine.open(&self.block_device(), Access::Read).unwrap();
+        read(&mut engine, device, begin.parse().unwrap(), bytes.parse().unwrap()).unwrap()
+    }
+}
