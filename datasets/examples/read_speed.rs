@@ -29,7 +29,7 @@ type Failure = Box<dyn std::error::Error>;
 struct Read {
     samples: u64,
     bytes: u64,
-    /// A sum over the samples, so that nobody reads less than all.
+    /// A sum over the samples, which forces a reader to read all of them.
     hash: u64,
 }
 

@@ -137,7 +137,7 @@ pub enum PictureChange {
     Contrast(f32),
     /// Stretches each channel to the full range.
     Autocontrast,
-    /// Equalizes the histogram of each channel.
+    /// Equalises the histogram of each channel.
     Equalize,
     /// Blends every value with that of the smoothed picture, which is the result at a factor of 0.
     Sharpness(f32),

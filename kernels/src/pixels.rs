@@ -58,7 +58,7 @@ impl Style {
         }
     }
 
-    /// What fills the outside, where an operation fills a picture with a colour.
+    /// The fill of the outside, for an operation that fills a picture with a colour.
     pub(crate) fn fill(self, colour: [u8; 4]) -> [u8; 3] {
         let [red, green, blue, alpha] = colour;
         match self {
@@ -145,7 +145,7 @@ impl<'a> Pixels<'a> {
         self.style = style;
     }
 
-    /// What fills the outside, where an operation fills a picture with a colour.
+    /// The fill of the outside, for an operation that fills a picture with a colour.
     pub(crate) fn fill(&self, colour: [u8; 4]) -> [u8; 3] {
         self.style.fill(colour)
     }

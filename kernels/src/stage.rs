@@ -1,9 +1,9 @@
-//! A recipe's operations on the geometry of a picture as stages, each of which is one pass of rows
-//! through a resizer.
+//! Combines a recipe's operations on the geometry of a picture into stages, each of which is one
+//! pass of rows through a resizer.
 //!
 //! A stage crops its source, resizes the crop at most once, and writes a part of the result to a
-//! canvas that may be mirrored. What would need a second resize, or pixels around the canvas that
-//! are already padding, begins another stage. Operations on pixels are executed between two stages.
+//! canvas that may be mirrored. An operation that would need a second resize, or padding outside a
+//! padded canvas, starts another stage. Operations on pixels are executed between two stages.
 
 use crate::colour::RowChanges;
 use crate::crop;
@@ -21,20 +21,20 @@ use std::ops::Range;
 pub(crate) struct Geometry {
     pub(crate) width: u32,
     pub(crate) height: u32,
-    /// Whether it is meant mirrored left to right.
+    /// Whether the pixels must still be mirrored left to right.
     pub(crate) mirrored: bool,
-    /// Whether it is meant mirrored top to bottom.
+    /// Whether the pixels must still be mirrored top to bottom.
     pub(crate) flipped: bool,
 }
 
-/// Whether a stage has taken an operation.
+/// Whether an operation fits into a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// It has.
+    /// The stage includes the operation.
     Here,
-    /// It has not: the operation begins the next stage.
+    /// The operation must start the next stage.
     Next,
-    /// It has not: the operation is executed on the whole picture after the stage.
+    /// The operation must be executed on the whole picture after the stage.
     Whole,
 }
 
@@ -65,29 +65,29 @@ pub(crate) fn check_pixels(width: u32, height: u32) -> Result<(), Misfit> {
 /// One stage.
 #[derive(Debug, Clone)]
 pub(crate) struct Stage {
-    /// Part of the source that is resized, as it lies in the source.
+    /// Part of the source that is resized, in coordinates of the source.
     pub(crate) crop: Region,
-    /// Whether it is mirrored before it is resized: the rounding of a filter is not symmetrical.
+    /// Whether it is mirrored before the resize, since the rounding of a filter is not symmetrical.
     pub(crate) crop_mirrored: bool,
-    /// The part of the crop that is resized, where that is not all of it.
+    /// The part of the crop that is resized, if it is not all of it.
     source: Option<SourceBox>,
-    /// To rows, columns.
+    /// Rows and columns after the resize.
     resize: Option<(u32, u32, Filter)>,
-    /// Part of the resized crop that is wanted.
+    /// The requested part of the resized crop.
     window: Region,
-    /// The result: of one colour, but for the window.
+    /// The result: the window, surrounded by one colour.
     pub(crate) canvas: Geometry,
-    /// Column and row of the window on the canvas as long as that is not mirrored either way.
+    /// Column and row of the window on the canvas before mirroring.
     pub(crate) at: (u32, u32),
-    /// Red, green, blue and alpha around the window; of one style, what fills its planes.
+    /// Red, green, blue and alpha around the window; for a single style, the fill of its planes.
     pub(crate) fill: [u8; 4],
-    /// Changes of the colours of its rows, where it is the last; the fill is changed as well.
+    /// Changes of the colours of its rows, if it is the last stage; they also apply to the fill.
     pub(crate) changes: RowChanges,
-    /// Operations on the whole picture after it, by their positions among those of the sample.
+    /// Operations on the whole picture after it, by their positions among the sample's operations.
     pub(crate) whole: Range<usize>,
-    /// The picture after these operations, which the next stage begins with.
+    /// The picture after these operations, which is the source of the next stage.
     pub(crate) after: Geometry,
-    /// Most bytes of pictures that these operations hold at once.
+    /// Maximum number of bytes of pictures that these operations hold at once.
     pub(crate) whole_bytes_max: u64,
     /// Whether its result is the tensor.
     pub(crate) is_last: bool,
@@ -113,13 +113,13 @@ impl Stage {
         }
     }
 
-    /// Takes a resize, unless it needs another stage.
+    /// Adds a resize, unless it needs another stage.
     pub(crate) fn resize(&mut self, to: (u32, u32), filter: Filter) -> Result<Fit, Misfit> {
         let (height, width) = self.size();
         self.crop_and_resize(Region { x: 0, y: 0, width, height }, to, filter)
     }
 
-    /// Takes a crop and a resize of it, unless they need another stage.
+    /// Adds a crop and a resize of it, unless they need another stage.
     pub(crate) fn crop_and_resize(
         &mut self,
         region: Region,
@@ -134,7 +134,7 @@ impl Stage {
         Ok(Fit::Here)
     }
 
-    /// Takes a central crop, unless it needs another stage.
+    /// Adds a central crop, unless it needs another stage.
     pub(crate) fn center_crop(&mut self, (height, width): (u32, u32)) -> Fit {
         if self.is_padded() {
             return Fit::Next;
@@ -149,14 +149,14 @@ impl Stage {
         Fit::Here
     }
 
-    /// Takes a padding of one colour, unless it needs another stage.
+    /// Adds padding of one colour, unless it needs another stage.
     pub(crate) fn pad(&mut self, padding: Padding, fill: [u8; 4]) -> Fit {
         let (height, width) = padding.around(self.size());
         self.cut(padding, Region { x: 0, y: 0, width, height }, fill)
     }
 
-    /// Takes a part of the padded picture, unless it needs another stage, or the whole picture
-    /// because nothing of that is in the part.
+    /// Adds a crop of the padded picture, unless it needs another stage, or must run on the whole
+    /// picture because the crop contains only padding.
     pub(crate) fn cut(&mut self, padding: Padding, part: Region, fill: [u8; 4]) -> Fit {
         if self.is_padded() {
             return Fit::Next;
@@ -181,12 +181,12 @@ impl Stage {
         Fit::Here
     }
 
-    /// Takes a mirror left to right.
+    /// Adds a mirroring left to right.
     pub(crate) fn mirror(&mut self) {
         self.canvas.mirrored ^= true;
     }
 
-    /// Takes a mirror top to bottom.
+    /// Adds a mirroring top to bottom.
     pub(crate) fn flip(&mut self) {
         self.canvas.flipped ^= true;
     }
@@ -196,21 +196,21 @@ impl Stage {
         (self.canvas.height, self.canvas.width)
     }
 
-    /// The picture that the stage leaves in memory. One that operations on whole pictures follow
-    /// lies there as it is meant; otherwise a mirror left to right is left to the next stage.
+    /// The picture that the stage leaves in memory. If operations on whole pictures follow, it is
+    /// fully mirrored; otherwise mirroring left to right is left to the next stage.
     pub(crate) fn result(&self) -> Geometry {
         let mirrored = self.canvas.mirrored && self.whole.is_empty();
         Geometry { mirrored, flipped: false, ..self.canvas }
     }
 
-    /// Whether a resize fits: a second one, one of a padded picture, and one of a picture turned
-    /// upside down, whose last rows would be needed first, begin another stage.
+    /// Whether a resize fits. A second resize, one of a padded picture, and one of a picture
+    /// flipped top to bottom, whose last rows would be needed first, start another stage.
     fn can_resize(&self) -> bool {
         self.resize.is_none() && !self.is_padded() && !self.canvas.flipped
     }
 
-    /// Where a point of the source, at full resolution, lies on the canvas, mirrored as `turned`
-    /// says.
+    /// Maps a point of the source, at full resolution, to the canvas, mirrored according to
+    /// `turned`.
     pub(crate) fn place(&self, (x, y): Point, turned: Geometry) -> Point {
         let Region { x: left, y: top, width, height } = self.crop;
         let [left, top, from_width, from_height] = [left, top, width, height].map(f64::from);
@@ -233,7 +233,7 @@ impl Stage {
         (x, y)
     }
 
-    /// Moves points of the source to where the stage leaves them.
+    /// Moves points of the source to their positions in the result.
     pub(crate) fn move_points(&self, points: &mut Points) {
         let left = self.result();
         let mirrored = self.canvas.mirrored && (self.is_last || !left.mirrored);
@@ -242,7 +242,7 @@ impl Stage {
         points.mirror(self.crop_mirrored ^ applied.mirrored ^ applied.flipped);
     }
 
-    /// The stage for pixels of another kind.
+    /// The same stage for pixels of another style.
     pub(crate) fn with_style(&self, style: Style) -> Self {
         let resize = match style {
             Style::Picture | Style::Alpha | Style::Elements { .. } | Style::Saliency(_) => {
@@ -258,7 +258,7 @@ impl Stage {
         Self { resize, fill: [first, second, third, 0], changes, ..self.clone() }
     }
 
-    /// The crop and resize of the stage alone, and the rest of it; `None`: it does not resize.
+    /// Splits the stage into its crop and resize, and the rest; `None` if it does not resize.
     pub(crate) fn split(&self) -> Option<(Self, Self)> {
         self.resize?;
         let Region { width, height, .. } = self.window;
@@ -270,7 +270,7 @@ impl Stage {
         Some((resize, rest))
     }
 
-    /// How the resizer works on the crop.
+    /// The request to the resizer for the crop.
     pub(crate) fn work(&self) -> Resize {
         let Region { width: from_width, height: from_height, .. } = self.crop;
         let plain = Filter { interpolation: Interpolation::Nearest, antialias: false };
@@ -279,10 +279,10 @@ impl Stage {
         Resize { from_width, from_height, source: self.source, width, height, filter, window }
     }
 
-    /// Lets the stage begin with a picture of lower resolution, as low as its resize allows.
+    /// Changes the source to a picture of the lowest resolution that the resize allows.
     ///
     /// `picture` is the size at full resolution. The resize then maps the same part of the picture,
-    /// which no longer begins and ends at whole pixels.
+    /// whose bounds may no longer be integers.
     pub(crate) fn scale_down(&mut self, picture: (u32, u32)) -> DecodeScale {
         let Some((height, width, _)) = self.resize else { return DecodeScale::Eight };
         let Region { x, y, width: from_width, height: from_height } = self.crop;
@@ -294,7 +294,7 @@ impl Stage {
             let exact = |at: u32| f64::from(at) * f64::from(scale.side()) / 8.0;
             let (begin, end) = (exact(from), exact(from + length));
             let first = begin as u32;
-            // The last pixel stands for what the picture has of it.
+            // The last pixel may represent only a part of a pixel block.
             let last = (end.ceil() as u32).min(scale.scaled(whole));
             let inside = |at: f64| (at - f64::from(first)) as f32;
             (first, last - first, inside(begin), inside(end).min((last - first) as f32))
@@ -310,7 +310,7 @@ impl Stage {
         scale
     }
 
-    /// Whether the window leaves some of the canvas in the colour around it.
+    /// Whether the canvas is larger than the window.
     pub(crate) fn is_padded(&self) -> bool {
         (self.window.width, self.window.height) != (self.canvas.width, self.canvas.height)
     }
@@ -320,28 +320,28 @@ impl Stage {
         self.resize.is_some()
     }
 
-    /// Columns and rows that the resizer gives.
+    /// Columns and rows of the resizer's result.
     pub(crate) fn window_size(&self) -> (u32, u32) {
         (self.window.width, self.window.height)
     }
 
-    /// Rows that the resizer gives.
+    /// Rows of the resizer's result.
     pub(crate) fn window_height(&self) -> u32 {
         self.window.height
     }
 
-    /// Where a part of an axis begins when the axis is `mirrored`.
+    /// The start of a part of an axis if the axis is `mirrored`.
     fn turned(mirrored: bool, whole: u32, from: u32, length: u32) -> u32 {
         if mirrored { whole - from - length } else { from }
     }
 
-    /// The region of the source that is decoded, for a region of the crop that the resizer needs.
+    /// The region of the source to decode, for a region of the crop that the resizer needs.
     pub(crate) fn region(&self, needed: Region) -> Region {
         let x = Self::turned(self.crop_mirrored, self.crop.width, needed.x, needed.width);
         Region { x: self.crop.x + x, y: self.crop.y + needed.y, ..needed }
     }
 
-    /// Keeps a region of the canvas, which is not padded.
+    /// Crops the canvas, which must not be padded, to a region.
     fn narrow(&mut self, inside: Region) {
         let Geometry { width, height, mirrored, flipped } = self.canvas;
         let x = Self::turned(mirrored, width, inside.x, inside.width);
@@ -351,12 +351,13 @@ impl Stage {
         self.canvas = Geometry { width, height, mirrored, flipped };
     }
 
-    /// Resizes the canvas, which can be resized.
+    /// Resizes the canvas; [`Self::can_resize`] must be true.
     fn resize_canvas(&mut self, (height, width): (u32, u32), filter: Filter) -> Result<(), Misfit> {
         if height == 0 || width == 0 {
             return Err(Misfit::NoPixels { height, width });
         }
-        // What lies between two passes has one side of the input and one of the output.
+        // The intermediate picture between the passes has one side of the input and one of the
+        // output.
         let Region { width: from_width, height: from_height, .. } = self.window;
         for (width, height) in [(width, height), (width, from_height), (from_width, height)] {
             check_pixels(width, height)?;

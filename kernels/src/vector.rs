@@ -1,6 +1,6 @@
-//! A computation that is compiled for every instruction set from one source, and run on one.
+//! Compiles a computation for every instruction set from one source, and runs it on one.
 //!
-//! The source is a loop over slices that the compiler turns into vectors. Its results do not depend
+//! The source is a loop over slices that the compiler vectorises. Its results do not depend
 //! on the instruction set: the compiler neither fuses a product with a sum nor reorders floats.
 
 #![expect(
@@ -12,15 +12,15 @@ use crate::Cpu;
 
 /// A computation with its arguments.
 pub(crate) trait Kernel {
-    /// What it computes.
+    /// The result.
     type Output;
 
-    /// Computes it. Implementations are `#[inline(always)]`, so that they take the instruction set
-    /// of the function that calls them.
+    /// Runs the computation. Implementations are `#[inline(always)]`, so that they are compiled for
+    /// the instruction set of the calling function.
     fn compute(self) -> Self::Output;
 }
 
-/// Runs a computation on an instruction set. Panics when this machine lacks it.
+/// Runs a computation on an instruction set. Panics if this machine lacks it.
 pub(crate) fn run<K: Kernel>(cpu: Cpu, kernel: K) -> K::Output {
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     match cpu {
@@ -34,20 +34,20 @@ pub(crate) fn run<K: Kernel>(cpu: Cpu, kernel: K) -> K::Output {
     }
 }
 
-/// Pixels of a block: loops of a given number of steps become vectors whole, also for rows of few
-/// blocks.
+/// Number of pixels in a block: loops with a constant number of steps are fully vectorised, even
+/// for rows of few blocks.
 pub(crate) const BLOCK: usize = 32;
 
-/// A change of the pixels of a row, each by itself.
+/// A change of single pixels of a row.
 ///
-/// It is a trait, and not a closure, because a closure would be compiled as a function of its own,
-/// for the portable instruction set.
+/// This is a trait, because a closure would be compiled as a separate function for the portable
+/// instruction set.
 pub(crate) trait Change {
     /// Changes a pixel. Implementations are `#[inline(always)]`.
     fn pixel(&self, colour: [u8; 3]) -> [u8; 3];
 }
 
-/// A row whose pixels are changed.
+/// A row of pixels to change.
 pub(crate) struct Changed<'a, C> {
     pub(crate) change: C,
     pub(crate) planes: [&'a mut [u8]; 3],
@@ -65,7 +65,7 @@ impl<C: Change> Kernel for Changed<'_, C> {
             change_block(&change, [red, green, blue]);
         }
         if !red.is_empty() {
-            // What lies behind the last pixel is 0, and its result is dropped.
+            // Bytes after the last pixel are 0, and their results are dropped.
             let mut rest = [[0; BLOCK]; 3];
             let planes = [red, green, blue];
             for (block, plane) in rest.iter_mut().zip(&planes) {
@@ -87,7 +87,7 @@ fn change_block<C: Change>(change: &C, [reds, greens, blues]: [&mut [u8; BLOCK];
     }
 }
 
-/// The `N` bytes from each offset on. Panics where they are not all in `bytes`.
+/// The `N` bytes at each offset. Panics if they are not all in `bytes`.
 #[inline(always)]
 pub(crate) fn gather<const N: usize>(bytes: &[u8], offsets: &[u64; BLOCK]) -> [[u8; N]; BLOCK] {
     let mut last = 0;
@@ -104,8 +104,8 @@ pub(crate) fn gather<const N: usize>(bytes: &[u8], offsets: &[u64; BLOCK]) -> [[
     found
 }
 
-/// A number without its fraction, at least 0, at most 255; of NaN, 0. As `as u8`, which becomes
-/// more instructions.
+/// Truncates a number and clamps it to 0..=255; NaN becomes 0. Equivalent to `as u8` with fewer
+/// instructions.
 #[inline(always)]
 pub(crate) fn truncated(number: f32) -> u8 {
     let number = if number > 0.0 { number } else { 0.0 };
@@ -115,8 +115,8 @@ pub(crate) fn truncated(number: f32) -> u8 {
     whole as u8
 }
 
-/// A position without its fraction, at least 0, at most 2^31 - 1; of NaN, 0. As `as i32` of a
-/// number that is not negative, which becomes more instructions.
+/// Truncates a position and clamps it to 0..=2^31 - 1; NaN becomes 0. Equivalent to `as i32` for
+/// non-negative numbers, with fewer instructions.
 #[inline(always)]
 pub(crate) fn whole(position: f64) -> i32 {
     let position = if position > 0.0 { position } else { 0.0 };

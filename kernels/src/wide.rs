@@ -1,35 +1,35 @@
-//! Whole pictures whose pixels are not three bytes: with alpha, of 16 bits, of floats.
+//! Whole pictures whose pixels are not three bytes: with alpha, 16 bits or floats.
 //!
-//! Such a picture lies in memory as layers of three planes. The bytes of a pixel are numbered as
-//! in a tensor, channel by channel, each little-endian: byte i lies in plane i % 3 of layer i / 3.
-//! What moves pixels moves each layer; what mixes them takes the elements.
+//! Such a picture is stored as layers of three planes. The bytes of a pixel are numbered as in a
+//! tensor, channel by channel, each little-endian: byte i is in plane i % 3 of layer i / 3.
+//! Operations that move pixels move each layer; those that mix pixels use the elements.
 
 use crate::planes::Planes;
 use meetpoint_format::recipe::{DecodeMode, Dtype};
 
-/// Most layers of a picture: those of 6 bytes a pixel.
+/// Maximum number of layers of a picture, for 6 bytes per pixel.
 pub(crate) const LAYERS_MAX: usize = 2;
 
-/// Planes of a layer.
+/// Number of planes of a layer.
 const PLANES: usize = 3;
 
-/// A picture in layers that owns its memory and keeps it from one size to the next.
+/// A picture in layers that owns its memory and reuses it when the size changes.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     layers: [Planes; LAYERS_MAX],
 }
 
-/// The layers of a picture.
+/// The number of layers of a picture.
 pub(crate) fn count(mode: DecodeMode) -> usize {
     mode.pixel_bytes().div_ceil(PLANES)
 }
 
-/// Whether a layer has one plane alone.
+/// Whether a layer has a single plane.
 pub(crate) fn is_single(mode: DecodeMode, layer: usize) -> bool {
     mode.pixel_bytes() - layer * PLANES == 1
 }
 
-/// One element of a pixel: which of its bytes, and how they are read.
+/// One element of a pixel: the range and the type of its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Channel {
     first: usize,
@@ -49,7 +49,7 @@ impl Layers {
         self.layers[0].size()
     }
 
-    /// Takes a size. What the pixels are is left open.
+    /// Sets the size. The pixels are unspecified.
     pub(crate) fn set_size(&mut self, mode: DecodeMode, (width, height): (usize, usize)) {
         for layer in &mut self.layers[..count(mode)] {
             layer.set_size(width, height);
@@ -66,7 +66,7 @@ impl Layers {
         &mut self.layers[layer]
     }
 
-    /// Takes the pixels of a picture, one after another.
+    /// Stores the pixels of a picture.
     pub(crate) fn put(&mut self, mode: DecodeMode, size: (usize, usize), pixels: &[u8]) {
         let bytes = mode.pixel_bytes();
         self.set_size(mode, size);
@@ -80,7 +80,7 @@ impl Layers {
         }
     }
 
-    /// Gives the pixels one after another.
+    /// Copies all pixels to `pixels`.
     pub(crate) fn take(&self, mode: DecodeMode, pixels: &mut Vec<u8>) {
         let (width, height) = self.size();
         let bytes = mode.pixel_bytes();
@@ -96,7 +96,7 @@ impl Layers {
         }
     }
 
-    /// The numbers of a channel in a row, all of which float32 holds.
+    /// The numbers of a channel in a row, which are exact in float32.
     pub(crate) fn numbers(&self, channel: Channel, y: usize, out: &mut [f32]) {
         let row = |byte: usize| {
             let byte = channel.first + byte;
@@ -122,7 +122,7 @@ impl Layers {
         }
     }
 
-    /// Sets the numbers of a channel in a row, which have the type of the picture.
+    /// Sets the numbers of a channel in a row, which must be valid for the picture's type.
     pub(crate) fn set_numbers(&mut self, channel: Channel, y: usize, numbers: &[f32]) {
         let mut put = |byte: usize, of: &dyn Fn(f32) -> u8| {
             let at = channel.first + byte;
@@ -139,7 +139,7 @@ impl Layers {
         }
     }
 
-    /// Multiplies the colours of a picture with alpha by it: Pillow's `convert("RGBa")`.
+    /// Premultiplies the colours of a picture by its alpha: Pillow's `convert("RGBa")`.
     pub(crate) fn multiply(&mut self) {
         self.each_pixel(|colour, alpha| {
             let product = u32::from(colour) * u32::from(alpha) + 128;
@@ -155,7 +155,7 @@ impl Layers {
         });
     }
 
-    /// Changes each colour of each pixel, by its alpha.
+    /// Changes each colour of each pixel, given the colour and its alpha.
     fn each_pixel(&mut self, change: impl Fn(u8, u8) -> u8) {
         let [colours, alphas] = &mut self.layers;
         let (_, height) = colours.size();

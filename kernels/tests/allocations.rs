@@ -1,5 +1,5 @@
-//! A preparer takes its memory with the first samples and none after that: counted in a program of
-//! its own, since the count is of all that the process does on the thread.
+//! A preparer allocates memory only for the first samples. This is a separate program, since the
+//! allocator counts all allocations of a thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use meetpoint_format::recipe::{
@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of this thread while something runs.
+/// Number of allocations of this thread while a function runs.
 fn counted(run: impl FnOnce()) -> u64 {
     let before = COUNT.with(Cell::get);
     run();
@@ -215,7 +215,7 @@ fn a_preparer_allocates_no_more_than_its_decoder() {
     let file = bmp(150, 120);
     let encoded = || Encoded::from(&file);
     for cpu in available() {
-        // What the decoder itself allocates.
+        // The allocations of the decoder itself.
         let plain = Recipe::new(vec![Operation::Decode(Decode::EXACT), center(120, 150)]).unwrap();
         let mut preparer = SamplePreparer::new(&plain, cpu);
         let id = |sample| SampleId { seed: 3, epoch: 0, sample };

@@ -1,5 +1,5 @@
-//! The largest single allocation of this program, so that a length that only a header claims is
-//! found out when memory is set aside for it.
+//! Records the largest single allocation of this program, to detect memory that is allocated for a
+//! length that only a header claims.
 
 #![expect(unsafe_code, reason = "an allocator is an unsafe trait")]
 

@@ -1,5 +1,5 @@
-//! Archives and tables that are damaged, cut short or made to do harm: an error that names the
-//! place, or a sample that is what it was; never a panic.
+//! Archives and tables that are damaged, truncated or hostile: an error that names the location, or
+//! an unchanged sample; never a panic.
 
 use super::allocations::largest;
 use super::golden::{bytes_of, golden, hex};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// The result of a source: samples, what was left out and why, the error at the end.
+/// The result of a source: samples, left-out entries with their reasons, and the final error.
 #[derive(Debug, Default)]
 struct Outcome {
     items: Vec<Item>,
@@ -329,7 +329,8 @@ fn cifar_and_idx_files_that_are_none_say_why() {
     assert!(error.contains("2 labels for 1"), "{error}");
 }
 
-/// The files that are changed at random, and whether a checksum guards the bytes of their samples.
+/// The files that are changed at random, and whether a checksum protects the bytes of their
+/// samples.
 const CHANGED: [(&str, Open, bool); 8] = [
     ("wds-000.tar", tar::open, false),
     ("wds.tar.gz", tar::open, true),

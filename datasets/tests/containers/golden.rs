@@ -1,4 +1,5 @@
-//! Archives, tables and binary files that other programs made, against what those read in them.
+//! Archives, tables and binary files from other programs, compared with what those programs read
+//! from them.
 //!
 //! The files and `expected_a.json` are made by `golden/sources/make_a.py`.
 
@@ -70,7 +71,7 @@ fn columns_of(batch: &RecordBatch, row: usize) -> Map<String, Value> {
     named.map(|(field, column)| (field.name().clone(), value(column, row))).collect()
 }
 
-/// The samples of a source; what is left out is an error.
+/// The samples of a source; a left-out entry is an error.
 fn read(source: &mut dyn Source) -> Vec<Item> {
     let mut items = Vec::new();
     while let Some(entry) = source.next().unwrap() {
@@ -193,7 +194,7 @@ fn what_is_content_label_and_column_can_be_said() {
         columns: Some(vec!["txt".to_owned(), "jpg".to_owned()]),
         ..SourceOptions::default()
     };
-    // An id of the set does not fit a label, which is named sample by sample.
+    // An id of the set does not fit into a label, which is reported per sample.
     let mut source = open(&golden("wds-{000..001}.tar"), None, &options).unwrap();
     assert_eq!(types(source.schema()), ["txt Utf8", "jpg Binary"]);
     let (mut samples, mut unreadable) = (0, 0);

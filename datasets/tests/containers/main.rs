@@ -1,4 +1,4 @@
-//! Sources that are archives, tables and binary files: what is in them, and what damage does.
+//! Sources that are archives, tables and binary files: their contents, and the effect of damage.
 
 #[cfg(test)]
 mod allocations;

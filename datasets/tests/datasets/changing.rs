@@ -1,4 +1,4 @@
-//! Sources of other kinds than images, sources that change, keys that occur twice.
+//! Sources of other kinds than images, sources that change, duplicate keys.
 
 use crate::support::{Bench, jpeg, names};
 use meetpoint_datasets::source::{ContentKind, SourceOptions};

@@ -1,4 +1,4 @@
-//! Every damaged byte is found, and named by what it belongs to.
+//! Every damaged byte is detected, and reported with the part, row or region that contains it.
 
 use crate::support::{Bench, files, golden};
 use meetpoint_datasets::{DamageLocation, PackOptions, Problem, verify};
@@ -21,7 +21,7 @@ fn packed() -> Bench {
     bench
 }
 
-/// Changes every byte in turn and shows the problems to `check`.
+/// Changes every byte in turn and passes the problems to `check`.
 fn change_every_byte(bench: &Bench, file: &str, mut check: impl FnMut(u64, Vec<Problem>)) {
     let file = OpenOptions::new().read(true).write(true).open(bench.to().join(file)).unwrap();
     for index in 0..file.metadata().unwrap().len() {

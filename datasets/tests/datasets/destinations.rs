@@ -1,4 +1,4 @@
-//! Where a dataset is written: nothing half-written, nothing lost, nothing foreign removed.
+//! Destinations of datasets: nothing incomplete, nothing lost, no foreign file removed.
 
 use crate::support::{Bench, jpeg};
 use meetpoint_datasets::{Error, PackOptions, pack};

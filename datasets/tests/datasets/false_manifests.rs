@@ -1,4 +1,4 @@
-//! A manifest or a part that somebody made with right checksums and wrong content.
+//! A forged manifest or part with correct checksums and wrong content.
 
 use crate::support::{Bench, jpeg};
 use meetpoint_datasets::{
@@ -28,7 +28,7 @@ fn deep(bench: &Bench) -> VerifyReport {
     report
 }
 
-/// What is found after a change of the manifest.
+/// The problems after a change of the manifest.
 fn found(change: impl FnOnce(&mut Manifest)) -> Vec<Problem> {
     let bench = packed(Form::Jpeg);
     bench.falsify(change);
@@ -142,7 +142,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
         let [problem] = &problems[..] else { panic!("{words}: {problems:?}") };
         assert_eq!(problem.place, DamageLocation::Row { row: 0, key: "a.jpg".to_owned() });
         assert!(problem.problem.contains(words), "{problem} does not say {words:?}");
-        // Nothing that does not come back from its form is taken for a file.
+        // A coefficient form that cannot be restored is never treated as a file.
         assert!(form == Form::Jpeg || bench.unpack().is_err());
     }
 }

@@ -53,7 +53,7 @@ fn add_columns(dataset: &Dataset, to: &Path) {
     let part = encoder.finish().unwrap();
     let packed = dataset.manifest();
     let provenance = Provenance {
-        // Where they lie on this machine does not belong into the fixture.
+        // The fixture must not contain their path on this machine.
         source: "pictures".to_owned(),
         time: Some("2026-01-31T23:59:59Z".to_owned()),
         recipe: Some("none".to_owned()),
@@ -159,7 +159,7 @@ fn the_fixture_opens_verifies_reads_and_unpacks() {
     assert_eq!(dataset.extra(0, None).unwrap(), extra());
     let bench = Bench::new();
     let mut options = UnpackOptions::default();
-    // Its second picture has no place in a folder.
+    // A folder cannot store its second picture.
     let refused = unpack(&path, &bench.back(), &options, &mut |_| ()).unwrap_err();
     assert!(refused.to_string().contains("thumbnail"), "{refused}");
     let columns = dataset.columns().extra.fields();

@@ -1,4 +1,4 @@
-//! In which form JPEGs are stored, what is counted, and that they come back.
+//! The forms in which JPEGs are stored, their counts, and their restoration.
 
 use crate::support::{Bench, files, golden, jpeg, names};
 use meetpoint_datasets::{

@@ -1,4 +1,4 @@
-//! Datasets whose content stays where it lies.
+//! Datasets with content in place.
 
 use crate::support::{Bench, files};
 use meetpoint_datasets::index::{check_contents, index};

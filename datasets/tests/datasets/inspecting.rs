@@ -1,4 +1,4 @@
-//! What `inspect` says of a dataset.
+//! The summary of a dataset by `inspect`.
 
 use crate::support::{Bench, jpeg, picture};
 use meetpoint_datasets::{Check, Error, PackOptions, inspect, verify};

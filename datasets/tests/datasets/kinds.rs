@@ -1,4 +1,5 @@
-//! Every kind of source, as other programs wrote it, becomes a sound dataset without being named.
+//! Every kind of source, written by other programs, becomes a sound dataset by detection of its
+//! kind.
 
 use crate::support::golden;
 use meetpoint_datasets::source::{self, Entry, SourceOptions};
@@ -7,7 +8,7 @@ use meetpoint_datasets::{OnError, PackOptions, pack, verify};
 use meetpoint_prepare::Dataset;
 use std::path::Path;
 
-/// Which kind each of them is.
+/// The sources and their kinds.
 const SOURCES: [(&str, &str); 20] = [
     ("cifar-10-binary.tar.gz", "cifar"),
     ("cifar-100-binary", "cifar"),

@@ -1,4 +1,5 @@
-//! Which values of a column called `label` are class labels; a column that is none is reported.
+//! Determines which values of a column named `label` are class labels; a column with other values
+//! is reported.
 
 use crate::support::{Bench, jpeg};
 use arrow_array::{BinaryArray, Float64Array, Int64Array, RecordBatch};

@@ -1,4 +1,4 @@
-//! Packing, unpacking, looking into and verifying datasets, through the public functions and real
+//! Packing, unpacking, inspecting and verifying datasets, through the public functions and real
 //! files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

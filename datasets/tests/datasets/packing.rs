@@ -1,4 +1,4 @@
-//! What is written: parts, sums, policies for unreadable files.
+//! The output of packing: parts, totals, policies for unreadable files.
 
 use crate::support::{Bench, jpeg, names};
 use meetpoint_datasets::source::SourceOptions;
@@ -81,7 +81,7 @@ fn a_sample_above_the_limit_does_not_read_and_is_named() {
     let too_much = PackOptions { force: true, ..with((1 << 28) + 1, OnError::Fail) };
     let error = bench.pack_with(&too_much).unwrap_err();
     assert!(matches!(error, Error::SampleLimit { limit: 0x1000_0000, .. }), "{error}");
-    // One byte too many, so no unit tells them apart.
+    // One byte too many, which larger units would not show.
     assert!(error.to_string().contains("268435457 bytes"), "{error}");
 }
 

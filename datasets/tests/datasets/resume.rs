@@ -1,4 +1,4 @@
-//! A pack that is killed at any point can be resumed: no sample lost, none twice, the same bytes.
+//! A pack that is killed at any point can be resumed: no sample lost or duplicated, the same bytes.
 
 use crate::support::{Bench, files, jpeg};
 use meetpoint_datasets::index::check_keys;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 
-/// Where the process that is to be killed finds its work; without it, its test has nothing to do.
+/// Variable with the folder for the process to be killed; if it is not set, its test does nothing.
 const FOLDER: &str = "MEETPOINT_TEST_PACK_IN";
 
 fn options() -> PackOptions {
@@ -25,7 +25,7 @@ fn options() -> PackOptions {
     }
 }
 
-/// Some hundred small pictures, a few of them broken.
+/// A few hundred small pictures, some of them broken.
 fn bench() -> Bench {
     let bench = Bench::new();
     for index in 0..160_u16 {
@@ -38,7 +38,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// What lies in places to write in, in bytes.
+/// Bytes in working folders.
 fn bytes_written(folder: &Path) -> u64 {
     let places = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let places = places.filter(|path| path.to_string_lossy().contains(".partial-"));
@@ -46,20 +46,20 @@ fn bytes_written(folder: &Path) -> u64 {
     files.filter_map(|file| file.ok()?.metadata().ok()).map(|metadata| metadata.len()).sum()
 }
 
-/// The files of a dataset, its manifest without the place of the source.
+/// The files of a dataset, with its manifest without the path of the source.
 fn bytes_of(bench: &Bench) -> BTreeMap<String, Vec<u8>> {
     let mut files = files(&bench.to());
     let mut manifest = Manifest::from_json(&files[MANIFEST_NAME]).unwrap();
     manifest.provenance.source.clear();
     files.insert(MANIFEST_NAME.to_owned(), manifest.to_json().into_bytes());
-    // Its head says which manifest it belongs to; the rest are the keys.
+    // Its header identifies its manifest; the rest is the keys.
     let keys = files.get_mut("keys.idx").unwrap();
     assert_eq!(check_keys(&Dataset::open(&bench.to()).unwrap()).unwrap(), None);
     keys.drain(..HEADER_BYTES);
     files
 }
 
-/// Runs the pack below in a process of its own.
+/// Runs the pack below in a separate process.
 fn start(folder: &Path) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .args([
@@ -82,7 +82,7 @@ fn packs_into_the_folder_of_the_environment() {
     pack(&folder.join("in"), &folder.join("out"), &options(), &mut |_| ()).unwrap();
 }
 
-/// Lets a process pack until it has written so much, and kills it; returns whether it was done.
+/// Lets a process pack until it has written `bytes`, and kills it; returns whether it had finished.
 fn pack_until(folder: &Path, bytes: u64) -> bool {
     let mut process = start(folder);
     loop {
@@ -128,7 +128,7 @@ fn a_pack_that_is_killed_at_any_point_and_gone_on_with_is_the_same() {
     assert!(parts_resumed > 0, "no part was ever kept");
 }
 
-/// A pack that is stopped by its user when a given number of samples are done.
+/// A pack that its user stops after a given number of samples.
 fn stop_after(bench: &Bench, samples: u64, options: &PackOptions) {
     let stop = &options.stop;
     let result = pack(&bench.from(), &bench.to(), options, &mut |step| {
@@ -196,7 +196,7 @@ fn a_journal_that_ends_in_the_middle_of_a_line_loses_that_line_alone() {
     let text = std::fs::read(&journal).unwrap();
     let lines = text.iter().filter(|byte| **byte == b'\n').count() as u64;
     std::fs::write(&journal, &text[..text.len() - 3]).unwrap();
-    // The first line says what is written, and the last one is cut off.
+    // The first line identifies the job, and the last one is incomplete.
     assert_eq!(resume(&bench, options()).unwrap().parts_resumed, lines - 2);
 }
 
@@ -235,7 +235,7 @@ fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
             if entry == "notes.txt" && path.display().to_string().contains(".partial-")),
         "{error:?}"
     );
-    // A pack that does not go on leaves it where it is, and says so.
+    // A pack that cannot resume leaves it there, and reports it.
     let summary = bench.pack_with(&PackOptions { resume: false, ..options() }).unwrap();
     assert!(
         summary.notes[0].contains("is not removed: it contains notes.txt"),

@@ -1,5 +1,5 @@
-//! Tables beside images: their labels and columns are taken over, or the table is an error that
-//! names file and line; they are never left out without being asked for.
+//! Tables beside images: their labels and columns are used, or the table is an error that names
+//! file and line; they are never ignored unless requested.
 
 use crate::support::Bench;
 use arrow_array::cast::AsArray;
@@ -14,8 +14,8 @@ fn images_and(name: &str, table: &[u8]) -> Bench {
     bench
 }
 
-/// Expects that the table is an error at a line, and that the images pack without it where that is
-/// asked for.
+/// Expects that the table is an error at a line, and that the images can be packed without it on
+/// request.
 fn refuses(name: &str, table: &[u8], line: u64) {
     let bench = images_and(name, table);
     let error = bench.pack().unwrap_err();

@@ -1,5 +1,5 @@
-//! Sources and datasets into every sink: compared with what other programs write, and read back by
-//! the sources here.
+//! Sources and datasets into every sink: compared with the output of other programs, and read back
+//! by the sources here.
 
 use super::support::{Bench, jpeg};
 use arrow_array::builder::{Int16Builder, ListBuilder};
@@ -195,7 +195,7 @@ fn mds_files_are_those_that_python_writes() {
     }
 }
 
-/// What a source holds: samples, names of labels, further columns by row.
+/// The content of a source: samples, names of labels, further columns by row.
 #[derive(Debug, PartialEq)]
 struct Held {
     samples: Vec<(String, Vec<u8>, Option<i32>)>,
@@ -240,7 +240,7 @@ fn held(source: &mut dyn Source) -> Held {
     held
 }
 
-/// What a sink wrote, as a source.
+/// Opens the output of a sink as a source.
 fn opened(bench: &Bench, sink: SinkKind) -> Box<dyn Source> {
     let path = match sink {
         SinkKind::Datadings => bench.back().join("data.msgpack"),
@@ -249,7 +249,7 @@ fn opened(bench: &Bench, sink: SinkKind) -> Box<dyn Source> {
     source::open(&path, None, &SourceOptions::default()).unwrap()
 }
 
-/// Columns that every sink has a place for, of types that the values tell.
+/// Columns that every sink can store, with types that can be inferred from the values.
 fn plain_columns(rows: usize) -> RecordBatch {
     let numbers = 0..rows as i64;
     batch(vec![
@@ -295,7 +295,7 @@ fn further_columns_come_back_from_every_sink() {
         let wanted = held(&mut source());
         let summary = converted(&bench, source(), &to(sink)).unwrap();
         let notes: Vec<_> = summary.notes.iter().filter(|note| note.contains("column")).collect();
-        // A feature of TensorFlow does not tell a text from bytes.
+        // A TensorFlow feature does not distinguish text from bytes.
         assert_eq!(notes.len(), usize::from(sink == SinkKind::TfRecord), "{sink:?}: {notes:?}");
         let mut back = opened(&bench, sink);
         let got = held(back.as_mut());
@@ -508,7 +508,7 @@ fn a_dataset_in_the_coefficient_form_comes_out_as_its_files() {
         let summary = bench.unpack_with(&UnpackOptions { force: true, ..to(sink) });
         let summary = match summary {
             Ok(summary) => summary,
-            // What another sink wrote is not replaced.
+            // The output of another sink is not replaced.
             Err(Error::Foreign { .. }) => {
                 std::fs::remove_dir_all(bench.back()).unwrap();
                 bench.unpack_with(&to(sink)).unwrap()

@@ -1,4 +1,4 @@
-//! Which files of a folder are packed, in which order, with which label.
+//! The packed files of a folder, their order and labels.
 
 use crate::support::{Bench, golden, jpeg, picture, tiff};
 use image::ImageFormat;
@@ -243,7 +243,7 @@ fn a_shard_that_is_a_link_out_of_its_folder_is_refused() {
 #[test]
 fn a_path_that_is_too_long_is_one_file_that_does_not_read() {
     let bench = Bench::with_images(&["cat/a.jpg"]);
-    // Each folder is made in the one before, since no path of this length opens.
+    // Each folder is created relative to its parent, since a path of this length cannot be opened.
     let mut folder = File::open(bench.from().join("cat")).unwrap();
     for _ in 0..17 {
         let name = "d".repeat(250);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A folder with a source `in` to be filled and room for a dataset `out`.
+/// A folder with an empty source `in` and the path of a dataset `out`.
 pub(crate) struct Bench {
     folder: TempDir,
 }
@@ -27,7 +27,7 @@ impl Bench {
         Self { folder }
     }
 
-    /// With the same source as another: the same files with the same times.
+    /// Creates one with the same source as another: the same files with the same times.
     pub(crate) fn with_source_of(other: &Self) -> Self {
         let bench = Self { folder: tempfile::tempdir().unwrap() };
         for entry in walkdir::WalkDir::new(other.from()) {
@@ -41,7 +41,7 @@ impl Bench {
         bench
     }
 
-    /// With a JPEG under each name.
+    /// Creates one with a JPEG under each name.
     pub(crate) fn with_images(names: &[&str]) -> Self {
         let bench = Self::new();
         for (index, name) in names.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Bench {
         self.pack_with(&PackOptions::default())
     }
 
-    /// Packs, and expects words in the error and nothing beside the source.
+    /// Expects packing to fail with `words` in the error, and no file beside the source.
     pub(crate) fn refuses(&self, words: &str) {
         let error = self.pack().unwrap_err().in_full(Surface::CommandLine);
         assert!(error.contains(words), "{error:?} does not say {words:?}");
@@ -97,13 +97,13 @@ impl Bench {
         self.unpack_with(&UnpackOptions::default())
     }
 
-    /// Changes the manifest of the dataset and gives it a checksum that fits.
+    /// Changes the manifest of the dataset and updates its checksum.
     pub(crate) fn falsify(&self, change: impl FnOnce(&mut Manifest)) {
         let path = self.to().join(MANIFEST_NAME);
         let mut manifest = Manifest::from_json(&std::fs::read(&path).unwrap()).unwrap();
         change(&mut manifest);
         std::fs::write(path, manifest.to_json()).unwrap();
-        // It is of the manifest as it was.
+        // The index of keys belongs to the original manifest.
         let _ = std::fs::remove_file(self.to().join(KEY_INDEX_NAME));
     }
 
@@ -112,7 +112,7 @@ impl Bench {
         self.write_dataset_of(&Columns::images(), rows, stored);
     }
 
-    /// As [`Self::write_dataset`], of any columns.
+    /// Like [`Self::write_dataset`], with any columns.
     pub(crate) fn write_dataset_of(&self, columns: &Columns, rows: &[Row], stored: Stored) {
         let mut encoder = PartEncoder::new(Vec::new(), Arc::new(columns.clone())).unwrap();
         rows.iter().for_each(|row| encoder.push(row.clone()).unwrap());
@@ -157,7 +157,7 @@ impl Bench {
         (0..dataset.len()).map(|sample| dataset.key(sample).unwrap()).collect()
     }
 
-    /// What lies beside source and dataset.
+    /// The names beside source and dataset.
     pub(crate) fn names(&self) -> Vec<String> {
         names(self.path())
     }

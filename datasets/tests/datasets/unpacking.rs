@@ -1,4 +1,4 @@
-//! Where files are written, what is refused, and what damaged or hostile datasets lead to.
+//! Where files are written, what is refused, and the effect of damaged or hostile datasets.
 
 use crate::support::{Bench, files, names};
 use meetpoint_datasets::{Error, OnError, UnpackOptions, unpack};
@@ -228,6 +228,6 @@ fn files_of_keys_without_extension_get_that_of_their_content() {
     meetpoint_datasets::pack(&bench.back(), &again.to(), &options, &mut |_| ()).unwrap();
     assert_eq!(again.keys(), ["0001", "v1.25", "c.jpeg"]);
     assert!(again.dataset().columns().extra.fields().is_empty());
-    // What was written may be replaced: the names are those of the keys.
+    // The output may be replaced, since all names are those of the keys.
     assert!(bench.unpack_with(&force()).unwrap().replaced);
 }

@@ -1,4 +1,4 @@
-//! What `diff` finds, and what it does not.
+//! The differences that `diff` finds, and those that it ignores.
 
 use crate::support::{Made, TestFolder, cases, made, options, silent};
 use meetpoint_datasets::operations::{DiffOptions, Difference, diff, shuffle};
@@ -118,7 +118,8 @@ fn the_same_file_in_another_form_is_the_same() {
         place.path(name)
     });
     let found = compare(&sets[0], &sets[1]);
-    // A progressive file is stored as it is in a coefficient form, and as a baseline one else.
+    // A progressive file remains progressive in a coefficient form, and is stored as baseline
+    // otherwise.
     assert_eq!((found.same, found.changed), (3, 1), "{found:?}");
     assert_eq!(found.changed_named[0].key, "progressive.jpg");
     assert_eq!(found.other_form, 2);

@@ -1,4 +1,4 @@
-//! What shuffling, sampling, selecting and merging write.
+//! The output of shuffling, sampling, selecting and merging.
 
 use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
@@ -183,7 +183,7 @@ fn merged_labels_are_united_by_name() {
     let forced = CopyOptions { force: true, ..options() };
     merge(&from, &to, MergeOrder::Interleave, &[], &forced, &mut silent).unwrap();
     let interleaved = read(&to);
-    // 10 and 8: of the first nine samples, five or so are of the first.
+    // 10 and 8: about five of the first nine samples are from the first dataset.
     let early = interleaved[..9].iter().filter(|made| !made.key.starts_with("other")).count();
     assert_eq!(early, 5);
     let of_first: Vec<Made> =

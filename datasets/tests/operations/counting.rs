@@ -1,4 +1,4 @@
-//! What `stats` and `rows` say of a dataset.
+//! The output of `stats` and `rows` for a dataset.
 
 use crate::support::{TestFolder, made, read, silent};
 use meetpoint_datasets::operations::{

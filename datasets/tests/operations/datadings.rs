@@ -1,4 +1,4 @@
-//! Defects of datadings 3.4.7's tools, which ours do not have.
+//! Defects of datadings 3.4.7's tools that Meetpoint does not share.
 
 use crate::support::{TestFolder, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{

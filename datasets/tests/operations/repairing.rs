@@ -1,4 +1,4 @@
-//! What `repair` saves of a damaged dataset, and what it leaves alone.
+//! What `repair` recovers from a damaged dataset, and what it does not change.
 
 use crate::support::{Made, TestFolder, cases, made, options, read, silent};
 use meetpoint_datasets::Error;
@@ -32,7 +32,7 @@ impl PartBytes for File {
     }
 }
 
-/// Where the contents of a dataset and its record batches lie, by part.
+/// The positions of the contents of a dataset and its record batches, by part.
 #[derive(Default)]
 struct Map {
     /// Part, range of bytes, sample.
@@ -63,7 +63,7 @@ impl Map {
         map
     }
 
-    /// The samples that damage of a byte of a part leaves unproven.
+    /// The samples that cannot be proven intact if a byte of a part is damaged.
     fn lost(&self, part: usize, byte: u64) -> Vec<usize> {
         let content =
             self.contents.iter().find(|(of, range, _)| *of == part && range.contains(&byte));
@@ -74,7 +74,7 @@ impl Map {
         batch.map_or_else(Vec::new, |(.., samples)| samples.clone().collect())
     }
 
-    /// Whether a byte is in front of the footer of a part.
+    /// Whether a byte is before the footer of a part.
     fn is_before_footer(&self, part: usize, byte: u64) -> bool {
         let ends =
             self.batches.iter().filter(|(of, ..)| *of == part).map(|(_, range, _)| range.end);
@@ -101,7 +101,7 @@ proptest! {
         let from = place.write_some("a", 24);
         let map = Map::of(&from);
         let mut lost = BTreeSet::new();
-        // Two changes of one byte could bring it back.
+        // Two changes of one byte could cancel out.
         let mut changed = BTreeSet::new();
         for (part, byte, xor) in damages {
             let part = part.index(map.parts.len());

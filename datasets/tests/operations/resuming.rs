@@ -1,4 +1,4 @@
-//! An operation that was stopped resumes.
+//! Resuming of stopped operations.
 
 use crate::support::{TestFolder, options, read, silent};
 use meetpoint_datasets::Error;

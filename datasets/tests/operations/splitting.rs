@@ -1,4 +1,4 @@
-//! A split is a partition, and a merge brings it back together.
+//! A split is a partition, and a merge reverses it.
 
 use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::Error;
@@ -148,7 +148,7 @@ fn needs_labels(error: &Error, by: Setting) -> bool {
 fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
     let place = TestFolder::new();
     let none = place.write("a", &[], &made(6, 0), 500);
-    // Names of labels alone are no labels.
+    // A dataset with names of labels may have no labels.
     let names = place.write("b", &["class0"], &made(6, 0), 500);
     for from in [none, names] {
         let by = by_shares(&place, &["1", "1"], true, 0);

@@ -1,4 +1,4 @@
-//! Datasets of made-up samples with further columns, and everything that is in one.
+//! Datasets of synthetic samples with further columns, and a reader of all their content.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -118,7 +118,7 @@ impl TestFolder {
     }
 }
 
-/// Everything in a dataset, in order. Every checksum is right.
+/// Reads everything in a dataset, in order, and checks every checksum.
 pub(crate) fn read(path: &Path) -> Vec<Made> {
     let report = verify(path, &mut |_| ()).unwrap();
     assert_eq!(report.problems, [], "{}", path.display());
@@ -153,7 +153,7 @@ pub(crate) fn options() -> CopyOptions {
 
 pub(crate) fn silent(_: Progress) {}
 
-/// Runs a number of cases of a property; one that fails is printed and not kept in a file.
+/// Runs a number of cases of a property; a failing case is printed, not stored in a file.
 pub(crate) fn cases(cases: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }

@@ -1,4 +1,4 @@
-//! What every store does: the tests of stores, of this machine and remote, call [`check`].
+//! The contract of stores: the tests of local and remote stores call [`check`].
 
 use meetpoint_datasets::store::{FileKind, Found, StorePath, Walk, WalkOptions};
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Panics where a store that holds [`files`] below `root` breaks the contract.
+/// Panics if a store with [`files`] below `root` violates the contract.
 pub(crate) fn check(root: &StorePath) {
     metadata_name_what_there_is(root);
     folders_list_what_is_in_them(root);
@@ -48,7 +48,7 @@ fn metadata_name_what_there_is(root: &StorePath) {
         assert_eq!(path.metadata().unwrap().kind, FileKind::Folder, "{folder}");
         assert!(path.open().is_err(), "{folder} is not a file");
     }
-    // A name that another begins with is none.
+    // A prefix of a name is not a name.
     for nothing in ["b/d", "a", "b/deep/er/x/y", "nothing/at/all"] {
         let path = root.join(nothing);
         assert!(!path.exists() && path.open().is_err() && path.list().is_err(), "{nothing}");
@@ -86,7 +86,7 @@ fn walks_see_everything_once_and_pass_over_folders(root: &StorePath) {
             let found = found.unwrap();
             assert_eq!(below(&found).components().count(), found.depth);
             assert!(!found.is_link);
-            // A folder comes before what is in it.
+            // A folder precedes its entries.
             let parent = below(&found).parent().map(Path::to_path_buf);
             assert!(found.depth <= 1 || parent.is_some_and(|parent| paths.contains(&parent)));
             paths.push(below(&found));

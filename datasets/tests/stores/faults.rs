@@ -1,4 +1,4 @@
-//! Files that do not open: no kind of source yields other samples without an error.
+//! Files that cannot be opened: no kind of source yields different samples without an error.
 
 use super::stores::{SOURCES, Yielded, golden, in_memory, read};
 use meetpoint_datasets::Error;
@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Reads a source of which a file does not open; the files that it opens, and the result.
+/// Reads a source in which a file cannot be opened; returns the opened files and the result.
 fn read_without(
     fault: Option<PathBuf>,
     from: &StorePath,

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Sources that other programs wrote: the name, what is opened in it, and the split.
+/// Sources written by other programs: the name, the opened path in it, and the split.
 pub(crate) const SOURCES: [(&str, &str, Option<&str>); 16] = [
     ("wds-000.tar", "", None),
     ("wds.tar.zst", "", None),
@@ -51,7 +51,7 @@ pub(crate) fn in_memory(from: &Path) -> StorePath {
     StorePath::new(Arc::new(Memory::new(files)), from.file_name().unwrap())
 }
 
-/// What a source yields.
+/// The output of a source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Yielded {
     /// Keys, labels and bytes.

@@ -1,5 +1,5 @@
-//! Small files that decompress to much: refused at the memory that a source may take, with the
-//! file and the limit, before more than that is held.
+//! Decompression bombs: refused with the file and the limit before a source holds more memory than
+//! its limit.
 
 use crate::memory::most;
 use crate::support::read;
@@ -14,11 +14,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Zeros that each file holds.
+/// Zeros in each file.
 const BOMB_BYTES: usize = 8 << 20;
-/// What a source may take.
+/// Memory limit of a source.
 const LIMIT: u64 = 1 << 20;
-/// What a reader holds besides: its buffers, and the window of a decompressor.
+/// Additional memory of a reader: its buffers, and the window of a decompressor.
 const BESIDE: usize = 6 << 20;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -46,13 +46,13 @@ fn refused_within(path: &Path, kind: &str, file: &str, samples: usize) {
     assert_eq!(whole.unwrap().items.len(), samples);
 }
 
-/// What TensorFlow stores of a checksum.
+/// The masked checksum that TensorFlow stores.
 fn masked(bytes: &[u8]) -> [u8; 4] {
     let crc = meetpoint_format::checksum::crc32c(bytes);
     crc.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
 }
 
-/// A field of bytes on the wire of protocol buffers.
+/// A field of bytes in the wire format of protocol buffers.
 fn message(number: u8, content: &[u8]) -> Vec<u8> {
     let mut bytes = vec![number << 3 | 2];
     prost::encode_length_delimiter(content.len(), &mut bytes).unwrap();
@@ -176,7 +176,7 @@ fn the_pages_of_all_columns_of_a_parquet_file_are_refused_together() {
             writer.write(&batch).unwrap();
             let path = put(&folder, "a.parquet", &writer.into_inner().unwrap());
             match codec {
-                // The crate that unfolds it holds a page before it is counted.
+                // The crate that decompresses it holds a page before it is counted.
                 Compression::LZ4_RAW => {
                     let options =
                         SourceOptions { memory_bytes_max: Some(LIMIT), ..SourceOptions::default() };
@@ -189,7 +189,7 @@ fn the_pages_of_all_columns_of_a_parquet_file_are_refused_together() {
     }
 }
 
-/// Rows that name one value of the length of a limit, in an Arrow file.
+/// Rows that refer to one value with the length of the limit, in an Arrow file.
 #[test]
 fn a_value_that_an_arrow_dictionary_or_a_run_names_often_is_refused() {
     use arrow_array::builder::StringRunBuilder;

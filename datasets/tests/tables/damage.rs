@@ -1,4 +1,4 @@
-//! Damaged files give errors or other samples, never a panic nor more memory than stated.
+//! Damaged files give errors or different samples, never a panic or more memory than stated.
 
 use crate::memory::most;
 use crate::support::{SOURCES, copy, options, read, recognised, tables};
@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Bytes that reading one of the small files may hold at once: buffers of readers of 1 MiB each,
-/// and what pages and samples of some kilobytes unfold to.
+/// Maximum bytes held while one of the small files is read: read buffers of 1 MiB each, and
+/// decompressed pages and samples of some kilobytes.
 const HELD_MAX: usize = 24 << 20;
 
 fn error_of(path: &Path, name: &str, values: &serde_json::Value) -> String {
@@ -62,7 +62,7 @@ fn a_file_that_is_cut_off_is_an_error_that_names_it() {
     for (name, source) in FILES {
         let (_folder, path) = copied(name);
         let length = std::fs::metadata(&path).unwrap().len() as usize;
-        // A stream of records may end behind any of them.
+        // A stream of records may end after any record.
         for left in [length - 1, length / 2 + 1, 5] {
             let (_folder, path) = copied(name);
             change(&path, |bytes| bytes.truncate(left));
@@ -126,7 +126,7 @@ fn files_of_different_datasets_are_not_read_as_one() {
     assert!(error.contains("part-1.parquet") && error.contains("first file"), "{error}");
 }
 
-/// A label that no dataset can hold is the fault of its row alone.
+/// A label that no dataset can store is an error of its row only.
 #[test]
 fn a_label_out_of_range_makes_its_row_unreadable() {
     let (_, open) = recognised(&tables().join("parquet/bare.parquet"))[0];
@@ -179,7 +179,7 @@ fn an_index_of_another_file_is_seen() {
     assert!(error.contains("5 keys for 4 samples"), "{error}");
 }
 
-/// A folder of pictures may hold links that lead nowhere.
+/// A folder of pictures may contain dangling links.
 #[test]
 fn a_broken_link_in_a_folder_does_not_stop_the_look() {
     let folder = tempfile::tempdir().unwrap();
@@ -199,7 +199,7 @@ fn empty_files_are_of_no_kind() {
     }
 }
 
-/// Opens and reads whatever it is; a panic fails the test.
+/// Opens and reads a path as this kind of source; a panic fails the test.
 fn try_read(path: &Path, source: &str) -> usize {
     let (_, _, open) = SOURCES.iter().find(|(known, _, _)| *known == source).unwrap();
     let run = || open(&StorePath::local(path), &options(&json!({}))).and_then(read).is_ok();
@@ -210,7 +210,7 @@ fn try_read(path: &Path, source: &str) -> usize {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Bytes anywhere in the file, the lengths and offsets in it among them, become others.
+    /// Changes bytes anywhere in the file, including lengths and offsets.
     #[test]
     fn damaged_files_take_no_more_memory_than_stated(
         places in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -247,7 +247,7 @@ proptest! {
         ][which];
         let (_folder, path) = copied(name);
         if side.ends_with(".mds") {
-            // Without the checksums, so that what is damaged is parsed.
+            // Without the checksums, so that damaged data are parsed.
             let index = path.join("index.json");
             let text = std::fs::read_to_string(&index).unwrap();
             let mut list: serde_json::Value = serde_json::from_str(&text).unwrap();

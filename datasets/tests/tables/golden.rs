@@ -1,4 +1,4 @@
-//! Each source yields what the program that wrote the files put in.
+//! Each source yields the data that the program wrote into the files.
 
 use crate::support::{bytes_of, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::Content;
@@ -6,7 +6,7 @@ use meetpoint_datasets::store::StorePath;
 use meetpoint_diagnose::{Diagnose, Surface};
 use serde_json::Value;
 
-/// What the scripts make_b.py and make_ffcv.py say that each source yields.
+/// The expected output of each source, from the scripts make_b.py and make_ffcv.py.
 fn expected() -> serde_json::Map<String, Value> {
     let read = |name: &str| -> serde_json::Map<String, Value> {
         let text = std::fs::read_to_string(tables().join(name)).unwrap();
@@ -53,7 +53,7 @@ fn decoded(png: &[u8]) -> String {
     pixels.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where bytes are in a file unchanged, they are said as a range of it.
+/// Bytes that a file contains unchanged are returned as a range of it.
 #[test]
 fn uncompressed_bytes_are_ranges() {
     let ranges = [
@@ -86,7 +86,7 @@ fn pictures_that_were_stored_as_pixels_are_unchanged() {
     }
 }
 
-/// The one place with an MD5 list and key hashes of another program.
+/// The only dataset with an MD5 list and key hashes of another program.
 #[test]
 fn the_checksums_of_datadings_are_right_and_damage_is_seen() {
     use meetpoint_datasets::source::datadings::verify;

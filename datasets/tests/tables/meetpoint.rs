@@ -1,4 +1,4 @@
-//! A dataset as a source: what was packed comes back, all of it or what is picked.
+//! A dataset as a source: yields all packed samples, or a selection.
 
 use crate::support::{Yield, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::SourceOptions;

@@ -1,4 +1,4 @@
-//! How much memory is held at once, and at most.
+//! Measures current and peak memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -14,7 +14,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 
 fn count(bytes: isize) {
-    // A thread that ends has no counters any more.
+    // A thread that is ending no longer has counters.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
@@ -42,7 +42,8 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Runs something and says how many bytes this thread held at most beyond what it held before.
+/// Runs a function and returns its result and the peak memory of this thread above the initial
+/// memory.
 pub(crate) fn most<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.with(Cell::get);
     MOST.with(|most| most.set(before));

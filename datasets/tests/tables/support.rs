@@ -1,4 +1,4 @@
-//! Opens sources and says what they yield as JSON.
+//! Opens sources and converts their output to JSON.
 
 use arrow_array::RecordBatch;
 use meetpoint_datasets::Error;
@@ -66,7 +66,7 @@ pub(crate) fn bytes_of(content: &Content) -> Vec<u8> {
     }
 }
 
-/// A sample as the golden file has it.
+/// A sample in the format of the golden file.
 pub(crate) fn sample(item: &Item) -> Value {
     let bytes = bytes_of(&item.content);
     let digest = Sha256::digest(&bytes);
@@ -86,7 +86,7 @@ fn row_json(batch: &RecordBatch, row: usize) -> Value {
     serde_json::from_slice(&text).unwrap()
 }
 
-/// What a source yields to its end.
+/// The complete output of a source.
 pub(crate) struct Yield {
     pub(crate) items: Vec<Item>,
     pub(crate) unreadable: Vec<String>,

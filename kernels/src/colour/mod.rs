@@ -44,7 +44,7 @@ pub(crate) enum Change {
     Sharpness(f64),
     /// Stretches each channel to the full range.
     Autocontrast,
-    /// Equalizes the histogram of each channel.
+    /// Equalises the histogram of each channel.
     Equalize,
     /// Every value subtracted from 255.
     Invert,

@@ -93,7 +93,8 @@ fn lanczos(distance: f64) -> f64 {
     if (-3.0..3.0).contains(&distance) { sinc(distance) * sinc(distance / 3.0) } else { 0.0 }
 }
 
-/// Maximum number of taps of a short run.
+/// Maximum number of taps of a short run, and number of output positions with short runs that are
+/// computed at once.
 const SHORT: usize = 8;
 const LANES: usize = 8;
 
@@ -207,7 +208,7 @@ impl Coefficients {
     ) {
         for (output, weights) in window.zip(self.weights.chunks_exact_mut(self.places)) {
             let center = from + (f64::from(output) + 0.5) * scale;
-            // Casts cut towards zero and stop at the ends of their range, as wanted here.
+            // Casts truncate towards zero and saturate, as required here.
             let first = ((center - support + 0.5) as u32).min(whole - 1);
             let end = ((center + support + 0.5) as u32).min(whole);
             let exact = &mut self.exact[..end.saturating_sub(first) as usize];
@@ -332,7 +333,7 @@ pub(super) fn exact(
     let (support, inverse) = (filter.support() * filter_scale, 1.0 / filter_scale);
     let run = |output: u32| {
         let center = f64::from(from) + (f64::from(output) + 0.5) * scale;
-        // Casts cut towards zero and stop at the ends of their range, as wanted here.
+        // Casts truncate towards zero and saturate, as required here.
         let first = ((center - support + 0.5) as u32).min(whole - 1);
         let end = ((center + support + 0.5) as u32).min(whole);
         let taps = (first..end).map(|tap| shape((f64::from(tap) - center + 0.5) * inverse));

@@ -220,8 +220,8 @@ impl Resizer {
     }
 }
 
-/// Whether the pass along the columns comes first, if there are both: it does if it shrinks the
-/// height by more than twice the factor of the width, like in Pillow 13.
+/// Whether the pass along the columns comes first, if there are both: it does if it removes more
+/// than twice as many rows as the other pass removes columns, like in Pillow 13.
 fn vertical_first(resize: &Resize) -> bool {
     let columns = i64::from(resize.from_width) - i64::from(resize.width);
     let rows = i64::from(resize.from_height) - i64::from(resize.height);

@@ -1,11 +1,11 @@
-//! Turns a picture as its Exif orientation says.
+//! Orients a picture according to its Exif orientation.
 
 use crate::planes::{Planes, Stripe};
 
-/// Columns that are turned together.
+/// Number of columns processed together.
 const TILE: usize = 64;
 
-/// An Exif orientation, 2..=8: where the first row and the first column of the file belong.
+/// An Exif orientation, 2..=8: the positions of the file's first row and first column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
 
@@ -15,7 +15,7 @@ impl Turn {
         (2..=8).contains(&orientation).then_some(Self(orientation))
     }
 
-    /// Columns and rows of a turned picture.
+    /// Columns and rows of the oriented picture.
     pub(super) fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.0 >= 5 { (height, width) } else { (width, height) }
     }
@@ -35,7 +35,7 @@ impl Turn {
         }
     }
 
-    /// Puts rows of a picture of `size`, from row `first` on, where they belong.
+    /// Copies rows of a picture of `size`, from row `first` on, to their positions.
     pub(super) fn put(
         self,
         stripe: Stripe<'_>,

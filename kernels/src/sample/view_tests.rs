@@ -1,4 +1,5 @@
-//! Several pictures of one sample: each has the bits that a recipe of its operations alone gives.
+//! Several pictures of one sample: each is bit-identical to the result of a recipe with only its
+//! operations.
 
 use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::{Cpu, Encoded, Error, golden};
@@ -19,7 +20,7 @@ fn jpeg(width: u16, height: u16) -> Vec<u8> {
     file
 }
 
-/// The operations of one spelling, each `name` or `name key = value;key = value`.
+/// The tables of operations, each given as `name` or `name key = value;key = value`.
 fn tables(path: &str, operations: &[&str]) -> String {
     let table = |keys: &&str| {
         let (name, rest) = keys.split_once(' ').unwrap_or((keys, ""));
@@ -37,7 +38,7 @@ fn with_views(common: &[&str], views: &[(&str, u32, &[&str])]) -> Recipe {
     Recipe::from_toml(&(tables("operation", common) + &views)).unwrap()
 }
 
-/// The picture that a recipe of these operations alone gives with the random numbers of a view.
+/// The result of a recipe with only these operations and the random numbers of a view.
 fn alone(operations: &[&str], own: usize, view: u16, file: &[u8], id: SampleId) -> Tensor {
     let recipe = Recipe::from_toml(&tables("operation", operations)).unwrap();
     let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
@@ -71,7 +72,7 @@ const OWN: [&[&str]; 6] = [
     &["random_grayscale p = 0.5", "resize size = 24"],
 ];
 
-/// Operations of a spelling, with content for the one that contains others.
+/// The given operations, with content for those that contain others.
 fn spelled<'a>(operations: &[&'a str]) -> Vec<&'a str> {
     let with_content = |it: &&'a str| match *it {
         "random_choice" => {

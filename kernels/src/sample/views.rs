@@ -1,9 +1,9 @@
 //! Several pictures of one sample, from one decoded picture.
 //!
-//! What the pictures have in common is prepared once and shared: the result of the common
-//! operations where those resize the picture or need all of it, else the region of the decoded
-//! picture that the pictures need together. Each picture then goes through stages of its own, with
-//! the bits that a recipe of all its operations gives.
+//! The common part is prepared once and shared: the result of the common operations if they resize
+//! the picture or need all of it, else the region of the decoded picture that the pictures need
+//! together. Each picture then passes through separate stages, and is bit-identical to the result
+//! of a recipe with all its operations.
 
 use super::plan::{Ends, choose, for_each_stage};
 use super::{Program, SampleId, SamplePreparer, Source, Streams, Tensor};
@@ -15,15 +15,15 @@ use crate::{Cpu, Error, Region};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_jpeg::DecodeScale;
 
-/// What a recipe that makes several pictures of a sample adds to the state of a preparer.
+/// The additional state of a preparer for a recipe that creates several pictures of a sample.
 #[derive(Debug)]
 pub(super) struct Views {
     columns: Vec<Column>,
-    /// Indices of the columns that are prepared, in the order of their results.
+    /// Indices of the prepared columns, in the order of their results.
     wanted: Vec<usize>,
-    /// Number of the first operation that is not common.
+    /// Number of the first operation that is not shared.
     own: usize,
-    /// The current sample as it is stored.
+    /// The encoded current sample.
     info: Option<ImageInfo>,
     /// The common operations of the current sample.
     common: Common,
@@ -31,10 +31,10 @@ pub(super) struct Views {
     pictures: Vec<Picture>,
 }
 
-/// What becomes one column.
+/// The programs of one column.
 #[derive(Debug)]
 struct Column {
-    /// One for each picture that the operations make of one.
+    /// One for each picture that the operations create from one.
     programs: Vec<Program>,
     first_view: u32,
     count: u32,
@@ -45,18 +45,18 @@ struct Column {
 struct Common {
     chosen: Vec<usize>,
     stages: Vec<Stage>,
-    /// Whether their result is shared; else the decoded picture is.
+    /// Whether their result is shared; if not, the decoded picture is.
     is_shared: bool,
-    /// The picture that is shared.
+    /// The shared picture.
     picture: Option<Geometry>,
-    /// Most bytes of pictures that they take.
+    /// Maximum number of bytes of pictures during these operations.
     bytes_max: u64,
 }
 
 /// One picture of a sample.
 #[derive(Debug)]
 struct Picture {
-    /// Position of its column among those that are wanted.
+    /// Position of its column among the requested ones.
     out: usize,
     column: usize,
     program: usize,
@@ -85,7 +85,7 @@ impl Views {
         }
     }
 
-    /// Each picture that is wanted: position and index of its column, its program, and its random
+    /// Each requested picture: position and index of its column, its program, and its random
     /// numbers.
     fn wanted(&self, id: SampleId) -> Vec<(usize, usize, usize, Streams)> {
         let mut found = Vec::new();
@@ -100,7 +100,7 @@ impl Views {
         found
     }
 
-    /// Finds the stages of the common operations on a picture of a size.
+    /// Plans the stages of the common operations on a picture of this size.
     fn plan_common(&self, picture: Geometry, id: SampleId) -> Result<Common, Error> {
         let Program { steps, names, .. } = &self.columns[0].programs[0];
         let mut common = Common::default();
@@ -124,7 +124,7 @@ impl Views {
         Ok(common)
     }
 
-    /// Finds the stages of a picture that begins with what is shared.
+    /// Plans the stages of a picture from the shared one.
     fn plan_picture(
         &self,
         common: &Common,
@@ -143,7 +143,7 @@ impl Views {
         Ok((chosen, result))
     }
 
-    /// Most bytes of whole pictures in memory, by the headers of a file.
+    /// Upper bound of the bytes of whole pictures in memory, from the headers of a file.
     pub(super) fn memory_bytes(
         &self,
         encoded: &[u8],
@@ -152,7 +152,7 @@ impl Views {
     ) -> Result<u64, Error> {
         let info = probe(encoded)?;
         let sides = [(info.width, info.height), (info.height, info.width)];
-        // Which way it is turned is not known here.
+        // The orientation is unknown here.
         let sides = if is_turned { &sides[..] } else { &sides[..1] };
         let mut most = 0;
         for &(width, height) in sides {
@@ -176,7 +176,7 @@ impl Views {
     }
 }
 
-/// The memory of each picture, where those of a column lie one after another in memory of its own.
+/// The memory of each picture; those of a column are consecutive in the memory of the column.
 fn tensors_in<'a>(pictures: &[Picture], mut columns: Vec<&'a mut [u8]>) -> Vec<&'a mut [u8]> {
     let mut own = |picture: &Picture| {
         let column = std::mem::take(&mut columns[picture.out]);
@@ -188,21 +188,21 @@ fn tensors_in<'a>(pictures: &[Picture], mut columns: Vec<&'a mut [u8]>) -> Vec<&
 }
 
 impl SamplePreparer {
-    /// Prepares only some columns of the recipe from now on, by their indices in
-    /// [`Recipe::images`], in this order. A recipe that makes one picture has one column.
+    /// Restricts preparing to some columns of the recipe, by their indices in [`Recipe::images`],
+    /// in this order. A recipe that creates one picture has one column.
     pub fn set_columns(&mut self, wanted: Vec<usize>) {
         if let Some(views) = &mut self.views {
             views.wanted = wanted;
         }
     }
 
-    /// Prepares a sample into memory for each column, also of a recipe that makes several pictures
-    /// of a sample: those of a column lie one after another. Otherwise as [`Self::prepare_with`];
-    /// only recipes that make one picture have targets.
+    /// Prepares a sample into memory for each column, also for a recipe that creates several
+    /// pictures of a sample: those of a column are consecutive. Otherwise like
+    /// [`Self::prepare_with`]; only recipes that create one picture have targets.
     ///
     /// # Panics
     ///
-    /// Where the number of columns is not that of the recipe, or of [`Self::set_columns`].
+    /// If the number of columns differs from that of the recipe, or of [`Self::set_columns`].
     pub fn prepare_columns(
         &mut self,
         encoded: Encoded<'_>,
@@ -231,13 +231,13 @@ impl SamplePreparer {
         })
     }
 
-    /// As [`Self::prepare_columns`], where the shapes of pictures may depend on the sample: the
-    /// pictures of each column are appended to its memory, and their shapes returned. After an
-    /// error the memory is as long as it was.
+    /// Like [`Self::prepare_columns`], for shapes of pictures that may depend on the sample:
+    /// appends the pictures of each column to its memory, and returns their shapes. After an error
+    /// the memory has its original length.
     ///
     /// # Panics
     ///
-    /// As [`Self::prepare_columns`].
+    /// Like [`Self::prepare_columns`].
     pub fn append_columns(
         &mut self,
         encoded: Encoded<'_>,
@@ -270,7 +270,7 @@ impl SamplePreparer {
         })
     }
 
-    /// Prepares a sample into tensors of their own: for each column of the recipe, or of
+    /// Prepares a sample into new tensors: for each column of the recipe, or of
     /// [`Self::set_columns`], its pictures, whose shapes may vary.
     pub fn prepare_tensors(
         &mut self,
@@ -294,7 +294,7 @@ impl SamplePreparer {
         })
     }
 
-    /// Lends the state of views, which is there.
+    /// Passes the state of views, which must exist, to a function.
     fn with_views<T>(&mut self, run: impl FnOnce(&mut Self, &mut Views) -> T) -> T {
         let mut views = self.views.take().expect("the recipe makes several pictures");
         let result = run(self, &mut views);
@@ -302,7 +302,7 @@ impl SamplePreparer {
         result
     }
 
-    /// Finds the stages of all pictures of a sample.
+    /// Plans the stages of all pictures of a sample.
     fn plan_views(
         &mut self,
         views: &mut Views,
@@ -337,7 +337,7 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// The resolution for stages, which then begin with a picture of that.
+    /// Determines the decode resolution for stages, and adapts them to it.
     fn scale_of(&mut self, stages: &mut Vec<Stage>, info: ImageInfo) -> DecodeScale {
         std::mem::swap(&mut self.stages, stages);
         self.scale_down(info);
@@ -345,7 +345,7 @@ impl SamplePreparer {
         self.options.scale
     }
 
-    /// Prepares the pictures that were planned, each into its memory.
+    /// Prepares the planned pictures, each into its memory.
     fn run_views(
         &mut self,
         views: &mut Views,
@@ -366,7 +366,7 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Prepares what the pictures of a resolution share.
+    /// Prepares the shared picture for a resolution.
     fn share(
         &mut self,
         views: &mut Views,
@@ -380,7 +380,7 @@ impl SamplePreparer {
             std::mem::swap(&mut self.stages, stages);
             std::mem::swap(&mut self.chosen, chosen);
             self.scale_down(views.info.expect("a picture was opened"));
-            // Where it is decoded and what common operations do is the same for all views.
+            // The decoded region and the common operations are the same for all views.
             let id = views.pictures[0].streams;
             self.run(Source::Encoded(encoded), id, &mut [], after_stage)?;
             std::mem::swap(&mut self.picture, &mut self.shared);
@@ -414,7 +414,7 @@ impl SamplePreparer {
         })
     }
 
-    /// Prepares one picture from what is shared.
+    /// Prepares one picture from the shared one.
     fn run_picture(
         &mut self,
         views: &mut Views,
@@ -438,7 +438,7 @@ impl SamplePreparer {
     }
 }
 
-/// The smallest region around two.
+/// The smallest region that contains two regions.
 fn around(one: Region, other: Region) -> Region {
     let (x, y) = (one.x.min(other.x), one.y.min(other.y));
     let right = (one.x + one.width).max(other.x + other.width);

@@ -1,7 +1,7 @@
-//! Samples whose pixels are not three bytes: whole pictures in layers, from stage to stage.
+//! Prepares samples whose pixels are not three bytes, as whole pictures in layers.
 //!
-//! The stages are those of any sample. Of each, the resize alone is executed first, on the elements
-//! where it mixes them; then the rest, which moves pixels and with them the bytes of each layer.
+//! The stages are planned as for any sample. For each stage, the resize is executed first, on
+//! elements if it interpolates; then the rest, which only moves pixels, on the bytes of each layer.
 
 use super::{SamplePreparer, Source, Streams, apply, mirror};
 use crate::Error;
@@ -17,21 +17,21 @@ use crate::tensor::convert_elements;
 use crate::wide::{Channel, Layers, count, is_single};
 use meetpoint_format::recipe::{DecodeMode, Dtype, Interpolation, Layout, TensorSpec};
 
-/// Rows of a stripe of a layer.
+/// Number of rows in a stripe of a layer.
 const STRIPE_ROWS: usize = 16;
 
 /// The picture of a sample.
 #[derive(Debug, Default)]
 pub(super) struct WidePicture {
-    /// Between two stages, and the target of the next.
+    /// The picture between two stages, and the target of the next.
     from: Layers,
     to: Layers,
-    /// The pixels as they are decoded, and as they go into the tensor.
+    /// The decoded pixels, and those written to the tensor.
     pixels: Vec<u8>,
 }
 
 impl WidePicture {
-    /// Most bytes that it takes for pictures of a given number of pixels at most.
+    /// Upper bound of its bytes for pictures of at most `pixels` pixels.
     pub(super) fn bytes(mode: DecodeMode, pixels: u64) -> u64 {
         // Layers of three planes twice, pixels, numbers of a channel before and after a pass.
         let layers = 2 * 3 * count(mode) as u64;
@@ -39,7 +39,7 @@ impl WidePicture {
     }
 }
 
-/// What the bytes of a layer are.
+/// The meaning of a layer's bytes.
 fn style(mode: DecodeMode, layer: usize) -> Style {
     match (mode, layer) {
         (DecodeMode::Rgb | DecodeMode::Gray | DecodeMode::Rgba, 0) => Style::Picture,
@@ -51,7 +51,7 @@ fn style(mode: DecodeMode, layer: usize) -> Style {
 }
 
 impl SamplePreparer {
-    /// As [`Self::run`], for a mode whose pixels are not three bytes.
+    /// Like [`Self::run`], for a mode whose pixels are not three bytes.
     pub(super) fn run_wide(
         &mut self,
         source: Source<'_>,
@@ -74,7 +74,7 @@ impl SamplePreparer {
                 None => stage.clone(),
             };
             if stage.is_last {
-                // No stage is left to mirror it.
+                // There is no further stage to mirror it.
                 moves.whole = 0..1;
             }
             self.pass_all(&moves, after_stage)?;
@@ -102,13 +102,13 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Takes a stored picture in place of one that is decoded.
+    /// Uses a stored picture instead of a decoded one.
     pub(super) fn take_wide(&mut self, spec: &TensorSpec, data: &[u8]) {
         let size = (spec.width as usize, spec.height as usize);
         self.wide.from.put(self.decode.mode, size, data);
     }
 
-    /// Decodes all of a picture and turns it.
+    /// Decodes a whole picture and applies its orientation.
     fn decode_wide(&mut self, encoded: Encoded<'_>) -> Result<(), Error> {
         let mode = self.decode.mode;
         let pixels = &mut self.wide.pixels;
@@ -128,7 +128,8 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// The resize of a stage. Pillow multiplies colours by their alpha before it mixes them.
+    /// Executes the resize of a stage. Pillow premultiplies colours by alpha before it
+    /// interpolates.
     fn resize_wide(&mut self, stage: &Stage, after_stage: &mut dyn FnMut()) -> Result<(), Error> {
         let work = stage.work();
         let is_same = (work.from_width, work.from_height) == (work.width, work.height);
@@ -150,7 +151,7 @@ impl SamplePreparer {
         }
     }
 
-    /// The resize of a stage on the elements of each channel.
+    /// Executes the resize of a stage on the elements of each channel.
     fn resize_elements(
         &mut self,
         stage: &Stage,
@@ -187,7 +188,7 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Passes each layer through a stage.
+    /// Runs each layer through a stage.
     fn pass_all(&mut self, stage: &Stage, after_stage: &mut dyn FnMut()) -> Result<(), Error> {
         for layer in 0..count(self.decode.mode) {
             self.pass(stage, layer, after_stage)?;
@@ -196,7 +197,7 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Passes a layer through a stage.
+    /// Runs a layer through a stage.
     fn pass(
         &mut self,
         stage: &Stage,

@@ -1,19 +1,19 @@
-//! Code that is compiled for several instruction sets from one text.
+//! Compiles one source for several instruction sets.
 #![cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calls behind a CPU check"))]
 
 use crate::Cpu;
 
 /// A computation on arrays of float32 or float64, whose loops the compiler vectorises.
 ///
-/// Each operation is rounded by itself and sums have a fixed order, so every instruction set gives
-/// the same bits. [`Self::run`] and what it calls are `#[inline(always)]`, as the code is otherwise
-/// compiled for the least instruction set alone.
+/// Each operation is rounded separately and sums have a fixed order, so every instruction set gives
+/// the same bits. [`Self::run`] and the functions that it calls are `#[inline(always)]`; otherwise
+/// they would be compiled only for the baseline instruction set.
 pub(crate) trait Kernel {
-    /// Computes it.
+    /// Runs the computation.
     fn run(&mut self);
 }
 
-/// Executes a kernel with the code for an instruction set, which the machine has.
+/// Executes a kernel with the code for an instruction set, which the machine must have.
 pub(crate) fn execute(cpu: Cpu, kernel: &mut impl Kernel) {
     match cpu {
         #[cfg(target_arch = "x86_64")]

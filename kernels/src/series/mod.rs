@@ -1,8 +1,9 @@
-//! Sound, spectrograms and signals: values over time, prepared by one operation after another.
+//! Sound, spectrograms and signals: values over time, prepared by a sequence of operations.
 //!
 //! In reading order: [`Series`] (the values), [`SeriesDecoder`] and [`SeriesOperation`] (what
-//! operations implement), [`SeriesSource`] and [`SeriesChange`] (both with tables and memory),
-//! `compiled` (kernels for several instruction sets). `sample` applies a recipe of them.
+//! operations implement), [`SeriesSource`] and [`SeriesChange`] (their executable forms, with
+//! tables and memory), `compiled` (kernels for several instruction sets). `sample` applies recipes
+//! of such operations.
 
 mod compiled;
 
@@ -19,9 +20,9 @@ pub(crate) type Pause<'a> = &'a mut dyn FnMut() -> Result<(), Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SeriesShape {
     pub(crate) channels: usize,
-    /// Rows of a channel: the frequencies of a spectrogram, otherwise 1.
+    /// Rows per channel: the frequencies of a spectrogram, otherwise 1.
     pub(crate) rows: usize,
-    /// Steps in time.
+    /// Number of time steps.
     pub(crate) length: usize,
 }
 
@@ -37,7 +38,7 @@ impl SeriesShape {
     }
 }
 
-/// Values over time: for each channel, for each row, all steps in time.
+/// Values over time: for each channel and row, all time steps.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Series {
     pub(crate) shape: SeriesShape,
@@ -45,16 +46,16 @@ pub(crate) struct Series {
     pub(crate) values: Vec<f32>,
 }
 
-/// An operation that makes such values of a file.
+/// An operation that decodes a file to such values.
 pub(crate) trait SeriesDecoder: Debug + Send + Sync {
-    /// Samples per second of what it gives, where that is sound.
+    /// Samples per second of the result, if it is sound.
     fn sample_rate(&self) -> Option<u32>;
 
-    /// The shape of what it gives, which a file that lies may exceed only up to a limit, and the
-    /// bytes of memory that it takes besides.
+    /// The shape of the result, and the bytes of additional memory. A file with a false header can
+    /// exceed the shape only up to a limit.
     fn measure(&self, encoded: &[u8]) -> Result<(SeriesShape, u64), Error>;
 
-    /// The operation ready to be executed, with code for an instruction set.
+    /// Creates the executable operation, with code for an instruction set.
     fn start(&self, cpu: Cpu) -> Box<dyn SeriesSource>;
 }
 
@@ -66,18 +67,18 @@ pub(crate) trait SeriesSource: Debug + Send + Sync {
 
 /// An operation on such values.
 pub(crate) trait SeriesOperation: Debug + Send + Sync {
-    /// The operation ready to be executed, for sound of a sample rate, with code for an instruction
+    /// Creates the executable operation for sound with a sample rate, with code for an instruction
     /// set.
     fn start(&self, sample_rate: Option<u32>, cpu: Cpu) -> Box<dyn SeriesChange>;
 }
 
 /// An operation with its tables and scratch memory.
 pub(crate) trait SeriesChange: Debug + Send + Sync {
-    /// The shape of the result; an error where values of this shape cannot be changed.
+    /// The shape of the result; an error if values of this shape are not supported.
     fn shape(&self, input: SeriesShape) -> Result<SeriesShape, Error>;
 
-    /// Changes the values; `shape` has accepted them. `draws` is at its beginning. `next` is memory
-    /// for another result.
+    /// Changes the values, which `shape` has accepted. `draws` is at its beginning. `next` is
+    /// scratch memory for a result.
     fn apply(
         &mut self,
         draws: &mut Draws,

@@ -1,11 +1,11 @@
-//! NumPy files to signals.
+//! Decodes signals from NumPy files.
 
 use crate::series::{Pause, Series, SeriesDecoder, SeriesShape, SeriesSource};
 use crate::{Cpu, Error};
 use meetpoint_format::npy;
 use meetpoint_format::recipe::{DecodeSignal, LENGTH_MAX, PIXELS_MAX};
 
-/// Values between two pauses.
+/// Values processed between two calls of `pause`.
 const PIECE: usize = 1 << 14;
 
 /// The operation `decode_signal`.

@@ -5,9 +5,9 @@ use crate::{Cpu, Error};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::PowerFeatures;
 
-/// Partial sums of a period.
+/// Number of partial sums per period.
 const LANES: usize = 8;
-/// Samples between two pauses.
+/// Samples processed between two calls of `pause`.
 const PIECE: usize = 1 << 14;
 
 /// The operation `power_features`.
@@ -32,7 +32,7 @@ struct Means {
 }
 
 impl Means {
-    /// In float64: partial sums of every eighth product, added in their order.
+    /// Computed in float64: partial sums of every eighth product, added in order.
     #[inline(always)]
     fn of(voltage: &[f32], current: &[f32]) -> Self {
         let mut sums = [[0.0_f64; LANES]; 3];
@@ -58,7 +58,7 @@ impl Means {
     }
 }
 
-/// A period whose means are computed.
+/// A period whose means are to be computed.
 struct Period<'a> {
     voltage: &'a [f32],
     current: &'a [f32],

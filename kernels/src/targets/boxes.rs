@@ -1,4 +1,4 @@
-//! Boxes: read as corners that move, written as the boxes around them.
+//! Boxes: read as corners that move, written as the bounding boxes of the corners.
 
 use super::numbers::{finite, put};
 use super::{Prepared, TargetProblem};
@@ -6,7 +6,7 @@ use crate::points::{Point, Points, around};
 use meetpoint_format::column::ColumnKind;
 use meetpoint_format::recipe::{BoxFormat, Boxes};
 
-/// The corners of all boxes of a sample, four for each.
+/// The corners of all boxes of a sample, four per box.
 pub(super) fn corners(
     boxes: &Boxes,
     (stored, bytes): (&ColumnKind, &[u8]),
@@ -34,7 +34,7 @@ pub(super) fn corners(
     Ok(found)
 }
 
-/// Writes the boxes around corners that were moved into a picture of a size, clamped to it.
+/// Writes the bounding boxes of the moved corners, clamped to a picture of this size.
 pub(super) fn write(boxes: &Boxes, size: (u32, u32), points: &Points, into: &mut Prepared) {
     let (width, height) = (f64::from(size.0), f64::from(size.1));
     let mut kept = Vec::new();

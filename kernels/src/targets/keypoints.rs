@@ -1,4 +1,4 @@
-//! Keypoints: read as points that move, written with what else is stored of them.
+//! Keypoints: read as points that move, written with their other stored values.
 
 use super::numbers::{finite, numbers, put};
 use super::{Prepared, TargetProblem};
@@ -11,7 +11,8 @@ fn arity(stored: &ColumnKind) -> usize {
     stored.axes().last().map_or(2, |count| *count as usize)
 }
 
-/// Points of an object: those along the axis before the last, which may be that of variable length.
+/// Number of points per object: the length of the axis before the last, which may be the variable
+/// one.
 fn of_object(stored: &ColumnKind, points: usize) -> usize {
     match stored.axes() {
         [.., count, _] => *count as usize,
@@ -38,7 +39,7 @@ pub(super) fn points(
     }
 }
 
-/// Writes points that were moved into a picture of a size.
+/// Writes the points after they moved into a picture of this size.
 pub(super) fn write(
     keypoints: &Keypoints,
     (stored, bytes): (&ColumnKind, &[u8]),
@@ -51,7 +52,7 @@ pub(super) fn write(
     let stored_numbers = numbers(stored.element(), bytes);
     let moved = points.some(into.points.clone());
     let count = of_object(stored, moved.len()).max(1);
-    // For each position, the index in an object of the point that moves there.
+    // For each position, the index within an object of the point that moves there.
     let mut from: Vec<usize> = (0..count).collect();
     if points.is_mirrored() {
         for [one, other] in &keypoints.swap {

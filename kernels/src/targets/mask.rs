@@ -1,7 +1,7 @@
-//! Masks and saliency maps: their elements as planes of bytes, which move as those of a picture.
+//! Masks and saliency maps: their elements as planes of bytes, which move like those of a picture.
 //!
-//! The nearest pixel moves bytes as they are, so an element of several bytes moves as several
-//! planes, three at a time.
+//! Nearest-pixel interpolation moves bytes unchanged, so an element of several bytes moves as
+//! several planes, three at a time.
 
 use super::numbers::element_bytes;
 use super::{TargetProblem, TargetSpec, png};
@@ -14,16 +14,16 @@ use meetpoint_format::column::{ColumnKind, files_of};
 use meetpoint_format::recipe::{MaskType, TargetKind};
 use std::borrow::Cow;
 
-/// Planes of a picture.
+/// Number of planes of a picture.
 const PLANES: usize = 3;
 
-/// Memory for masks, reused by the next sample.
+/// Memory for masks, reused for the next sample.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// Writes one plane, and three of them, each byte unchanged.
+    /// Writers of one plane and of three planes, with unchanged bytes.
     single: TensorWriter,
     triple: TensorWriter,
-    /// Planes of the results of the layers at hand.
+    /// Number of planes of the current layers' results.
     planes: usize,
     /// The result of a layer.
     pub(crate) result: Vec<u8>,
@@ -36,7 +36,7 @@ impl Memory {
         Self { single, triple, planes: 1, result: Vec::new() }
     }
 
-    /// Begins with the layers of a mask.
+    /// Starts the layers of a mask.
     pub(crate) fn begin(&mut self, layers: &Layers<'_>) {
         self.planes = layers.planes();
     }
@@ -47,8 +47,8 @@ impl Memory {
     }
 }
 
-/// The layers of a mask: one for each object and, of elements of more than three bytes, for each
-/// three of these.
+/// The layers of a mask: one per object or, for elements of more than three bytes, one per three
+/// bytes of each object.
 #[derive(Debug)]
 pub(crate) struct Layers<'a> {
     elements: Cow<'a, [u8]>,
@@ -63,15 +63,15 @@ pub(crate) struct Layers<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layer {
     object: usize,
-    /// First byte of each element, and how many.
+    /// First byte of each element, and number of bytes.
     first: usize,
     pub(crate) count: usize,
     pub(crate) style: Style,
 }
 
 impl<'a> Layers<'a> {
-    /// What is stored of a target of a sample in parts, whose layers are put and taken one after
-    /// another: each object's file, or all of it.
+    /// The stored value of a sample's target in parts, which are processed one after another: the
+    /// file of each object, or all of it.
     pub(crate) fn parts(
         is_file_per_object: bool,
         stored: &'a [u8],
@@ -81,7 +81,7 @@ impl<'a> Layers<'a> {
         whole.into_iter().chain(files.into_iter().flatten())
     }
 
-    /// The layers of a part of a target of a sample; `None` for one of points.
+    /// The layers of a part of a sample's target; `None` for a target of points.
     pub(crate) fn of(
         spec: &TargetSpec,
         stored: &'a [u8],
@@ -112,7 +112,7 @@ impl<'a> Layers<'a> {
         Ok(Some(Self { elements, size, element_bytes: fill.len(), fill, is_saliency }))
     }
 
-    /// Planes of a layer's result: one, or three.
+    /// Number of planes of a layer's result: one or three.
     pub(crate) fn planes(&self) -> usize {
         if self.element_bytes == 1 { 1 } else { PLANES }
     }
@@ -137,7 +137,7 @@ impl<'a> Layers<'a> {
         })
     }
 
-    /// Puts a layer into the planes of a picture; planes that it lacks are left open.
+    /// Copies a layer into the planes of a picture; planes that it lacks are unspecified.
     pub(crate) fn put(&self, layer: Layer, into: &mut Planes) {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         into.set_size(width, height);
@@ -152,7 +152,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Stores the result of a layer, `pixels` pixels of one byte or of three, behind the `before`
+    /// Stores the result of a layer, `pixels` pixels of one or three bytes, after the `before`
     /// bytes of other parts.
     pub(crate) fn take(
         &self,

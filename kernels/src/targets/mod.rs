@@ -1,4 +1,4 @@
-//! The targets of a sample: their stored values in, and what batches hold of them out.
+//! The targets of a sample: converts their stored values to those of batches.
 //!
 //! In reading order: [`TargetSpec`] and [`TargetProblem`], `numbers` (elements as float64), `boxes`
 //! and `keypoints` (points that move), `mask` (elements as planes of pixels), `png` (masks in
@@ -20,19 +20,19 @@ use meetpoint_format::column::ColumnKind;
 use meetpoint_format::recipe::TargetKind;
 use std::ops::Range;
 
-/// A target of a preparer: what is stored for a sample, and what is to be prepared of it.
+/// A target of a preparer: the stored and the prepared form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TargetSpec {
     /// Name of its column.
     pub column: String,
     /// Kind and options.
     pub kind: TargetKind,
-    /// What the dataset holds for a sample, or for each object.
+    /// The stored form for a sample, or for each object.
     pub stored: ColumnKind,
-    /// Whether the dataset holds a file for each object, as [`meetpoint_format::column::files_of`]
-    /// reads them.
+    /// Whether the dataset contains a file for each object, as read by
+    /// [`meetpoint_format::column::files_of`].
     pub is_file_per_object: bool,
-    /// What a batch holds for a sample.
+    /// The form of a sample in a batch.
     pub prepared: ColumnKind,
 }
 
@@ -46,9 +46,9 @@ pub enum TargetProblem {
         .mask.0, .mask.1, .picture.0, .picture.1
     )]
     MaskSize {
-        /// Of the mask.
+        /// Size of the mask.
         mask: (u32, u32),
-        /// Of the picture as it is decoded.
+        /// Size of the decoded picture.
         picture: (u32, u32),
     },
     /// A mask that is not a PNG, or cannot be decoded.
@@ -57,12 +57,12 @@ pub enum TargetProblem {
         /// Cause.
         reason: String,
     },
-    /// A PNG whose pixels are not elements of a mask.
+    /// A PNG whose pixel type does not match the elements of the mask.
     #[error("the mask is a PNG with {found}, but {wanted} is wanted")]
     MaskColours {
-        /// Colour type and depth.
+        /// Colour type and bit depth.
         found: String,
-        /// What fits.
+        /// The expected types.
         wanted: &'static str,
     },
     /// A coordinate that is not a finite number.
@@ -73,7 +73,8 @@ pub enum TargetProblem {
         /// As stored.
         value: f64,
     },
-    /// A box whose right side lies left of its left side, or whose lower side above its upper side.
+    /// A box whose right side is left of its left side, or whose lower side is above its upper
+    /// side.
     #[error(
         "box {index} has the corners ({}, {}) and ({}, {}), the second above or left of the first; \
          is its format right?",
@@ -85,7 +86,7 @@ pub enum TargetProblem {
         /// Left, top, right and bottom.
         corners: [f64; 4],
     },
-    /// A box no point of which lies in the picture.
+    /// A box that is completely outside the picture.
     #[error(
         "box {index} with the corners ({}, {}) and ({}, {}) lies outside of the picture of {} x {} \
          pixels; is its format right?",
@@ -96,32 +97,32 @@ pub enum TargetProblem {
         index: usize,
         /// Left, top, right and bottom.
         corners: [f64; 4],
-        /// Of the picture as it is decoded.
+        /// Size of the decoded picture.
         picture: (u32, u32),
     },
-    /// Points that cannot change places.
+    /// A point named by `swap` that the sample does not have.
     #[error("`swap` names the point {wanted}, but the sample has {count}")]
     NoPoint {
-        /// As named.
+        /// The given index.
         wanted: u32,
         /// Points of the sample.
         count: usize,
     },
 }
 
-/// What a preparer has of the target of a sample.
+/// The state of a sample's target in a preparer.
 #[derive(Debug, Default)]
 pub(crate) struct Prepared {
-    /// Its points among all that move.
+    /// The range of its points among all points.
     points: Range<usize>,
-    /// The values of a batch.
+    /// The prepared values.
     pub(crate) bytes: Vec<u8>,
-    /// Of boxes that may be left out, which are kept.
+    /// Whether each box is retained, if boxes may be left out.
     pub(crate) kept: Option<Vec<bool>>,
 }
 
 impl TargetSpec {
-    /// Takes the points of a sample, if it has some.
+    /// Reads the points of a sample, if it has any.
     pub(crate) fn begin(
         &self,
         stored: &[u8],
@@ -145,7 +146,7 @@ impl TargetSpec {
         Ok(())
     }
 
-    /// Writes points that have been moved into a picture of a size.
+    /// Writes the points after they moved into a picture of this size.
     pub(crate) fn finish(
         &self,
         stored: &[u8],

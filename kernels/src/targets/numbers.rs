@@ -1,4 +1,4 @@
-//! Elements of a stored column as float64.
+//! Converts elements of a stored column to float64.
 
 use super::TargetProblem;
 use half::f16;
@@ -36,13 +36,13 @@ pub(super) fn numbers(element: ElementType, bytes: &[u8]) -> Vec<f64> {
     }
 }
 
-/// An element of float32.
+/// Appends an element of float32.
 pub(super) fn put(number: f64, into: &mut Vec<u8>) {
     into.extend_from_slice(&(number as f32).to_le_bytes());
 }
 
-/// The bytes of an element that holds a number, low byte first. The caller has checked that the
-/// type has the number.
+/// The little-endian bytes of an element with this number, which the caller must have checked to be
+/// valid for the type.
 pub fn element_bytes(element: ElementType, number: f64) -> Vec<u8> {
     match element {
         ElementType::Bool | ElementType::Uint8 => vec![number as u8],

@@ -1,4 +1,4 @@
-//! A mask in a PNG: its elements as they are stored, palette indices and grey values alike.
+//! Decodes a mask in a PNG to its stored elements, palette indices or grey values.
 
 use super::TargetProblem;
 use crate::decode::PIXELS_MAX;
@@ -6,7 +6,7 @@ use meetpoint_format::recipe::MaskType;
 use png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 use std::io::Cursor;
 
-/// Memory that the decoder may take besides the pixels.
+/// Memory limit of the decoder besides the pixels.
 const SCRATCH_BYTES: usize = 64 << 20;
 
 /// Columns, rows and elements, little-endian.
@@ -15,7 +15,7 @@ pub(super) struct Elements {
     pub(super) bytes: Vec<u8>,
 }
 
-/// Decodes a mask of a type, whose picture has a size.
+/// Decodes a mask with an element type, for a picture of this size.
 pub(super) fn decode(
     encoded: &[u8],
     dtype: MaskType,

@@ -1,4 +1,4 @@
-//! Targets against torchvision and Pillow, and what must hold of them.
+//! Targets against torchvision and Pillow, and their invariants.
 
 use super::{TargetProblem, TargetSpec};
 use crate::{Cpu, Encoded, Error, SampleId, SamplePreparer, golden};
@@ -37,7 +37,7 @@ fn target(column: &str, kind: TargetKind, stored: ColumnKind) -> TargetSpec {
     TargetSpec { column: column.to_owned(), kind, stored, is_file_per_object: false, prepared }
 }
 
-/// The bytes of numbers in float64, in which targets are stored here.
+/// The bytes of float64 numbers, in which targets are stored here.
 fn bytes(numbers: &[f64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
@@ -48,7 +48,8 @@ fn floats(bytes: &[u8]) -> Vec<f64> {
     elements.iter().map(|it| f64::from(f32::from_le_bytes(*it))).collect()
 }
 
-/// A recipe with these operations, as inline tables, behind a decode; with these boxes as a target.
+/// A recipe with these operations, as inline tables, after a decode, and with these boxes as a
+/// target.
 fn recipe(operations: &str, boxes: Option<Boxes>) -> Recipe {
     let text = format!(
         "operation = [{{name = 'decode'}}, {operations}]\n[targets.any]\n\
@@ -96,8 +97,8 @@ fn prepare_on(
         targets: results(&preparer),
         kept: preparer.retained(0).map(<[bool]>::to_vec),
     };
-    // Decoding moves no target: resumed behind it, the rest gives the same targets, and the same
-    // picture where the decoder does not look ahead.
+    // Decoding does not move targets: resumed after it, the rest gives the same targets, and the
+    // same picture if the decoder does not look ahead.
     let decoded =
         SamplePreparer::new(&recipe.beginning(1), cpu).prepare_tensor(Encoded::from(file), id)?;
     let mut out = vec![0; tensor.spec.bytes()];
@@ -213,7 +214,7 @@ fn elements_of_several_bytes_move_whole() {
     let single = prepare(crop, (width, height), &[(single, plane.clone())]).unwrap();
     let values = &single.targets[0];
     assert!(values.contains(&5), "some elements come from outside");
-    // Each element as a number that takes all bytes, and that 5 does not become.
+    // Each element is a number that uses all bytes and differs from 5.
     let widen = |value: u8| u64::from(value) * 0x0101_0101_0101_0101;
     for element in [ElementType::Uint16, ElementType::Int32, ElementType::Uint64] {
         let bytes = element.bytes() as usize;
@@ -407,7 +408,7 @@ proptest! {
     ) {
         let name = if flip { "random_vertical_flip" } else { "random_horizontal_flip" };
         let twice = format!("{{name = '{name}', p = 1.0}}, {{name = '{name}', p = 1.0}}");
-        // Quarters of a pixel, which float32 holds.
+        // Quarters of a pixel, which float32 represents exactly.
         let place = |share: f64, side: u32| (share * f64::from(side) * 4.0).round() / 4.0;
         let at: Vec<f64> =
             at.iter().flat_map(|(x, y)| [place(*x, width), place(*y, height)]).collect();
@@ -477,9 +478,9 @@ proptest! {
             && moved[1] > 0.0
             && moved[2] < f64::from(got.size.0)
             && moved[3] < f64::from(got.size.1);
-        // Of a turned rectangle that is cut off, the box around its corners is larger.
+        // For a rotated, cropped rectangle, the bounding box of its corners is larger.
         prop_assume!(is_inside || !is_turned);
-        // A pixel belongs to the mask where its centre does. The tip of a corner may lie between
+        // A pixel belongs to the mask if its centre does. The tip of a corner may be between
         // centres.
         let most = if is_turned { 2.0 } else { 0.501 };
         for (seen, moved) in seen.iter().zip(&moved) {

@@ -1,4 +1,4 @@
-//! The bytes of a row in order with AVX2, 32 pixels at once.
+//! Reorders the bytes of a row with AVX2, 32 pixels at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use crate::planes::Row;
@@ -10,9 +10,9 @@ use std::arch::x86_64::{
 /// Pixels of a step.
 const STEP: usize = 32;
 
-/// Three planes as pixels; as [`super::portable::interleave`].
+/// Interleaves three planes, like [`super::portable::interleave`].
 ///
-/// The machine must have AVX2, which the caller has found out.
+/// The caller must have checked that the machine has AVX2.
 pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
     // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
     unsafe {
@@ -24,7 +24,7 @@ pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
     }
 }
 
-/// The bytes from the last to the first; as [`super::portable::reverse`], same condition.
+/// Reverses bytes, like [`super::portable::reverse`], with the same condition.
 pub(super) fn reverse(from: &[u8], out: &mut [u8]) {
     // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
     unsafe { reverse_avx2(from, out) }
@@ -46,7 +46,7 @@ fn interleave_avx2<const MIRRORED: bool>(row: Row<'_>, out: &mut [u8]) {
         }
     }
     if rest > 0 {
-        // What lies behind the row's end comes last, or first in the mirror, and is left out.
+        // Bytes beyond the row's end come last, or first if mirrored, and are left out.
         let skip = if MIRRORED { (STEP - rest) * 3 } else { 0 };
         let mut bytes = [[0; STEP]; 3];
         for (part, pixels) in bytes.iter_mut().zip(step::<MIRRORED>(row, whole)) {
@@ -71,7 +71,7 @@ fn store(out: &mut [u8; STEP], bytes: __m256i) {
     unsafe { _mm256_storeu_si256(out.as_mut_ptr().cast(), bytes) };
 }
 
-/// 32 bytes of a plane, which goes on to a multiple of them.
+/// 32 bytes of a plane, whose length is padded to a multiple of 32.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load(plane: &[u8], x: usize) -> __m256i {
@@ -80,12 +80,12 @@ fn load(plane: &[u8], x: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(bytes.as_ptr().cast()) }
 }
 
-/// 32 pixels of three planes, `r0 g0 b0 r1 ..`, or from the last to the first.
+/// 32 pixels of three planes, `r0 g0 b0 r1 ..`, or in reverse order.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn pixels<const MIRRORED: bool>(planes: [__m256i; 3]) -> [__m256i; 3] {
     // In each half, 16 pixels become 48 bytes. Value p of channel c belongs at 3p + c; one shuffle
-    // brings it there modulo 16, and of each such vector every third byte is taken.
+    // moves it there modulo 16, and every third byte of each such vector is used.
     let spread = [spread::<0>(), spread::<1>(), spread::<2>()];
     let planes: [__m256i; 3] = std::array::from_fn(|channel| {
         let order = if MIRRORED { mirrored(spread[channel]) } else { spread[channel] };
@@ -98,7 +98,7 @@ fn pixels<const MIRRORED: bool>(planes: [__m256i; 3]) -> [__m256i; 3] {
     let a = _mm256_blendv_epi8(_mm256_blendv_epi8(red, green, first), blue, second);
     let b = _mm256_blendv_epi8(_mm256_blendv_epi8(red, green, zeroth), blue, first);
     let c = _mm256_blendv_epi8(_mm256_blendv_epi8(red, blue, zeroth), green, second);
-    // The lower halves make the first 48 bytes, the upper halves the rest.
+    // The lower halves form the first 48 bytes, the upper halves the rest.
     [
         _mm256_permute2x128_si256::<0x20>(a, b),
         _mm256_blend_epi32::<0xf0>(c, a),
@@ -117,7 +117,7 @@ fn both(bytes: [i8; 16]) -> __m256i {
     )
 }
 
-/// Puts value p of a channel at 3p + channel modulo 16.
+/// Moves value p of a channel to 3p + channel modulo 16.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn spread<const CHANNEL: usize>() -> __m256i {
@@ -134,7 +134,7 @@ fn spread<const CHANNEL: usize>() -> __m256i {
     )
 }
 
-/// The same shuffle of values that lie the other way round.
+/// The same shuffle for values in reverse order.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mirrored(order: __m256i) -> __m256i {
@@ -142,7 +142,7 @@ fn mirrored(order: __m256i) -> __m256i {
     _mm256_sub_epi8(_mm256_set1_epi8(15), order)
 }
 
-/// All bits of every third byte of a half.
+/// A mask of every third byte of a half.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn third<const FROM: usize>() -> __m256i {

@@ -1,4 +1,4 @@
-//! Bytes to float32 with AVX2: the same operations as went into the tables, eight at once.
+//! Converts bytes to float32 with AVX2: the same operations as in the tables, eight at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::Arithmetic;
@@ -10,10 +10,10 @@ use std::arch::x86_64::{
 /// Elements of a step: whole vectors, and whole rounds of three channels.
 pub(super) const STEP: usize = 24;
 
-/// The elements of bytes whose channels repeat by three, as many as are whole steps. Returns how
-/// many that are.
+/// Converts bytes whose channels alternate by three, in whole steps. Returns the number of
+/// converted bytes.
 ///
-/// The machine must have AVX2, which the caller has found out.
+/// The caller must have checked that the machine has AVX2.
 pub(super) fn floats(
     from: &[u8],
     arithmetic: &Arithmetic,
@@ -30,7 +30,7 @@ pub(super) fn floats(
     }
 }
 
-/// As [`floats`] of one channel, whose steps are single vectors.
+/// Like [`floats`] for one channel, in steps of single vectors.
 #[target_feature(enable = "avx2")]
 fn plane_avx2(from: &[u8], arithmetic: &Arithmetic, channel: usize, out: &mut [u8]) -> usize {
     let Arithmetic { scale, divides, mean, std } = *arithmetic;
@@ -42,7 +42,7 @@ fn plane_avx2(from: &[u8], arithmetic: &Arithmetic, channel: usize, out: &mut [u
     steps.len() * 8
 }
 
-/// The elements of eight bytes, by scale, mean and deviation.
+/// Converts eight bytes with scale, mean and deviation.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn eight(from: &[u8; 8], divides: bool, [scale, mean, std]: [__m256; 3], out: &mut [u8; 32]) {

@@ -1,5 +1,5 @@
-//! Bytes of a plane to elements of four bytes with AVX-512 VBMI: each byte of an element is a
-//! look-up of its own, 64 at once, and the four are put side by side.
+//! Converts bytes of a plane to elements of four bytes with AVX-512 VBMI: each byte of an element
+//! is a separate look-up, 64 at once, and the four are interleaved.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::VALUES;
@@ -10,31 +10,31 @@ use std::arch::x86_64::{
     _mm512_unpacklo_epi8, _mm512_unpacklo_epi16,
 };
 
-/// Bytes of a step, and of a part of a table.
+/// Number of bytes per step, and in each part of a table.
 const STEP: usize = 64;
-/// Elements of a vector.
+/// Number of elements in a vector.
 const LANES: usize = 16;
 /// Bytes of an element.
 const BYTES: usize = 4;
 
-/// The bytes of the elements that the values of a byte become: all first bytes, all second ones, …
+/// The bytes of the elements for the values of a byte: all first bytes, all second bytes, …
 pub(super) type ByteTables = [[u8; VALUES]; BYTES];
 
-/// The tables of elements, byte by byte.
+/// Splits a table of elements by byte.
 pub(super) fn byte_tables(elements: &[[u8; BYTES]; VALUES]) -> ByteTables {
     std::array::from_fn(|byte| elements.map(|element| element[byte]))
 }
 
-/// Fills the output, four bytes for each byte of a plane. The machine must have AVX-512, which the
-/// caller has found out.
+/// Fills the output, four bytes for each byte of a plane. The caller must have checked that the
+/// machine has AVX-512.
 pub(super) fn elements(from: &[u8], tables: &ByteTables, out: &mut [u8]) {
     assert_eq!(out.len(), BYTES * from.len(), "an element for each byte");
     // SAFETY: `TensorWriter` comes here only on a machine with AVX-512, and the output is as long.
     unsafe { elements_avx512(from, tables, out) }
 }
 
-/// For each position of four vectors of elements, side by side in every quarter, the position
-/// of its byte.
+/// For each position in four vectors of elements, the index of its byte, by quarters of the
+/// vectors.
 const ORDER: [u8; STEP] = {
     let mut order = [0; STEP];
     let mut at = 0;

@@ -1,5 +1,4 @@
-//! Operations on the elements of a tensor that is stored already, with the roundings of
-//! [`ElementTable`].
+//! Operations on the elements of a stored tensor, with the rounding of [`ElementTable`].
 
 use super::{ElementTable, VALUES};
 use half::f16;
@@ -47,7 +46,7 @@ fn write(dtype: Dtype, data: &mut [u8], at: (usize, usize), values: &[f32]) {
         elements.zip(values).for_each(|(bytes, value)| *bytes = encode(*value));
     }
     match dtype {
-        // A whole number in its range: a tensor of another type never becomes this again.
+        // An integer in its range: no operation converts another type back to this one.
         Dtype::Uint8 => each(data, at, values, |value| [value as u8]),
         Dtype::Uint16 => each(data, at, values, |value| (value as u16).to_le_bytes()),
         Dtype::Int32 => each(data, at, values, |value| (value as i32).to_le_bytes()),
@@ -58,8 +57,8 @@ fn write(dtype: Dtype, data: &mut [u8], at: (usize, usize), values: &[f32]) {
 
 /// Applies the operations that `fold` adds to a table to every element of a tensor.
 ///
-/// The table, which otherwise holds the 256 values of a byte, holds as many pixels at a time, so
-/// that the results are those of the table, bit for bit. Panics where the tensors are not of their
+/// The table, normally for the 256 values of a byte, is filled with 256 pixels at a time, so that
+/// the results are bit-identical to those of the table. Panics if the tensors do not match their
 /// types, or differ in height, width or channels.
 pub(crate) fn convert_elements(
     (from, data): (&TensorSpec, &[u8]),

@@ -1,17 +1,17 @@
-//! From RGB bytes to the recipe's element type, normalisation and layout.
+//! Converts RGB bytes to the recipe's element type, normalisation and layout.
 //!
 //! A byte has 256 values, so each channel is a table of 256 elements, computed once with the
 //! operations and roundings of torchvision.transforms.v2 on PyTorch's CPU tensors:
 //!
-//! - `to_dtype` with `scale`: the value times float32(1 / 255), as torchvision's `mul_(1.0 / 255)`,
-//!   or the value divided by 255, as the `div(255)` of its v1; for float16 that float32 result is
-//!   rounded to float16.
+//! - `to_dtype` with `scale`: the value times float32(1 / 255), like torchvision's `mul_(1.0 /
+//!   255)`, or the value divided by 255, like the `div(255)` of its v1; for float16 that float32
+//!   result is rounded to float16.
 //! - `normalize`: `sub(mean)`, then `div_(std)`, with mean and std rounded to the element type
 //!   (float64 to float32, from there to float16) and each result rounded to it.
 //! - Rounding is to nearest, ties to even. Elements are written little-endian.
 //!
-//! Rows of planes come in, one after another. Their bytes are first put in the order of the tensor,
-//! then turned into elements.
+//! The input is rows of planes. Their bytes are first put in the order of the tensor, then
+//! converted to elements.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -34,23 +34,23 @@ use meetpoint_format::recipe::{Dtype, Layout};
 pub(crate) use elements::convert_elements;
 pub use table::ElementTable;
 
-/// Values of a byte.
+/// Number of values of a byte.
 const VALUES: usize = 256;
 
 /// Elements of `N` bytes for each value of each channel.
 type Tables<const N: usize> = Box<[[[u8; N]; VALUES]; 3]>;
 
-/// Writes rows as tensors of a type and layout, reusing its memory: one row.
+/// Writes rows as tensors of a type and layout, with a reused buffer of one row.
 #[derive(Debug, Clone)]
 pub struct TensorWriter {
     cpu: Cpu,
     elements: Elements,
     layout: Layout,
-    /// 3, or 1.
+    /// Number of channels: 3 or 1.
     channels: usize,
     /// Bytes of a row in the order of the tensor.
     ordered: Vec<u8>,
-    /// Where elements have four bytes, those of each channel byte by byte.
+    /// For elements of four bytes, the tables of each channel split by byte.
     #[cfg(target_arch = "x86_64")]
     byte_tables: Option<Box<[avx512::ByteTables; 3]>>,
 }
@@ -62,22 +62,22 @@ enum Elements {
     Float32(Tables<4>, Option<Arithmetic>),
 }
 
-/// `(byte * scale - mean) / std`, each rounded to float32: what the table of each channel holds.
-/// With `divides` it is `byte / scale`.
+/// The arithmetic of each channel's table: `(byte * scale - mean) / std`, with each step rounded to
+/// float32. With `divides`, the first step is `byte / scale`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Arithmetic {
-    /// Multiplied by, or divided by.
+    /// The factor or divisor.
     pub scale: f32,
-    /// Whether it is `byte / scale`.
+    /// Whether bytes are divided by `scale`.
     pub divides: bool,
-    /// Subtracted, per channel.
+    /// The mean per channel, subtracted.
     pub mean: [f32; 3],
-    /// Divided by, per channel.
+    /// The standard deviation per channel, a divisor.
     pub std: [f32; 3],
 }
 
 impl Arithmetic {
-    /// Whether the tables hold what it computes.
+    /// Whether the tables agree with this arithmetic.
     fn agrees(&self, tables: &Tables<4>) -> bool {
         (0..3).all(|channel| {
             (0..=255u8).zip(&tables[channel]).all(|(byte, element)| {
@@ -90,19 +90,19 @@ impl Arithmetic {
     }
 }
 
-/// Where in a tensor a row belongs.
+/// The position of a row in a tensor.
 #[derive(Debug, Clone, Copy)]
 pub struct RowPosition {
     /// The row's index.
     pub y: usize,
-    /// Rows of the tensor.
+    /// Number of rows of the tensor.
     pub height: usize,
     /// Whether the row is written mirrored left to right.
     pub mirrored: bool,
 }
 
 impl TensorWriter {
-    /// A writer of tensors of 3 channels, or of 1: that of the first plane. Panics when this
+    /// Creates a writer of tensors of 3 channels, or of 1, which is the first plane. Panics if this
     /// machine lacks `cpu`.
     pub fn new(table: &ElementTable, channels: u32, cpu: Cpu) -> Self {
         assert!(cpu.is_available(), "this machine has no {}", cpu.name());
@@ -145,7 +145,7 @@ impl TensorWriter {
         }
     }
 
-    /// What it writes, as data.
+    /// The writer as data.
     pub(crate) fn export(&self) -> TensorProgram {
         fn bytes<const N: usize>(tables: &Tables<N>, channels: usize) -> Vec<u8> {
             tables[..channels].as_flattened().as_flattened().to_vec()
@@ -166,7 +166,7 @@ impl TensorWriter {
         let elements = self.channels * row.width * height;
         assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");
         assert!(y < height, "the row is in the tensor");
-        // One channel is one plane, whatever the order of the axes.
+        // A single channel is one plane in any layout.
         let layout = if self.channels == 1 { Layout::Nchw } else { self.layout };
         match layout {
             Layout::Nhwc | Layout::Nt | Layout::Ntc => {
@@ -199,7 +199,7 @@ impl TensorWriter {
         }
     }
 
-    /// The memory for the bytes of a row.
+    /// Takes the buffer for the bytes of a row.
     fn take_ordered(&mut self, bytes: usize) -> Vec<u8> {
         let mut ordered = std::mem::take(&mut self.ordered);
         ordered.resize(bytes, 0);
@@ -225,7 +225,7 @@ impl TensorWriter {
         }
     }
 
-    /// Turns bytes of a channel into elements.
+    /// Converts bytes of a channel to elements.
     fn convert_plane(&self, from: &[u8], channel: usize, out: &mut [u8]) {
         #[cfg(target_arch = "x86_64")]
         if let Some(tables) = &self.byte_tables {
@@ -234,7 +234,7 @@ impl TensorWriter {
         self.convert(from, [channel; 3], out);
     }
 
-    /// Turns bytes, whose channels repeat by three, into elements.
+    /// Converts bytes, whose channels alternate by three, to elements.
     fn convert(&self, from: &[u8], channels: [usize; 3], out: &mut [u8]) {
         match &self.elements {
             Elements::Uint8 => out.copy_from_slice(from),
@@ -247,7 +247,7 @@ impl TensorWriter {
                     }
                     _ => 0,
                 };
-                // A multiple of three, so that the channels go on where they stopped.
+                // A multiple of three, so that the order of channels continues.
                 portable::look_up(&from[done..], tables, channels, &mut out[4 * done..]);
             }
         }

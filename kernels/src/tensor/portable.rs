@@ -1,9 +1,9 @@
-//! The meaning of what is done to the bytes of a row.
+//! The reference implementation of the conversion of rows.
 
 use super::VALUES;
 use crate::planes::Row;
 
-/// Three planes as pixels.
+/// Interleaves three planes to pixels.
 pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
     let [red, green, blue] = row.planes.map(|plane| &plane[..row.width]);
     let pixels = red.iter().zip(green).zip(blue).map(|((red, green), blue)| [*red, *green, *blue]);
@@ -15,12 +15,12 @@ pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
     }
 }
 
-/// The bytes from the last to the first.
+/// Reverses bytes.
 pub(super) fn reverse(from: &[u8], out: &mut [u8]) {
     out.iter_mut().rev().zip(from).for_each(|(out, byte)| *out = *byte);
 }
 
-/// The elements of bytes whose channels repeat by three.
+/// Converts bytes whose channels alternate by three to elements.
 pub(super) fn look_up<const N: usize>(
     from: &[u8],
     tables: &[[[u8; N]; VALUES]; 3],

@@ -1,34 +1,35 @@
-//! The elements that the 256 values of a byte become, per channel, while operations are folded in.
+//! A table of the elements for the 256 values of a byte, per channel, into which operations are
+//! folded.
 
 use super::{Arithmetic, VALUES, tables};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
 
-/// Most channels of a picture.
+/// Maximum number of channels of a picture.
 const CHANNELS_MAX: usize = 4;
 
-/// What [`Scale::Multiply`] multiplies by, for the largest value of a type.
+/// The factor of [`Scale::Multiply`], for the largest value of a type.
 fn factor(largest: u32) -> f32 {
     (1.0 / f64::from(largest)) as f32
 }
 
-/// What [`Scale::Divide`] divides by.
+/// The divisor of [`Scale::Divide`], for the largest value of a type.
 fn divisor(largest: u32) -> f32 {
     largest as f32
 }
 
-/// The element of each value of each channel, and how elements are stored.
+/// The element for each value of each channel, and how elements are stored.
 #[derive(Debug)]
 pub struct ElementTable {
     pub(super) values: [[f32; VALUES]; CHANNELS_MAX],
     pub(super) dtype: Dtype,
     pub(super) layout: Layout,
-    /// One scale and one normalisation, which may be all that the table holds.
+    /// Scale and normalisation, if the table consists only of one of each.
     pub(super) arithmetic: Arithmetic,
 }
 
 impl Default for ElementTable {
-    /// Each value as it is.
+    /// The identity.
     fn default() -> Self {
         Self {
             values: [0; CHANNELS_MAX].map(|_: u8| std::array::from_fn(|value| value as f32)),
@@ -50,13 +51,13 @@ impl ElementTable {
         self.layout
     }
 
-    /// The element that a value of a byte becomes in one of the first three channels; of
-    /// [`Dtype::Float16`] rounded to it.
+    /// The element for a value of a byte in one of the first three channels; for
+    /// [`Dtype::Float16`], rounded to it.
     pub fn element(&self, channel: usize, byte: u8) -> f32 {
         self.values[..3][channel][usize::from(byte)]
     }
 
-    /// The arithmetic that gives each element as float32, bit by bit, if there is one.
+    /// The arithmetic that computes each float32 element bit for bit, if there is one.
     pub fn arithmetic(&self) -> Option<Arithmetic> {
         let [red, green, blue, _] = &self.values;
         let is_float32 = self.dtype == Dtype::Float32;
@@ -118,7 +119,7 @@ impl ElementTable {
     }
 }
 
-/// The nearest value of a type; integers here are whole numbers in its range.
+/// The nearest value of a type; for integer types, values are already integers in range.
 fn round_to(dtype: Dtype, value: f32) -> f32 {
     match dtype {
         Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 | Dtype::Float32 => value,

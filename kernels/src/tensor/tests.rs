@@ -1,5 +1,5 @@
-//! Elements against NumPy, every row in its place, and every instruction set against the portable
-//! one.
+//! Elements against NumPy, the position of every row, and every instruction set against the
+//! portable one.
 
 use super::{ElementTable, RowPosition, TensorWriter};
 use crate::planes::{ROW_SLACK, Row};
@@ -7,7 +7,7 @@ use crate::{Cpu, Picture, golden};
 use meetpoint_format::recipe::{Dtype, Layout, Scale};
 use proptest::prelude::*;
 
-/// All of a picture as a tensor. The bytes behind the rows are not zero.
+/// A whole picture as a tensor. The bytes after the rows are not zero.
 fn written(cpu: Cpu, table: &ElementTable, from: &Picture, mirrored: bool) -> Vec<u8> {
     let mut writer = TensorWriter::new(table, 3, cpu);
     let (width, height) = (from.width as usize, from.height as usize);
@@ -23,7 +23,7 @@ fn written(cpu: Cpu, table: &ElementTable, from: &Picture, mirrored: bool) -> Ve
     out
 }
 
-/// At addresses that are multiples of a vector's bytes, and at others.
+/// At aligned and unaligned addresses.
 #[test]
 fn large_tensors_are_the_same_at_every_address() {
     let (width, height) = (168, 160);
@@ -84,7 +84,7 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
         }
         for cpu in golden::instruction_sets() {
             let made = written(cpu, &table, &picture, false);
-            // A few elements in full, so that a failure can be read.
+            // A few elements in full, so that a failure is readable.
             let bytes = 3 * dtype.bytes();
             let some: Vec<u8> = [0, 1, 100, 255]
                 .iter()
@@ -97,7 +97,7 @@ fn every_value_of_a_byte_becomes_what_numpy_computes() {
     }
 }
 
-/// The bytes of a picture in the order of the axes, taken one by one.
+/// The bytes of a picture in the order of the axes, copied one by one.
 fn ordered(picture: &Picture, mirrored: bool, layout: Layout) -> Vec<u8> {
     let at = |y: u32, x: u32, channel: usize| {
         let x = if mirrored { picture.width - 1 - x } else { x };

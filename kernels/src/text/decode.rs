@@ -1,13 +1,13 @@
-//! Characters from their encodings.
+//! Decodes text from its encoding.
 
 use crate::Error;
 use crate::series::Pause;
 use meetpoint_format::recipe::{DecodeText, DecodingErrors, Encoding, PIXELS_MAX};
 
-/// Bytes that are decoded between two pauses.
+/// Bytes decoded between two calls of `pause`.
 const PIECE: usize = 1 << 16;
 
-/// Replaces a text by what some bytes encode, without a byte order mark.
+/// Replaces a text by the decoded bytes, without a byte order mark.
 pub(crate) fn decode(
     DecodeText { encoding, errors }: DecodeText,
     encoded: &[u8],
@@ -43,7 +43,7 @@ pub(crate) fn decode(
     Ok(())
 }
 
-/// The same of UTF-16, whose units `unit` reads.
+/// Like [`decode`], for UTF-16 with units read by `unit`.
 fn utf16(
     unit: fn([u8; 2]) -> u16,
     encoded: &[u8],

@@ -1,4 +1,4 @@
-//! Whether the files of a recipe are what its operations need.
+//! Checks that the files of a recipe match its operations.
 
 use super::table::{Table, check_dim};
 use super::vocabulary::tokenizer_of;
@@ -12,14 +12,14 @@ pub struct FileMisfit {
     pub operation: &'static str,
     /// Path of its file.
     pub path: String,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
-/// Checks the files of a recipe that have been read: each is what its operation needs, and a table
-/// has a row for every token that can come before it.
+/// Checks the loaded files of a recipe: each matches its operation, and a table has a row for every
+/// token that the preceding operations can produce.
 pub fn check_files(recipe: &Recipe) -> Result<(), FileMisfit> {
-    // The largest token, and what gives it.
+    // The largest token, and the operation that produces it.
     let mut largest = (0, String::new());
     for operation in recipe.operations() {
         let misfit = |file: &NamedFile, problem| FileMisfit {

@@ -56,7 +56,7 @@ fn tokens_are_those_of_the_tokenizers_library() {
         for special_tokens in [false, true] {
             let recipe = tokenizing(name, special_tokens);
             let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
-            // A second time from what the first has cached.
+            // The second run uses the cache of the first.
             for _ in 0..2 {
                 for (index, text) in texts.iter().enumerate() {
                     let text = text.as_str().unwrap();
@@ -101,7 +101,7 @@ fn vectors_are_the_rows_of_the_table() {
                 .flat_map(|at| match (name, dtype) {
                     ("table16.npy", "float32") => halves[at].to_f32().to_le_bytes().to_vec(),
                     (_, "float32") => rows[at].to_le_bytes().to_vec(),
-                    // NumPy has rounded.
+                    // NumPy rounded the expected values.
                     (_, _) => halves[at].to_le_bytes().to_vec(),
                 })
                 .collect();

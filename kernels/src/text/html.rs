@@ -7,7 +7,7 @@ use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, Tokenizer};
 use meetpoint_format::recipe::PIXELS_MAX;
 
-/// Elements that are dropped with all that they contain.
+/// Elements that are dropped with their content.
 const DROPPED: [&[u8]; 18] = [
     b"audio",
     b"canvas",
@@ -29,7 +29,7 @@ const DROPPED: [&[u8]; 18] = [
     b"datalist",
 ];
 
-/// Dropped elements that may end with `/>`, as they are not of HTML.
+/// Dropped foreign elements, which may be self-closed by `/>`.
 const FOREIGN: [&[u8]; 2] = [b"math", b"svg"];
 
 /// Elements that begin and end a line.
@@ -89,24 +89,24 @@ const BLOCKS: [&[u8]; 53] = [
     b"head",
 ];
 
-/// Elements whose line feeds begin lines.
+/// Elements in which line feeds start lines.
 const PREFORMATTED: [&[u8]; 4] = [b"listing", b"plaintext", b"pre", b"xmp"];
 
 /// Elements that begin and end with a space.
 const CELLS: [&[u8]; 2] = [b"td", b"th"];
 
-/// Tags between two pauses.
+/// Tags processed between two calls of `pause`.
 const TAGS: usize = 1 << 10;
 
-/// Takes tags and text, and writes the visible text.
+/// Receives tags and text, and writes the visible text.
 #[derive(Debug, Default)]
 pub(crate) struct HtmlReader {
     text: String,
-    /// The dropped element that is open, and how often.
+    /// The open dropped element, and its nesting depth.
     dropped: Option<(&'static [u8], usize)>,
-    /// Open elements whose line feeds begin lines.
+    /// Number of open elements in which line feeds start lines.
     preformatted: usize,
-    /// The tag that has begun.
+    /// The current tag.
     opened: Opened,
     /// Whether the next character begins a line.
     begins_line: bool,
@@ -114,7 +114,7 @@ pub(crate) struct HtmlReader {
     follows_space: bool,
 }
 
-/// What a tag that has begun is.
+/// The type of the current tag.
 #[derive(Debug, Clone, Copy, Default)]
 enum Opened {
     #[default]
@@ -225,7 +225,7 @@ impl HtmlReader {
         self.begins_line = true;
     }
 
-    /// Appends text, with its white space as the rules say. Zero bytes are dropped.
+    /// Appends text, with white space handled according to the rules. Zero bytes are dropped.
     fn put(&mut self, text: &str) {
         let is_space = |byte: u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r');
         let bytes = text.as_bytes();

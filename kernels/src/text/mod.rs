@@ -1,9 +1,9 @@
-//! Texts and their tokens, prepared by one operation after another.
+//! Text and tokens, prepared by a sequence of operations.
 //!
 //! In reading order: [`Document`] (a text, or its tokens), [`TextOperation`] (what operations
 //! implement), `decode` (characters), `html` (the text of an HTML document), `vocabulary`
 //! (tokens) with `tokenizer` and `words`, `table` (vectors of tokens), `files` (checks of the files
-//! of a recipe). `sample` applies a recipe of them.
+//! of a recipe). `sample` applies recipes of such operations.
 
 mod decode;
 mod files;
@@ -33,14 +33,14 @@ pub(crate) use html::HtmlReader;
 pub(crate) use table::Embedder;
 pub(crate) use vocabulary::Encoder;
 
-/// Most bytes of a text that is split into tokens at once.
+/// Maximum bytes of a text that can be tokenized.
 pub(crate) const TOKENIZED_BYTES_MAX: usize = 1 << 22;
 
-/// Bytes of memory for each byte of a text, at most, while it is split into tokens: positions of
-/// each character in two texts, and what is known of each token.
+/// Upper bound of the memory per byte of text during tokenization: positions of each character in
+/// two texts, and data of each token.
 const TOKENIZED_BYTES_EACH: u64 = 128;
 
-/// What a sample is between two operations.
+/// The form of a sample between two operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum DocumentKind {
     /// A text.
@@ -50,20 +50,20 @@ pub(crate) enum DocumentKind {
     Tokens(usize),
 }
 
-/// A text, or the tokens that it became, with memory that is reused.
+/// A text or its tokens, with reused memory.
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     pub(crate) kind: DocumentKind,
-    /// The text, where it is one.
+    /// The text, if the document is text.
     pub(crate) text: String,
-    /// The planes of the tokens one after another, where it is not a text.
+    /// The concatenated planes of tokens, if it is not text.
     pub(crate) tokens: Vec<i32>,
     /// Memory for another text.
     pub(crate) spare: String,
 }
 
 impl Document {
-    /// Characters of the text in bytes, or tokens of a plane.
+    /// Length of the text in bytes, or number of tokens per plane.
     pub(crate) fn length(&self) -> usize {
         match self.kind {
             DocumentKind::Text => self.text.len(),
@@ -84,12 +84,12 @@ impl Document {
     }
 }
 
-/// An operation on such values.
+/// An operation on text or tokens.
 pub(crate) trait TextOperation: Debug + Send + Sync {
     /// Changes the document.
     fn apply(&self, document: &mut Document, pause: Pause<'_>) -> Result<(), Error>;
 
-    /// Writes the elements of the tensor, where it is the last operation. `apply` has accepted the
+    /// Writes the elements of the tensor, if it is the last operation. `apply` has accepted the
     /// document.
     fn write(&self, document: &Document, out: &mut [u8]) -> Result<(), Error> {
         document.write(out);
@@ -97,12 +97,12 @@ pub(crate) trait TextOperation: Debug + Send + Sync {
     }
 }
 
-/// Most bytes of memory that a file of a length takes, whichever operations follow.
+/// Upper bound of the memory in bytes for a file of this length, whatever operations follow.
 pub(crate) fn memory_bytes(encoded: usize, is_tokenized: bool) -> Result<u64, Error> {
     if encoded as u64 > PIXELS_MAX {
         return Err(Error::LongText { bytes: encoded, limit: PIXELS_MAX });
     }
-    // A byte that is not a character becomes a character of three, twice: before and after HTML.
+    // An invalid byte becomes a character of three bytes, in two buffers: before and after HTML.
     let texts = 6 * encoded as u64;
     let tokenized = TOKENIZED_BYTES_EACH * encoded.min(TOKENIZED_BYTES_MAX) as u64;
     Ok(texts + if is_tokenized { tokenized } else { 0 })

@@ -1,15 +1,15 @@
-//! In place of tokenizers, in a program that was built without them.
+//! A stub for builds without tokenizers.
 
-/// What would be cached.
+/// The cache of the stub.
 #[derive(Debug, Default)]
 pub(super) struct Cache;
 
-/// No file becomes one.
+/// A tokenizer that cannot be created.
 #[derive(Debug)]
 pub(super) enum Tokenizer {}
 
 impl Tokenizer {
-    /// Says how to get them.
+    /// Returns an error that names the required build feature.
     pub(super) fn parse(_bytes: &[u8]) -> Result<Self, String> {
         Err("this program was built without tokenizers: build it with `--features text`".to_owned())
     }

@@ -1,17 +1,17 @@
-//! The one tensor of a safetensors file.
+//! Locates the only tensor of a safetensors file.
 //!
-//! Eight bytes, little-endian, say how long the header is, which is JSON: a member for each tensor
-//! with `dtype`, `shape` and `data_offsets`, which begin after the header.
+//! The file starts with the length of the header, eight bytes, little-endian. The header is JSON: a
+//! member for each tensor with `dtype`, `shape` and `data_offsets`, which are relative to the end
+//! of the header.
 
 use meetpoint_format::recipe::Dtype;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Longest header that is read.
+/// Maximum length of the header in bytes.
 const HEADER_BYTES_MAX: u64 = 1 << 20;
 
-/// Axes, element type and place of the data of the only tensor of a file; an error says what is
-/// wrong with it.
+/// Axes, element type and byte range of the only tensor of a file; the error is the problem.
 pub(super) fn read(file: &[u8]) -> Result<(Vec<u64>, Dtype, Range<usize>), String> {
     let (length, rest) = file.split_first_chunk::<8>().ok_or("it has no header")?;
     let length = u64::from_le_bytes(*length);

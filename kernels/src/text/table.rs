@@ -1,4 +1,4 @@
-//! Vectors of tokens, from the rows of a table.
+//! Looks up the vectors of tokens in the rows of a table.
 
 use super::{Document, TextOperation, safetensors, vocabulary};
 use crate::Error;
@@ -9,7 +9,7 @@ use meetpoint_format::recipe::{Dtype, Embed, FileContent};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where the rows of a table lie in its file.
+/// The location of a table's rows in its file.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) rows: u64,
@@ -19,8 +19,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of a file, which all clones of its content share. An error says what is wrong with
-    /// it.
+    /// The table of a file, shared by all clones of its content; the error is the problem.
     pub(super) fn of(content: &FileContent) -> Result<Arc<Self>, String> {
         content.parsed(Self::parse)
     }
@@ -51,7 +50,7 @@ pub(crate) struct Embedder {
 }
 
 impl Embedder {
-    /// The operation; where its file has not been read or is none, an error for each sample.
+    /// Creates the operation; if its file was not loaded or is invalid, every sample is an error.
     pub(crate) fn new(operation: &Embed) -> Self {
         let of_file = ("embed", &operation.table);
         let table = vocabulary::read(of_file, |content| {
@@ -63,7 +62,7 @@ impl Embedder {
     }
 }
 
-/// Checks that the rows have the elements that the recipe says.
+/// Checks that the rows have the number of elements in the recipe.
 pub(super) fn check_dim(table: &Table, operation: &Embed) -> Result<(), String> {
     match (table.dim, u64::from(operation.dim)) {
         (found, wanted) if found == wanted => Ok(()),

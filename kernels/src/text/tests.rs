@@ -1,4 +1,4 @@
-//! Recipes of text: lengths, planes, resuming, and files that do not fit.
+//! Recipes for text: lengths, planes, resuming, and files that do not match.
 
 use super::{TOKENIZED_BYTES_MAX, check_files};
 use crate::{

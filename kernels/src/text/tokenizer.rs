@@ -1,45 +1,45 @@
-//! A `tokenizer.json`, executed by the library `tokenizers`; where it is byte-level pair encoding,
-//! as that of GPT-2, texts are split here, and the library encodes each word once.
+//! Executes a `tokenizer.json` with the library `tokenizers`. For byte-level BPE, like that of
+//! GPT-2, text is split here, and the library encodes each word only once.
 
 use super::words::Words;
 use std::collections::HashMap;
 use tokenizers::{Model, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
 
-/// Words whose tokens are cached at most; then all are forgotten.
+/// Maximum number of words whose tokens are cached; the full cache is cleared.
 const CACHED_WORDS_MAX: usize = 1 << 16;
-/// Longest word that is cached.
+/// Maximum bytes of a cached word.
 const CACHED_BYTES_MAX: usize = 64;
-/// Most added tokens that a text is searched for, one after another.
+/// Maximum number of added tokens, since a text is searched for each of them.
 const ADDED_MAX: usize = 32;
 
-/// A tokenizer that has been read.
+/// A loaded tokenizer.
 #[derive(Debug)]
 pub(super) struct Tokenizer {
     inner: tokenizers::Tokenizer,
     largest: u32,
-    /// Where it is byte-level pair encoding.
+    /// Set for byte-level BPE.
     byte_level: Option<ByteLevel>,
 }
 
-/// What is known of byte-level pair encoding.
+/// The parameters of byte-level BPE.
 #[derive(Debug)]
 struct ByteLevel {
     add_prefix_space: bool,
-    /// Texts that are tokens of their own, wherever they stand.
+    /// Strings that are always separate tokens.
     added: Vec<String>,
     /// Whether special tokens are added to a text.
     has_special_tokens: bool,
-    /// The character that stands for each byte.
+    /// The character that represents each byte.
     characters: [char; 256],
 }
 
-/// Tokens of words that have been encoded.
+/// Tokens of encoded words.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     words: HashMap<Box<str>, Box<[i32]>>,
-    /// A word with its bytes as characters.
+    /// A word whose bytes are represented by characters.
     word: String,
-    /// A text with a space before it.
+    /// A text with a prepended space.
     text: String,
 }
 
@@ -61,12 +61,12 @@ impl Tokenizer {
         Ok(Self { inner, largest, byte_level })
     }
 
-    /// Largest number of a token.
+    /// The largest token.
     pub(super) fn largest(&self) -> u32 {
         self.largest
     }
 
-    /// Appends the tokens of a text, which are int32; an error says why it has none.
+    /// Appends the tokens of a text as int32; the error is why it cannot be encoded.
     pub(super) fn encode(
         &self,
         text: &str,
@@ -85,7 +85,7 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// The same of a text without added tokens, a word after another.
+    /// Like [`Self::encode`], word by word, for a text without added tokens.
     fn encode_words(
         &self,
         text: &str,
@@ -124,7 +124,7 @@ impl Tokenizer {
 }
 
 impl ByteLevel {
-    /// What is known of a tokenizer; `None` if it does anything else.
+    /// The parameters of a tokenizer; `None` if it is not plain byte-level BPE.
     fn of(tokenizer: &tokenizers::Tokenizer) -> Option<Self> {
         let ModelWrapper::BPE(_) = tokenizer.get_model() else { return None };
         let Some(PreTokenizerWrapper::ByteLevel(split)) = tokenizer.get_pre_tokenizer() else {
@@ -146,7 +146,7 @@ impl ByteLevel {
         Some(Self { add_prefix_space, added, has_special_tokens, characters: characters() })
     }
 
-    /// Whether a text is encoded from its words alone, without special or added tokens.
+    /// Whether a text can be encoded word by word, without special or added tokens.
     fn is_plain(&self, text: &str, special_tokens: bool) -> bool {
         let has_added = || self.added.iter().any(|token| text.contains(&**token));
         !(special_tokens && self.has_special_tokens || has_added())

@@ -1,4 +1,4 @@
-//! Tokens of a text, by the vocabulary of a `tokenizer.json`.
+//! Tokenizes text with the vocabulary of a `tokenizer.json`.
 
 use super::tokenizer::{Cache, Tokenizer};
 use super::{Document, DocumentKind, TOKENIZED_BYTES_MAX};
@@ -7,8 +7,7 @@ use crate::series::Pause;
 use meetpoint_format::recipe::{FileContent, NamedFile, Tokenize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The tokenizer of a file, which all clones of its content share. An error says what is wrong with
-/// it.
+/// The tokenizer of a file, shared by all clones of its content; the error is the problem.
 pub(super) fn tokenizer_of(content: &FileContent) -> Result<Arc<Tokenizer>, String> {
     content.parsed(|bytes| {
         let tokenizer = Tokenizer::parse(bytes)?;
@@ -27,12 +26,12 @@ pub(super) fn tokenizer_of(content: &FileContent) -> Result<Arc<Tokenizer>, Stri
 pub(crate) struct Encoder {
     tokenizer: Result<Arc<Tokenizer>, Error>,
     special_tokens: bool,
-    /// Of one preparer, so that nothing waits for it.
+    /// The cache of one preparer, so that threads do not wait for one another.
     cache: Mutex<Cache>,
 }
 
 impl Encoder {
-    /// The operation; where its file has not been read or is none, an error for each sample.
+    /// Creates the operation; if its file was not loaded or is invalid, every sample is an error.
     pub(crate) fn new(operation: &Tokenize) -> Self {
         let tokenizer = read(("tokenize", &operation.tokenizer), tokenizer_of);
         let special_tokens = operation.special_tokens;
@@ -49,7 +48,7 @@ impl super::TextOperation for Encoder {
         }
         pause()?;
         document.tokens.clear();
-        // A panic leaves no half of an entry.
+        // A panic cannot leave an incomplete entry.
         let cache = &mut self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let Document { text, tokens, .. } = document;
         let encoded = tokenizer.encode(text, self.special_tokens, cache, tokens);
@@ -59,7 +58,7 @@ impl super::TextOperation for Encoder {
     }
 }
 
-/// What a file became; an error where it has not been read, or is not what it should be.
+/// The parsed form of a file; an error if it was not loaded, or is invalid.
 pub(super) fn read<T>(
     (operation, file): (&'static str, &NamedFile),
     parse: impl FnOnce(&FileContent) -> Result<Arc<T>, String>,

@@ -1,4 +1,4 @@
-//! The words of a text, as GPT-2 splits it.
+//! Splits text into words like GPT-2.
 //!
 //! They are the matches of the expression of its `encoder.py`:
 //!
@@ -9,7 +9,7 @@
 use regex_syntax::hir::{Class, HirKind};
 use std::sync::LazyLock;
 
-/// What a character is to the expression.
+/// The class of a character in the expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Letter,
@@ -18,10 +18,10 @@ enum Kind {
     Other,
 }
 
-/// The ends of words that an apostrophe begins.
+/// Contractions that start with an apostrophe.
 const ENDINGS: [&str; 7] = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
 
-/// The characters of a class, as ranges in their order.
+/// The characters of a class, as sorted ranges.
 fn ranges(class: &str) -> Vec<(char, char)> {
     let parsed = regex_syntax::parse(class).expect("a class of characters");
     match parsed.into_kind() {
@@ -32,7 +32,7 @@ fn ranges(class: &str) -> Vec<(char, char)> {
     }
 }
 
-/// Characters below this have an entry in a table.
+/// Characters below this are looked up in a table.
 const TABLE: usize = 1 << 16;
 
 struct Kinds {
@@ -72,7 +72,7 @@ impl Kinds {
     }
 }
 
-/// The words of a text, one after another: together they are the text.
+/// Iterates over the words of a text, whose concatenation is the text.
 pub(super) struct Words<'a> {
     rest: &'a str,
     kinds: &'static Kinds,
@@ -83,13 +83,13 @@ impl<'a> Words<'a> {
         Self { rest: text, kinds: &KINDS }
     }
 
-    /// Bytes at the beginning of a text that are of a kind.
+    /// Number of bytes at the start of a text that belong to a class.
     fn run(&self, text: &str, kind: Kind) -> usize {
         let ends = |character: char| self.kinds.of(character) != kind;
         text.find(ends).unwrap_or(text.len())
     }
 
-    /// Bytes of the next word.
+    /// Number of bytes of the next word.
     fn next_length(&self, first: char) -> usize {
         let rest = self.rest;
         if first == '\''
@@ -110,7 +110,7 @@ impl<'a> Words<'a> {
             }
         }
         let spaces = self.run(rest, Kind::Space);
-        // The last space belongs to what follows, unless it is the only one.
+        // The last white space character belongs to the next word, unless it is the only one.
         match rest[..spaces].char_indices().next_back() {
             Some((last, _)) if spaces < rest.len() && last > 0 => last,
             _ => spaces,
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Every character, between others: tables of two versions of Unicode would differ.
+    /// Tests every character in context, to detect tables of different Unicode versions.
     #[test]
     fn every_character_is_of_the_kind_that_the_library_sees() {
         let mut text = String::new();

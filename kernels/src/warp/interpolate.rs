@@ -1,8 +1,9 @@
-//! Bilinear and bicubic: pixels around a position, weighted in float64 and truncated.
+//! Bilinear and bicubic interpolation: weighted sums of the pixels around a position in float64,
+//! truncated.
 //!
-//! This is the meaning of both, and what the portable instruction set runs. A row is computed in
-//! blocks: first the positions, then the pixels around them, then the weights, so that the compiler
-//! makes vectors of the arithmetic.
+//! This is the reference implementation of both, which the portable instruction set runs. A row is
+//! computed in blocks: first the positions, then the pixels around them, then the weights, so that
+//! the compiler vectorises the arithmetic.
 
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
@@ -12,24 +13,24 @@ use std::marker::PhantomData;
 
 /// The positions of a block.
 struct Block {
-    /// First of the two inner columns and rows around a position; -1 before the picture.
+    /// The first of the two inner columns and rows around a position; -1 before the picture.
     columns: [i32; BLOCK],
     rows: [i32; BLOCK],
-    /// How far the position lies behind the middle of the first of the two inner ones.
+    /// The distance of the position from the centre of the first inner column and row.
     across: [f64; BLOCK],
     down: [f64; BLOCK],
     is_inside: [bool; BLOCK],
 }
 
-/// The next lower whole number of a position that is not below -1.
+/// Rounds a position of at least -1 down.
 #[inline(always)]
 fn floor(position: f64) -> i32 {
     if position < 0.0 { -1 } else { whole(position) }
 }
 
 impl Block {
-    /// Finds the positions of columns of the result from `first` on. One outside of the picture is
-    /// the middle of its first pixel.
+    /// Computes the positions of columns of the result from `first` on. A position outside the
+    /// picture is replaced by the centre of the first pixel.
     #[inline(always)]
     fn of(map: &RowOfMap, first: usize, (width, height): (usize, usize)) -> Self {
         let mut block = Self {
@@ -39,7 +40,7 @@ impl Block {
             down: [0.0; BLOCK],
             is_inside: [false; BLOCK],
         };
-        // Affine maps and perspectives in loops of their own.
+        // Separate loops for affine maps and perspectives.
         if map.divisor.is_none() {
             for index in 0..BLOCK {
                 block.put(index, map.affine(first + index), (width as f64, height as f64));
@@ -52,7 +53,7 @@ impl Block {
         block
     }
 
-    /// Puts a position, column and row of the source.
+    /// Stores a position, given as column and row of the source.
     #[inline(always)]
     fn put(&mut self, index: usize, position: (f64, f64), size: (f64, f64)) {
         let Location { column, row, across, down, is_inside } = Location::of(position, size);
@@ -64,7 +65,7 @@ impl Block {
     }
 }
 
-/// Where a position lies among the pixels.
+/// The location of a position among the pixels.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Location {
     /// As in [`Block`].
@@ -76,8 +77,8 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// The location of a position, column and row, in a picture of a width and height. One outside
-    /// is the middle of the first pixel.
+    /// The location of a position (column, row) in a picture of this width and height. A position
+    /// outside is replaced by the centre of the first pixel.
     #[inline(always)]
     pub(super) fn of((column, row): (f64, f64), (width, height): (f64, f64)) -> Self {
         // NaN is not inside.
@@ -97,19 +98,19 @@ struct WarpRow<'a> {
     fill: [u8; 4],
 }
 
-/// A way to compute a block.
+/// An interpolation of blocks.
 trait Interpolation {
-    /// What all planes share.
+    /// The data that all planes share.
     type Around;
 
-    /// The pixels around the positions of a block.
+    /// Determines the pixels around the positions of a block.
     fn around(block: &Block, from: &Planes) -> Self::Around;
 
     /// The values of a block in a plane.
     fn values(block: &Block, around: &Self::Around, plane: &[u8], width: usize) -> [u8; BLOCK];
 }
 
-/// A row by an interpolation.
+/// Computes a row with an interpolation.
 struct By<'a, I>(WarpRow<'a>, PhantomData<I>);
 
 impl<I: Interpolation> Kernel for By<'_, I> {
@@ -137,7 +138,7 @@ impl<I: Interpolation> Kernel for By<'_, I> {
 /// Two pixels of two rows.
 struct Bilinear;
 
-/// Where the left pixels of two rows lie in a plane, and the weights of the right and lower ones.
+/// Offsets of the left pixels of two rows in a plane, and the weights of the right and lower ones.
 struct Pairs {
     above: [u64; BLOCK],
     below: [u64; BLOCK],
@@ -161,8 +162,8 @@ impl Interpolation for Bilinear {
         };
         for index in 0..BLOCK {
             let (x, y) = (block.columns[index], block.rows[index]);
-            // Beyond the ends both pixels are the same, whatever their weights: so are the first
-            // one alone and whatever lies beside it with the weight 0.
+            // Beyond the ends both pixels are equal, so their weights do not matter; the result is
+            // the same as with a weight of 0 for the second pixel, whatever its value.
             let is_alone = (x < 0) | (x >= right);
             pairs.across[index] = if is_alone { 0.0 } else { block.across[index] };
             let is_alone = (y < 0) | (y >= bottom);
@@ -177,7 +178,7 @@ impl Interpolation for Bilinear {
 
     #[inline(always)]
     fn values(_: &Block, around: &Pairs, plane: &[u8], _: usize) -> [u8; BLOCK] {
-        // Rows go on behind their width.
+        // Rows are padded beyond their width.
         let above = gather(plane, &around.above);
         let below = gather(plane, &around.below);
         let mut values = [0; BLOCK];
@@ -190,7 +191,7 @@ impl Interpolation for Bilinear {
     }
 }
 
-/// The value between two pixels.
+/// Interpolates between two pixels.
 #[inline(always)]
 fn line(pair: [u8; 2], across: f64) -> f64 {
     let pair = u16::from_le_bytes(pair);
@@ -198,7 +199,7 @@ fn line(pair: [u8; 2], across: f64) -> f64 {
     between(left, right, across)
 }
 
-/// The value between two numbers.
+/// Interpolates between two numbers.
 #[inline(always)]
 pub(super) fn between(left: f64, right: f64, at: f64) -> f64 {
     left + (right - left) * at
@@ -218,7 +219,7 @@ pub(super) fn cubic([v1, v2, v3, v4]: [f64; 4], at: f64) -> f64 {
 struct Bicubic;
 
 impl Interpolation for Bicubic {
-    /// Where the four rows begin.
+    /// Offsets of the four rows.
     type Around = [[u64; BLOCK]; 4];
 
     #[inline(always)]
@@ -261,7 +262,7 @@ impl Interpolation for Bicubic {
             for (line, taps) in lines.iter_mut().zip(&taps) {
                 *line = cubic_of(taps[index], block.across[index]);
             }
-            // The cast truncates, after what overshoots was cut off.
+            // The cast truncates, after overshoot was clamped.
             let sum = cubic(lines, block.down[index]);
             values[index] = whole(if sum < 255.0 { sum } else { 255.0 }) as u8;
         }
@@ -269,7 +270,7 @@ impl Interpolation for Bicubic {
     }
 }
 
-/// The four pixels around a column of a row; beyond its ends, the last ones.
+/// The four pixels around a column of a row; the ends are repeated.
 #[inline(always)]
 fn four(row: &[u8], column: i32, last: i32) -> u32 {
     let at = |tap: i32| row[(column + tap).clamp(0, last) as usize];
@@ -283,7 +284,7 @@ fn cubic_of(four: u32, at: f64) -> f64 {
     cubic([tap(0), tap(8), tap(16), tap(24)], at)
 }
 
-/// A warp, bilinear.
+/// The writer of a bilinear warp.
 pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
@@ -292,7 +293,7 @@ pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     })
 }
 
-/// A warp, bicubic.
+/// The writer of a bicubic warp.
 pub(super) fn bicubic(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);

@@ -1,9 +1,9 @@
 //! Warps of a whole picture: each pixel of the result comes from a position of the source, bit for
 //! bit as in Pillow's `Image.transform`.
 //!
-//! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic of Pillow), and for the
-//! same bits with less of it `taps` (float32 where it cannot differ), `slide` (along one axis) and
-//! `scatter` (any map) with `packed`, `record` (warps as data). The source is `Geometry.c` of
+//! In reading order: [`Warp`], `nearest` and `interpolate` (the arithmetic of Pillow), and cheaper
+//! ways to the same bits: `taps` (float32 where it cannot differ), `slide` (along one axis) and
+//! `scatter` (any map) with `packed`; `record` (warps as data). The source is `Geometry.c` of
 //! Pillow's libImaging. All of it is float64 unless it says otherwise, and no product is fused with
 //! a sum.
 
@@ -26,7 +26,7 @@ use crate::{Cpu, Error};
 use meetpoint_format::recipe::WarpInterpolation;
 use taps::Taps;
 
-/// Where the centre of a pixel of the result, (x + 1/2, y + 1/2), lies in the source.
+/// Maps the centre of a pixel of the result, (x + 1/2, y + 1/2), to the source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Map {
     /// Column a0 x + a1 y + a2, row a3 x + a4 y + a5: Pillow's `AFFINE`.
@@ -36,8 +36,8 @@ pub(crate) enum Map {
 }
 
 impl Map {
-    /// Moves points of the source to where they lie in the result: by the inverse of the map, which
-    /// is the adjugate of its matrix, as a perspective is the same for every multiple.
+    /// Moves points of the source to the result, by the inverse of the map: the adjugate of its
+    /// matrix, since all multiples of a matrix are the same perspective.
     pub(crate) fn move_points(self, points: &mut Points) {
         let [a0, a1, a2, a3, a4, a5, a6, a7] = match self {
             Self::Affine([a0, a1, a2, a3, a4, a5]) => [a0, a1, a2, a3, a4, a5, 0.0, 0.0],
@@ -62,21 +62,21 @@ impl Map {
 pub(crate) struct Warp {
     /// Columns and rows of the result, not 0.
     pub(crate) size: (u32, u32),
-    /// From the result to the source.
+    /// The map from the result to the source.
     pub(crate) map: Map,
-    /// How a pixel is computed.
+    /// The interpolation of a pixel.
     pub(crate) interpolation: WarpInterpolation,
-    /// Red, green, blue and alpha of pixels whose position lies outside the source; of one style,
-    /// what fills its planes.
+    /// Red, green, blue and alpha of pixels whose position is outside the source; for a single
+    /// style, the fill of its planes.
     pub(crate) fill: [u8; 4],
 }
 
-/// Writes a row of a result: from the source, the row's index and its planes. Rows must come from
-/// top to bottom, all of them.
+/// Writes a row of a result, given the source, the row's index and its planes. Must be called for
+/// every row from top to bottom.
 type RowWriter<'a> = Box<dyn FnMut(&Planes, usize, [&mut [u8]; 3]) + 'a>;
 
 impl Warp {
-    /// Replaces a picture by its warp. Fails when the sample is interrupted.
+    /// Replaces a picture by its warp. Fails if the sample is interrupted.
     pub(crate) fn apply(&self, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let warp = self.of(pixels);
         if let Some(recording) = pixels.recording() {
@@ -87,7 +87,7 @@ impl Warp {
         pixels.replace(self.size, warp.rows(cpu))
     }
 
-    /// The warp with the fill and the interpolation of what the pixels are.
+    /// The warp with the fill and the interpolation for the style of the pixels.
     fn of(&self, pixels: &Pixels<'_>) -> Self {
         let interpolation = match pixels.is_nearest() {
             true => WarpInterpolation::Nearest,
@@ -97,9 +97,9 @@ impl Warp {
         Self { fill: [first, second, third, 0], interpolation, ..*self }
     }
 
-    /// As [`Warp::apply`], with the mean of `samples` x `samples` pixels of a warp that is larger
-    /// by as much, as by Pillow's `Image.reduce`: the sum and half the count, times 2^24 / count
-    /// rounded down, divided by 2^24 and rounded down.
+    /// Like [`Warp::apply`], but each pixel is the mean of `samples` x `samples` pixels of a warp
+    /// that is larger by this factor, like in Pillow's `Image.reduce`: the sum plus half the count,
+    /// times 2^24 / count rounded down, divided by 2^24 and rounded down.
     pub(crate) fn apply_sampled(&self, samples: u32, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         if samples == 1 || pixels.is_nearest() {
             return self.apply(pixels);
@@ -133,7 +133,7 @@ impl Warp {
         })
     }
 
-    /// The warp to a result with more pixels along both sides.
+    /// The warp to a result that is larger by `samples` along both sides.
     fn times(&self, samples: u32) -> Self {
         let share = f64::from(samples);
         let map = match self.map {
@@ -168,7 +168,7 @@ impl Warp {
         }
     }
 
-    /// The writer of rows that are mixed of pixels, which `exact` writes by Pillow's arithmetic.
+    /// The writer of interpolated rows; `exact` is the writer with Pillow's arithmetic.
     fn mixed<'a>(&'a self, taps: Taps, cpu: Cpu, exact: RowWriter<'a>) -> RowWriter<'a> {
         match self.map {
             _ if cpu == Cpu::Portable => exact,
@@ -180,13 +180,13 @@ impl Warp {
     }
 }
 
-/// The positions of a row of the result.
+/// Computes the positions of a row of the result.
 struct RowOfMap {
-    /// Columns: step, part of the row, shift.
+    /// Source columns: step, contribution of the row, shift.
     across: (f64, f64, f64),
-    /// Rows likewise.
+    /// Source rows: step, contribution of the row, shift.
     down: (f64, f64, f64),
-    /// What both are divided by: step and part of the row, for a perspective.
+    /// The divisor of a perspective: step, and contribution of the row.
     divisor: Option<(f64, f64)>,
 }
 

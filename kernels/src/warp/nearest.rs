@@ -1,4 +1,4 @@
-//! The nearest pixel, by the three ways of Pillow to sum up positions, whose roundings differ.
+//! The nearest pixel, with Pillow's three ways to accumulate positions, whose roundings differ.
 
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
@@ -11,14 +11,14 @@ const FRACTION_BITS: u32 = 16;
 /// Positions from here on do not fit into fixed point.
 const FIXED_END: f64 = 32768.0;
 
-/// A whole position, -1 for one before the picture: Pillow's `COORD`.
+/// Rounds a position down, with -1 for all before the picture: Pillow's `COORD`.
 #[inline(always)]
 fn whole(position: f64) -> i32 {
     if position < 0.0 { -1 } else { position as i32 }
 }
 
-/// Writes a row of the result, whose columns have these positions: column and row of the source.
-/// They are asked for in order, also some behind the last column.
+/// Writes a row of the result with these positions of its columns (column and row of the source).
+/// Positions are requested in order, including some after the last column.
 struct Put<'a, P> {
     from: &'a Planes,
     out: [&'a mut [u8]; 3],
@@ -42,7 +42,7 @@ impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
             let mut is_inside = [false; BLOCK];
             for (index, (offset, is_inside)) in offsets.iter_mut().zip(&mut is_inside).enumerate() {
                 let (column, row) = position(first + index);
-                // A negative position is beyond every picture as an unsigned one.
+                // As an unsigned number, a negative position is beyond every picture.
                 let (column, row) = (column as u32, row as u32);
                 *is_inside = (column < width) & (row < height);
                 let found = u64::from(row) * stride + u64::from(column);
@@ -69,10 +69,10 @@ pub(super) fn affine(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     }
 }
 
-/// How positions are summed up.
+/// How positions are accumulated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AffineForm {
-    /// Each axis by itself.
+    /// Separately for each axis.
     Scale,
     /// In fixed point.
     Fixed,
@@ -81,7 +81,7 @@ pub(super) enum AffineForm {
 }
 
 impl AffineForm {
-    /// That of a map.
+    /// The way for a map.
     pub(super) fn of(warp: &Warp, map: [f64; 6]) -> Self {
         let [_, a1, _, a3, ..] = map;
         if a1 == 0.0 && a3 == 0.0 {
@@ -97,7 +97,7 @@ impl AffineForm {
     }
 }
 
-/// Whole positions from one on, a step after another.
+/// Integer positions from a start, in steps.
 pub(super) fn positions(shift: f64, step: f64, count: u32) -> impl Iterator<Item = i32> {
     let mut position = shift + step * 0.5;
     (0..count).map(move |_| {
@@ -107,7 +107,8 @@ pub(super) fn positions(shift: f64, step: f64, count: u32) -> impl Iterator<Item
     })
 }
 
-/// Positions in 16.16 fixed point: that of the first pixel, and steps along a row and a column.
+/// Positions in 16.16 fixed point: that of the first pixel, and increments along a row and a
+/// column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FixedMap {
     pub(super) begin: [i32; 2],
@@ -126,7 +127,7 @@ impl FixedMap {
     }
 }
 
-/// A map of each axis by itself: the positions of the columns are the same in all rows.
+/// A map with separate axes: the positions of the columns are the same in all rows.
 fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let count = warp.size.0.next_multiple_of(BLOCK as u32);
     let columns: Vec<i32> = positions(a2, a0, count).collect();
@@ -145,7 +146,7 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'
     })
 }
 
-/// The first of columns that follow one another. Those before the picture are all -1.
+/// The first column, if all are consecutive. Columns before the picture are all -1.
 fn span(columns: &[i32]) -> Option<i32> {
     let outside = columns.iter().take_while(|column| **column < 0).count();
     let first = columns.get(outside)? - outside as i32;
@@ -153,13 +154,13 @@ fn span(columns: &[i32]) -> Option<i32> {
     following.all(|(expected, column)| expected == *column).then_some(first)
 }
 
-/// Writes a row of the result whose columns follow one another from a position of the source on.
+/// Writes a row of the result whose columns are consecutive in the source.
 fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32)) {
     let (width, height) = from.size();
     let inside = usize::try_from(y).ok().filter(|y| *y < height);
     for (plane, (out, fill)) in out.into_iter().zip(fill).enumerate() {
         let columns = out.len() as i64;
-        // From where to where the row lies in the picture.
+        // The range of the row inside the picture.
         let begin = (-first).clamp(0, columns);
         let end = (width as i64 - first).clamp(begin, columns);
         let Some(y) = inside.filter(|_| begin < end) else {
@@ -174,11 +175,11 @@ fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32
     }
 }
 
-/// 16.16 fixed point.
+/// The writer with 16.16 fixed point.
 fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let FixedMap { mut begin, across, down } = FixedMap::of(map);
     Box::new(move |from, _, out| {
-        // The sum of a given number of steps, modulo 2^32.
+        // The sum of `count` steps, modulo 2^32.
         let sum = |begin: i32, step: i32, x: usize| {
             begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
         };
@@ -188,7 +189,7 @@ fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     })
 }
 
-/// Float64, for positions that do not fit into fixed point.
+/// The writer with float64, for positions that do not fit into fixed point.
 fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let mut begin = (a2 + a1 * 0.5 + a0 * 0.5, a5 + a4 * 0.5 + a3 * 0.5);
     Box::new(move |from, _, out| {

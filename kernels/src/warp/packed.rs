@@ -1,16 +1,16 @@
 //! A picture as pixels of four bytes with its border repeated, from which a warp loads the pixels
-//! around a position at once and never has to ask whether they exist.
+//! around a position at once without bounds checks.
 
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::{Kernel, run};
 
-/// Pixels around the picture that repeat its border: the cubic around a position just before the
-/// first pixel begins two pixels before that.
+/// Width of the repeated border: the cubic around a position just before the first pixel starts two
+/// pixels before it.
 pub(super) const MARGIN: usize = 2;
 
-/// Most pixels of a picture that is packed. Larger ones are read from their planes, so that neither
-/// the memory nor the time between two polls of the interrupt grows with them.
+/// Maximum number of pixels of a packed picture. Larger ones are read from their planes, so that
+/// neither the memory nor the time between two polls of the interrupt grows with them.
 const PIXELS_MAX: usize = 1 << 24;
 
 /// Bytes of a pixel: red, green, blue, and 0.
@@ -23,8 +23,8 @@ pub(super) struct Packed {
     stride: usize,
 }
 
-/// Most bytes that a warp of a picture of columns and rows takes for its packed form. One that
-/// takes the nearest pixels needs none.
+/// Upper bound of the bytes of the packed form for a warp of a picture of this size (columns,
+/// rows). Warps with nearest pixels do not need it.
 pub(crate) fn packed_bytes((width, height): (u32, u32)) -> u64 {
     let margins = 2 * MARGIN as u64;
     let pixels = u64::from(width) * u64::from(height);
@@ -35,7 +35,7 @@ pub(crate) fn packed_bytes((width, height): (u32, u32)) -> u64 {
 }
 
 impl Packed {
-    /// Packs a picture; `None`: it is too large.
+    /// Packs a picture; `None` if it is too large.
     pub(super) fn of(picture: &Planes, cpu: Cpu) -> Option<Self> {
         let (width, height) = picture.size();
         if width * height > PIXELS_MAX {
@@ -69,7 +69,7 @@ impl Packed {
         self.stride
     }
 
-    /// Where a pixel of the picture, or of its margins, lies among all pixels.
+    /// The index of a pixel of the picture, or of its margins, among all pixels.
     #[inline(always)]
     pub(super) fn offset(stride: u32, column: i32, row: i32) -> u32 {
         let margin = MARGIN as i32;
@@ -77,7 +77,7 @@ impl Packed {
     }
 }
 
-/// The planes of a row as pixels.
+/// Interleaves the planes of a row to pixels.
 struct Interleave<'a> {
     planes: [&'a [u8]; 3],
     out: &'a mut [[u8; PIXEL_BYTES]],

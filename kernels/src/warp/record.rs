@@ -1,4 +1,4 @@
-//! Warps as data.
+//! Records warps as data.
 
 use super::nearest::{AffineForm, FixedMap, positions};
 use super::{Map, Warp};
@@ -7,7 +7,7 @@ use crate::recording::Recording;
 use meetpoint_format::recipe::WarpInterpolation;
 
 impl Warp {
-    /// Records the warp, of which `samples` by `samples` pixels become one.
+    /// Records the warp, with `samples` by `samples` pixels averaged to one.
     pub(super) fn record(&self, samples: u32, recording: &mut Recording<'_>) {
         let map = match self.map {
             Map::Affine([a0, a1, a2, a3, a4, a5]) => PositionMap {
@@ -35,7 +35,7 @@ impl Warp {
         recording.push_resized(PictureChange::Warp { size, form, samples, fill }, size);
     }
 
-    /// Records a map of each axis by itself.
+    /// Records a map with separate axes.
     fn record_scale(&self, [a0, _, a2, _, a4, a5]: [f64; 6], recording: &mut Recording<'_>) {
         let (width, height) = recording.size();
         let inside = |position: i32, length: u32| {

@@ -1,15 +1,15 @@
-//! Weights of the pixels around a position in float32, and how near the truncated sum is to the
+//! Weights of the pixels around a position in float32, and the error of their sum compared with the
 //! float64 arithmetic that gives Pillow's bits.
 //!
-//! A sum in float32 differs from that of Pillow by less than [`Taps::error`]. Where the whole
-//! numbers below the sum less that and the sum plus that are equal, they are Pillow's result. The
-//! few other values are doubtful and computed as Pillow does, by [`Taps::exact`].
+//! A sum in float32 differs from that of Pillow by less than [`Taps::error`]. If the sum minus this
+//! error and the sum plus this error have the same integer part, that is Pillow's result. The few
+//! other values are doubtful and computed with Pillow's arithmetic, by [`Taps::exact`].
 
 use super::interpolate::{between, cubic};
 use crate::vector::{truncated, whole};
 
-/// The pixels that are weighed along an axis: of four around a position, from the second to the
-/// third, or all.
+/// The weighed pixels along an axis: of the four around a position, the second and the third, or
+/// all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taps {
     Two,
@@ -17,7 +17,7 @@ pub(super) enum Taps {
 }
 
 impl Taps {
-    /// More than a sum in float32 differs.
+    /// Upper bound of the error of a sum in float32.
     ///
     /// Bytes are exact. A distance is rounded by up to 2^-25. The weights of four pixels, whose
     /// magnitudes add up to at most 1.5 along an axis, differ by 3 * 10^-7 in all, those of a
@@ -31,7 +31,7 @@ impl Taps {
         }
     }
 
-    /// The weights of the four pixels at a distance behind the second, 0 to 1.
+    /// The weights of the four pixels at a distance after the second, 0 to 1.
     #[inline(always)]
     pub(super) fn weights(self, distance: f32) -> [f32; 4] {
         let rest = 1.0 - distance;
@@ -49,7 +49,7 @@ impl Taps {
         }
     }
 
-    /// Pillow's value at a distance behind the second of four numbers along an axis.
+    /// Pillow's value at a distance after the second of four numbers along an axis.
     #[inline(always)]
     pub(super) fn along(self, numbers: [f64; 4], distance: f64) -> f64 {
         match self {
@@ -58,19 +58,19 @@ impl Taps {
         }
     }
 
-    /// Pillow's byte for a value: what overshoots is cut off, the rest truncated.
+    /// Pillow's byte for a value: clamped, then truncated.
     #[inline(always)]
     pub(super) fn byte(value: f64) -> u8 {
         whole(if value < 255.0 { value } else { 255.0 }) as u8
     }
 
-    /// Pillow's byte at a distance behind the second of four bytes along one axis.
+    /// Pillow's byte at a distance after the second of four bytes along one axis.
     pub(super) fn exact(self, bytes: [u8; 4], distance: f64) -> u8 {
         Self::byte(self.along(bytes.map(f64::from), distance))
     }
 }
 
-/// The bytes between which a value may lie.
+/// The lowest and the highest byte that a value can have.
 #[inline(always)]
 pub(super) fn bounds(value: f32, error: f32) -> [u8; 2] {
     [truncated(value - error), truncated(value + error)]

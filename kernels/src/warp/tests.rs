@@ -20,7 +20,7 @@ fn planes(kind: &str, seed: u32, width: u32, height: u32) -> Planes {
     planes
 }
 
-/// The pixels, channel by channel.
+/// The interleaved pixels.
 fn interleaved(planes: &mut Planes) -> Vec<u8> {
     let (_, height) = planes.size();
     let mut bytes = Vec::new();
@@ -104,13 +104,13 @@ fn a_position_that_is_no_number_is_outside() {
     }
 }
 
-/// A number that is whole, almost whole, half, or anything.
+/// An integer, a number near an integer, a half, or an arbitrary number.
 fn shift() -> impl Strategy<Value = f64> {
     let near = prop_oneof![Just(0.0), Just(0.5), Just(1e-7), Just(-1e-7), Just(1e-16), -0.5..0.5];
     (-40..40, near).prop_map(|(whole, part)| f64::from(whole) + part)
 }
 
-/// Maps that each way to write rows takes, and those between them.
+/// Maps for each way to write rows, and maps between these.
 fn map() -> impl Strategy<Value = Map> {
     let slope = || prop_oneof![Just(0.0), Just(0.25), -1.5..1.5];
     let tilt = || prop_oneof![Just(0.0), -0.004..0.004];
@@ -132,8 +132,8 @@ fn map() -> impl Strategy<Value = Map> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// The portable instruction set runs Pillow's arithmetic for every value. Pictures of few
-    /// values have flat areas, in which a sum is a whole number.
+    /// The portable instruction set runs Pillow's arithmetic for every value. Pictures with few
+    /// values have flat areas, in which a sum is an integer.
     #[test]
     fn every_instruction_set_makes_what_pillows_arithmetic_makes(
         map in map(),

@@ -1,14 +1,14 @@
-//! Recipes that end with an operation, made from its declaration with random values of its keys.
+//! Generates recipes with an operation from its declaration, with random values of its keys.
 
 use meetpoint_format::recipe::{
     Bounds, DECLARATIONS, Declaration, Described, Key, KeyType, Phase, Presence, Recipe, Takes,
     Value, ValueKind,
 };
 
-/// Attempts to find random keys that go together before an example is taken.
+/// Attempts to find compatible random keys before the example is used.
 const ATTEMPTS: u32 = 12;
 
-/// Largest numbers where a key has no bounds, or wide ones: the pictures are small.
+/// Largest number for a key without bounds or with wide bounds, since the pictures are small.
 const NUMBER_MAX: f64 = 6.0;
 const WHOLE_MAX: u32 = 60;
 
@@ -16,7 +16,7 @@ const WHOLE_MAX: u32 = 60;
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// The numbers of a seed and a name.
+    /// The generator for a seed and a name.
     pub(crate) fn new(seed: u64, name: &str) -> Self {
         let mix = |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte));
         Self(name.bytes().fold(seed, mix))
@@ -50,7 +50,7 @@ impl Chance {
         match self.up_to(9) {
             0 if !bounds.is_least_excluded => least,
             1 => most,
-            // Small numbers are the usual ones.
+            // Small numbers are typical.
             2..=4 => least + share * (most - least).min(1.0),
             _ => least + share * (most - least),
         }
@@ -64,15 +64,15 @@ impl Chance {
 /// A recipe.
 pub(crate) struct Case {
     pub(crate) recipe: Recipe,
-    /// As a file.
+    /// The text of the recipe.
     pub(crate) text: String,
-    /// What it decodes.
+    /// The kind of file that it decodes.
     pub(crate) content: Content,
     /// Whether its keys are random, not those of the declaration.
     pub(crate) has_random_keys: bool,
 }
 
-/// A random value of a key; `None` leaves it out.
+/// A random value of a key; `None` to omit the key.
 fn value(key: &Key, chance: &mut Chance) -> Option<Value> {
     let value = match key.kind {
         KeyType::Switch => Value::Switch(chance.is_lucky(2)),
@@ -119,7 +119,7 @@ fn value(key: &Key, chance: &mut Chance) -> Option<Value> {
             let count = 1 + chance.up_to(2);
             Value::Operations((0..count).map(|_| contained(chance)).collect())
         }
-        // They depend on other keys, or on columns.
+        // Their values depend on other keys, or on columns.
         KeyType::Weights
         | KeyType::Names
         | KeyType::Pairs { .. }
@@ -152,7 +152,7 @@ fn contained(chance: &mut Chance) -> Described {
     Described { name: declaration.name, keys: keys.into() }
 }
 
-/// The table of an operation, with keys of the declaration or with random ones.
+/// The table of an operation, with the keys of the declaration's example or random ones.
 fn table(declaration: &Declaration, chance: Option<&mut Chance>) -> String {
     let mut text = format!("[[operation]]\nname = \"{}\"\n", declaration.name);
     let mut put = |key: &Key, value: &Value| {
@@ -201,8 +201,8 @@ pub(crate) enum Content {
     Text,
 }
 
-/// The operations before one that takes sound, a spectrogram, a signal, text or tokens, and what
-/// they decode; those before a decoder are none.
+/// The operations before one whose input is sound, a spectrogram, a signal, text or tokens, and the
+/// kind of file that they decode; empty for a decoder.
 fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'static str, Content)> {
     let sound = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n";
     let spectrogram = "[[operation]]\nname = \"decode_audio\"\nsample_rate = 8000\n\
@@ -229,7 +229,7 @@ fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'stati
     }
 }
 
-/// A recipe with an operation. Others come before it, as its input asks for, and may come after it.
+/// A recipe with an operation. Others precede it, as its input requires, and may follow it.
 pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
     let all: Vec<&Takes> = declaration.takes.iter().collect();
     for attempt in (0..=ATTEMPTS).rev() {

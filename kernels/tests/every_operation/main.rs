@@ -27,7 +27,7 @@ use std::convert::Infallible;
 /// Samples of a batch.
 const SAMPLES: usize = 5;
 
-/// Columns and rows of pictures that every operation meets, besides random ones.
+/// Sizes (columns, rows) of pictures for every operation, in addition to random ones.
 const SIZES: [(u32, u32); 8] =
     [(1, 1), (1, 9), (8, 1), (3, 2), (33, 17), (64, 64), (97, 61), (40, 131)];
 
@@ -127,7 +127,7 @@ fn with_files(recipe: Recipe) -> Recipe {
     recipe
 }
 
-/// What an operation gives, or why it refuses the picture.
+/// The result of an operation, or why it refuses the picture.
 type Outcome = Result<(Vec<Tensor>, Vec<Vec<u8>>), String>;
 
 /// Targets with their stored values, which follow the picture.
@@ -190,7 +190,7 @@ fn prepare(
     Ok((vec![tensor], moved))
 }
 
-/// Images and labels of a batch of samples that is mixed.
+/// Images and labels of a mixed batch of samples.
 fn mix(cpu: Cpu, recipe: &Recipe, spec: TensorSpec, samples: &[Tensor], batch: u64) -> Vec<u8> {
     let mut mixer = BatchMixer::new(recipe, spec).expect("the recipe mixes");
     mixer.set_cpu(cpu);
@@ -209,8 +209,8 @@ fn mix(cpu: Cpu, recipe: &Recipe, spec: TensorSpec, samples: &[Tensor], batch: u
     images
 }
 
-/// Compares what a recipe gives on every instruction set with the portable one; whether it
-/// succeeded, and the keys were random.
+/// Compares the results of a recipe on every instruction set with the portable ones; returns
+/// whether it succeeded with random keys.
 fn compare(name: &str, seed: u64, cpus: &[Cpu]) -> Result<bool, TestCaseError> {
     let declaration = DECLARATIONS.iter().find(|it| it.name == name).expect("it is registered");
     let mut chance = Chance::new(seed, name);

@@ -47,7 +47,7 @@ impl Count {
         }
         match array.data_type() {
             DataType::Dictionary(_, _) => {
-                // Only these rows are normalized, since this may be called for each row of an outer
+                // Only these rows are normalised, since this may be called for each row of an outer
                 // column.
                 let slice = array.slice(rows.start, count);
                 let dictionary = slice.as_any_dictionary();

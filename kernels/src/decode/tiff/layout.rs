@@ -293,7 +293,7 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Where the strips or tiles lie.
+    /// The positions of the strips or tiles.
     pub(super) fn offsets(&self, directory: &Directory<'a>) -> Result<Offsets<'a>, Error> {
         let (offsets, counts) = match self.is_tiled {
             true => (tag::TILE_OFFSETS, tag::TILE_BYTE_COUNTS),
@@ -323,7 +323,7 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// Where the strips or tiles lie.
+/// The positions of the strips or tiles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Offsets<'a> {
     bytes: &'a [u8],

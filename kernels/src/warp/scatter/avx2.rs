@@ -1,5 +1,5 @@
-//! The sums of pixels with AVX2: the channels of two pixels are a vector of eight numbers; and
-//! their bytes.
+//! Computes sums of pixels and their bytes with AVX2; a vector of eight numbers contains the
+//! channels of two pixels.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::row::{Pixels, Row, Shape};
@@ -17,9 +17,9 @@ use std::arch::x86_64::{
     _mm256_unpacklo_epi64, _mm256_xor_si256,
 };
 
-/// As `portable::sums`. The machine must have AVX2, which the caller has found out.
+/// Like `portable::sums`. The caller must have checked that the machine has AVX2.
 pub(super) fn sums(packed: &Packed, shape: Shape, row: &mut Row) {
-    // Around the pixel at an offset, one row and pixel in front of it and two behind are loaded.
+    // Around the pixel at an offset, one row and pixel before it and two after it are loaded.
     let (stride, length) = (packed.stride(), packed.bytes().len());
     // SAFETY: `sums::compute` asserts that the machine has AVX2.
     let (first, last) = unsafe { ends(row) };
@@ -173,7 +173,7 @@ unsafe fn column4(packed: &Packed, row: &mut Row) {
 /// Pixels of a vector.
 const LANES: usize = 8;
 
-/// As `portable::make_pixels`. The machine must have AVX2, which the caller has found out.
+/// Like `portable::make_pixels`. The caller must have checked that the machine has AVX2.
 pub(super) fn make_pixels(row: &mut Row, fill: [u8; PIXEL_BYTES], error: f32) {
     // SAFETY: `sums::make_pixels` asserts that the machine has AVX2.
     unsafe { make_pixels_avx2(row, fill, error) }
@@ -205,7 +205,7 @@ fn make_pixels_avx2(row: &mut Row, fill: [u8; PIXEL_BYTES], error: f32) {
     }
 }
 
-/// As `portable::separate`. The machine must have AVX2, which the caller has found out.
+/// Like `portable::separate`. The caller must have checked that the machine has AVX2.
 pub(super) fn separate(pixels: &[u32; BLOCK], planes: [&mut [u8; BLOCK]; 3]) {
     // SAFETY: `sums::separate` asserts that the machine has AVX2.
     unsafe { separate_avx2(pixels, planes) }
@@ -214,7 +214,7 @@ pub(super) fn separate(pixels: &[u32; BLOCK], planes: [&mut [u8; BLOCK]; 3]) {
 #[target_feature(enable = "avx2")]
 fn separate_avx2(pixels: &[u32; BLOCK], [red, green, blue]: [&mut [u8; BLOCK]; 3]) {
     let pixels = pixels.as_chunks::<LANES>().0;
-    // In each half the bytes of a channel of four pixels side by side.
+    // In each half, the bytes of a channel of four pixels are adjacent.
     let together = _mm256_setr_epi8(
         0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10,
         14, 3, 7, 11, 15,
@@ -227,7 +227,7 @@ fn separate_avx2(pixels: &[u32; BLOCK], [red, green, blue]: [&mut [u8; BLOCK]; 3
     store_bytes(blue, in_order(_mm256_unpacklo_epi64(lower, upper)));
 }
 
-/// Numbers truncated to bytes, 0 or 255 where they are outside of these.
+/// Truncates numbers to bytes, clamped to 0..=255.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn bytes(numbers: [__m256; 4]) -> __m256i {
@@ -235,7 +235,7 @@ fn bytes(numbers: [__m256; 4]) -> __m256i {
     in_order(_mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d)))
 }
 
-/// Undoes that each half of some vectors was packed by itself.
+/// Restores the order after each half of some vectors was packed separately.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_order(packed: __m256i) -> __m256i {

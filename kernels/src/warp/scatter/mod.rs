@@ -1,8 +1,8 @@
-//! Rows of any warp that mixes pixels, from a packed picture: each pixel of the result loads the
-//! pixels around its position, all channels at once.
+//! Rows of any interpolating warp, from a packed picture: each pixel of the result loads the pixels
+//! around its position, all channels at once.
 //!
 //! In reading order: the positions of a row (this file and `row`), the sums in float32 and their
-//! bytes (`sums`, with `portable` and `avx2`), and the values that are doubtful.
+//! bytes (`sums`, with `portable` and `avx2`), and the doubtful values.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -19,8 +19,8 @@ use crate::planes::Planes;
 use crate::vector::{BLOCK, Kernel, run};
 use row::{Pixels, Row};
 
-/// Rows of `warp`, whose picture is packed when the first is written; those of a picture that is
-/// too large are left to `others`.
+/// The writer of rows of `warp`, which packs the picture at the first row; rows of a picture that
+/// is too large are left to `others`.
 pub(super) fn scatter<'a>(
     warp: &'a Warp,
     taps: Taps,
@@ -53,7 +53,7 @@ pub(super) fn scatter<'a>(
     })
 }
 
-/// Finds the positions of a row and the weights around them.
+/// Computes the positions of a row and the weights around them.
 struct Locate<'a> {
     map: &'a RowOfMap,
     size: (usize, usize),
@@ -71,7 +71,7 @@ impl Kernel for Locate<'_> {
         let sides = (size.0 as f64, size.1 as f64);
         for (number, pixels) in row.blocks.iter_mut().enumerate() {
             let first = number * BLOCK;
-            // Affine maps and perspectives in loops of their own.
+            // Separate loops for affine maps and perspectives.
             if map.divisor.is_none() {
                 for index in 0..BLOCK {
                     let location = Location::of(map.affine(first + index), sides);
@@ -99,17 +99,17 @@ impl Kernel for Locate<'_> {
     }
 }
 
-/// Puts a location.
+/// Stores a location.
 #[inline(always)]
 fn put(pixels: &mut Pixels, index: usize, stride: u32, location: Location) {
     pixels.offsets[index] = Packed::offset(stride, location.column, location.row);
     pixels.inside[index] = if location.is_inside { u32::MAX } else { 0 };
-    // A distance above 0 stays above 0.
+    // A distance above 0 must remain above 0.
     pixels.distances[0][index] = location.across as f32;
     pixels.distances[1][index] = location.down as f32;
 }
 
-/// The weights for distances.
+/// Computes the weights for distances.
 #[inline(always)]
 fn weigh(taps: Taps, distances: &[f32; BLOCK], weights: &mut [[f32; BLOCK]; 4]) {
     let [first, second, third, fourth] = weights;
@@ -118,7 +118,7 @@ fn weigh(taps: Taps, distances: &[f32; BLOCK], weights: &mut [[f32; BLOCK]; 4]) 
     }
 }
 
-/// What the doubtful values of a row are computed from.
+/// The data for computing the doubtful values of a row.
 struct Doubt<'a> {
     map: &'a RowOfMap,
     size: (usize, usize),
@@ -127,7 +127,7 @@ struct Doubt<'a> {
 }
 
 impl Doubt<'_> {
-    /// Settles the doubtful pixels of a block that begins at a column.
+    /// Recomputes the doubtful pixels of a block that starts at column `first`.
     fn settle_block(&self, first: usize, pixels: &mut Pixels) {
         let doubts = pixels.doubts.iter().enumerate().filter(|(_, differs)| **differs != 0);
         for (index, differs) in doubts {
@@ -136,11 +136,11 @@ impl Doubt<'_> {
         }
     }
 
-    /// The pixel of a column as Pillow computes it, where it differs from a pixel that is right in
-    /// all other channels.
+    /// The pixel of a column with Pillow's arithmetic for the doubtful channels; the other channels
+    /// are taken from `pixel`.
     fn settle(&self, column: usize, offset: u32, pixel: u32, differs: u32) -> u32 {
         let (bytes, stride) = (self.packed.bytes(), self.packed.stride());
-        // The pixels around, row by row: those that are weighed.
+        // The weighed pixels around the position, row by row.
         let around: [[u32; 4]; 4] = std::array::from_fn(|row| {
             let first = (offset as usize + row * stride - stride - 1) * PIXEL_BYTES;
             let row: &[u8; 4 * PIXEL_BYTES] =
@@ -168,7 +168,7 @@ impl Doubt<'_> {
                 continue;
             }
             let value = if unequal & mask == 0 {
-                // Equal bytes are their own weighted mean.
+                // The weighted mean of equal bytes is exact.
                 centre & mask
             } else {
                 let (across, down) = *exact.get_or_insert_with(|| self.distances(column));
@@ -181,7 +181,7 @@ impl Doubt<'_> {
         settled
     }
 
-    /// How far the position of a column lies behind the pixel in front of it, across and down.
+    /// The distance of the position of a column from the pixel before it, across and down.
     fn distances(&self, column: usize) -> (f64, f64) {
         let sides = (self.size.0 as f64, self.size.1 as f64);
         let location = Location::of(self.map.at(column), sides);

@@ -1,4 +1,4 @@
-//! The sums of pixels, each weighed by its row and by its column, and their bytes.
+//! Computes sums of pixels, weighed by row and column, and their bytes.
 
 use super::row::{Pixels, Row, Shape};
 use crate::vector::BLOCK;
@@ -42,7 +42,7 @@ pub(super) fn sums(packed: &Packed, shape: Shape, row: &mut Row) {
     }
 }
 
-/// Makes pixels of the sums of a row; outside, of a fill.
+/// Converts the sums of a row to pixels; outside, uses the fill.
 pub(super) fn make_pixels(row: &mut Row, fill: [u8; PIXEL_BYTES], error: f32) {
     let fill = u32::from_le_bytes(fill);
     for Pixels { sums, inside, values, doubts, is_doubtful, .. } in &mut row.blocks {
@@ -61,7 +61,7 @@ pub(super) fn make_pixels(row: &mut Row, fill: [u8; PIXEL_BYTES], error: f32) {
     }
 }
 
-/// The channels of pixels.
+/// Separates the channels of pixels.
 pub(super) fn separate(pixels: &[u32; BLOCK], planes: [&mut [u8; BLOCK]; 3]) {
     for (plane, shift) in planes.into_iter().zip([0, 8, 16]) {
         for (byte, pixel) in plane.iter_mut().zip(pixels) {

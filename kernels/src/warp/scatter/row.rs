@@ -1,43 +1,43 @@
-//! A row of positions, with what is computed for them.
+//! A row of positions and the results for them.
 
 use crate::vector::BLOCK;
 use crate::warp::packed::PIXEL_BYTES;
 
-/// Some pixels of a row of the result.
+/// A block of pixels of a row of the result.
 #[derive(Debug, Clone)]
 pub(super) struct Pixels {
-    /// Where the pixel in front of each position lies in the packed picture.
+    /// Offset in the packed picture of the pixel before each position.
     pub(super) offsets: [u32; BLOCK],
-    /// All bits where the position is inside, otherwise 0. One that is not has the first pixel.
+    /// All bits set if the position is inside, otherwise 0; positions outside use the first pixel.
     pub(super) inside: [u32; BLOCK],
-    /// How far each position lies behind the middle of that pixel, across and down.
+    /// The distance of each position from the centre of that pixel, across and down.
     pub(super) distances: [[f32; BLOCK]; 2],
     /// The weights of four columns and of four rows.
     pub(super) across: [[f32; BLOCK]; 4],
     pub(super) down: [[f32; BLOCK]; 4],
     /// The sums of each channel.
     pub(super) sums: [[f32; PIXEL_BYTES]; BLOCK],
-    /// The pixels of the result, red in the lowest byte, and the bits that are doubtful.
+    /// The pixels of the result, red in the lowest byte, and the doubtful bits.
     pub(super) values: [u32; BLOCK],
     pub(super) doubts: [u32; BLOCK],
-    /// Whether some bits are.
+    /// Whether any bits are doubtful.
     pub(super) is_doubtful: bool,
 }
 
 /// A row of the result, in whole blocks.
 ///
-/// Every step goes through the whole row before the next one begins: what a vector of one width
-/// stored is then no longer on its way to memory when one of another width loads it.
+/// Every step processes the whole row before the next one starts, so that stores of one vector
+/// width have completed before loads of another width read them.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) blocks: Vec<Pixels>,
-    /// Whether some position is inside, and whether some lies behind the middle of a column.
+    /// Whether any position is inside, and whether any is off the centre of a column.
     pub(super) is_inside: bool,
     pub(super) is_across: bool,
 }
 
 impl Row {
-    /// Takes the columns of a row.
+    /// Sets the number of columns of a row.
     pub(super) fn set_length(&mut self, columns: usize) {
         let none = || Pixels {
             offsets: [0; BLOCK],
@@ -54,13 +54,13 @@ impl Row {
     }
 }
 
-/// What is added up: some rows of some pixels each.
+/// The shape of the summed pixels: rows and pixels per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Two rows of two pixels.
     Square2,
     /// Four rows of four pixels.
     Square4,
-    /// Four rows of one pixel, that in front of the position.
+    /// Four rows of one pixel, the one before the position.
     Column4,
 }

@@ -1,4 +1,4 @@
-//! The weighted sums of the pixels around the positions of a row, and the bytes of these, on an
+//! Computes the weighted sums of the pixels around the positions of a row, and their bytes, on an
 //! instruction set.
 
 use super::portable;
@@ -23,8 +23,8 @@ pub(super) fn compute(cpu: Cpu, packed: &Packed, taps: Taps, row: &mut Row) {
     }
 }
 
-/// Makes pixels of the sums of a row; outside, of a fill. Of a byte that is doubtful, which differs
-/// by less than `error` from a whole number, it is the lower one.
+/// Converts the sums of a row to pixels; outside, uses the fill. A doubtful sum, closer than
+/// `error` to an integer, gives the lower byte.
 pub(super) fn make_pixels(cpu: Cpu, row: &mut Row, fill: [u8; PIXEL_BYTES], error: f32) {
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     match cpu {

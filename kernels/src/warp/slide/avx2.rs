@@ -1,4 +1,4 @@
-//! The weighted means of lines with AVX2, eight numbers of float32 at once.
+//! Computes the weighted means of lines with AVX2, eight float32 numbers at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
 use super::weighed::Weighed;
@@ -11,11 +11,11 @@ use std::arch::x86_64::{
     _mm256_set1_ps, _mm256_setr_epi32, _mm256_setzero_ps, _mm256_storeu_si256, _mm256_sub_ps,
 };
 
-/// Numbers of a vector, and vectors of a block.
+/// Numbers per vector, and vectors per block.
 const LANES: usize = 8;
 const VECTORS: usize = BLOCK / LANES;
 
-/// As `portable::weigh`. The machine must have AVX2, which the caller has found out.
+/// Like `portable::weigh`. The caller must have checked that the machine has AVX2.
 pub(super) fn weigh<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
     // SAFETY: `weigh` of the parent asserts that the machine has AVX2.
     unsafe { weigh_avx2(weighed) }
@@ -39,7 +39,7 @@ fn weigh_avx2<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
         }
         let least = bytes(sums.map(|sum| _mm256_sub_ps(sum, error)));
         let most = bytes(sums.map(|sum| _mm256_add_ps(sum, error)));
-        // Equal bytes are their own weighted mean.
+        // The weighted mean of equal bytes is exact.
         let byte = load(blocks[0]);
         let mut is_flat = _mm256_set1_epi8(-1);
         for block in &blocks[1..] {
@@ -66,14 +66,14 @@ fn weigh_avx2<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
     }
 }
 
-/// Every bit.
+/// All bits set.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn ones() -> __m256i {
     _mm256_set1_epi8(-1)
 }
 
-/// Bytes as numbers.
+/// Converts bytes to numbers.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn numbers(bytes: &[u8; LANES]) -> __m256 {
@@ -82,13 +82,13 @@ fn numbers(bytes: &[u8; LANES]) -> __m256 {
     _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes))
 }
 
-/// Numbers truncated to bytes, 0 or 255 where they are outside of these.
+/// Truncates numbers to bytes, clamped to 0..=255.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn bytes(numbers: [__m256; VECTORS]) -> __m256i {
     let [a, b, c, d] = numbers.map(|it| _mm256_cvttps_epi32(it));
     let packed = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-    // Each half of the vectors was packed by itself.
+    // Each half of the vectors was packed separately.
     _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 

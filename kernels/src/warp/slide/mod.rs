@@ -1,8 +1,8 @@
-//! Rows of a warp that keeps the distances between the columns of a picture and mixes along one
-//! axis: translations and shears along the rows.
+//! Rows of a warp that preserves the distances between columns and interpolates along one axis:
+//! translations and shears along the rows.
 //!
-//! All columns of such a row lie at the same distance behind a column of the source, so that the
-//! pixels around them are rows of bytes side by side, weighed by the same numbers.
+//! All positions of such a row have the same distance from a column of the source, so the pixels
+//! around them are contiguous rows of bytes with the same weights.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -18,27 +18,27 @@ use crate::vector::BLOCK;
 use weigh::weigh;
 use weighed::Weighed;
 
-/// Positions up to here have more than 20 bits behind the point that are exact.
+/// Positions up to this have more than 20 exact fraction bits.
 const POSITION_MAX: f64 = (1 << 20) as f64;
 
-/// Distances that differ by the rounding of positions, up to 2^-31 in one row, never leave their
-/// side of 0, 1/2 and 1 when they are further away from these.
+/// Distances further than this from 0, 1/2 and 1 remain on the same side of these despite the
+/// rounding of positions, which is at most 2^-31 in one row.
 const NEAR: f64 = 1.0 / (1 << 20) as f64;
 
 /// The positions of a row of the result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Slide {
-    /// The column and row of the source in front of the first column of the result.
+    /// The column and row of the source before the first column of the result.
     at: (i64, i64),
-    /// How far its position lies behind the middle of these.
+    /// The distance of its position from their centres.
     distance: (f64, f64),
-    /// Columns of the result whose positions are inside: from, to.
+    /// The columns of the result whose positions are inside: start and end.
     inside: (i64, i64),
 }
 
 impl Slide {
-    /// The slide of a row of a map whose columns are one apart. `None`: it mixes along both axes,
-    /// or its positions are not all equally far behind a column.
+    /// The slide of a row of a map whose columns are one apart. `None` if it interpolates along
+    /// both axes, or its positions differ in their distance from a column.
     fn of(map: &RowOfMap, columns: usize, (width, height): (usize, usize)) -> Option<Self> {
         let (column, row) = map.affine(0);
         let sides = [columns, width, height].map(|side| side as f64);
@@ -59,7 +59,7 @@ impl Slide {
             return None;
         }
         let at = (x.floor() as i64, y.floor() as i64);
-        // The first position inside lies in the first half of the first pixel, or behind.
+        // The first position inside is in the first half of the first pixel, or after it.
         let first = -at.0 - i64::from(distance.0 > 0.5);
         let (first, end) = match (0.0..height as f64).contains(&row) {
             true => (first, first + width as i64),
@@ -70,17 +70,17 @@ impl Slide {
     }
 }
 
-/// Memory for the rows of a warp.
+/// Scratch memory for the rows of a warp.
 #[derive(Debug, Default)]
 struct Buffers {
     /// A row of the source with its ends repeated.
     line: Vec<u8>,
-    /// Columns that are doubtful.
+    /// Doubtful columns.
     doubtful: Vec<usize>,
 }
 
-/// Rows of `warp`, whose map keeps the distances between columns; those that do not slide are left
-/// to `others`.
+/// The writer of rows of `warp`, whose map preserves the distances between columns; rows that are
+/// not slides are left to `others`.
 pub(super) fn slide<'a>(
     warp: &'a Warp,
     taps: Taps,
@@ -97,7 +97,7 @@ pub(super) fn slide<'a>(
     })
 }
 
-/// Most pixels before and behind a column that are weighed.
+/// Maximum number of weighed pixels before a column.
 const BEFORE: usize = 1;
 const BEHIND: usize = 2;
 
@@ -113,7 +113,7 @@ impl Slide {
         let height = from.size().1 as i64;
         let (begin, end) = (self.inside.0 as usize, self.inside.1 as usize);
         let count = end - begin;
-        // The column in front of the first one inside, at least -1.
+        // The column before the first one inside, at least -1.
         let column = self.at.0 + self.inside.0;
         let row = |row: i64| row.clamp(0, height - 1) as usize;
         for ((plane, out), fill) in out.into_iter().enumerate().zip(warp.fill) {
@@ -164,8 +164,8 @@ impl Slide {
     }
 }
 
-/// Bytes of a row from the one before a column on, as many as `count` columns and a block need.
-/// Beyond the ends of the row, the last ones.
+/// Copies the bytes of a row from the one before a column on, for `count` columns and a block. The
+/// ends of the row are repeated.
 fn pad(row: &[u8], column: i64, count: usize, line: &mut Vec<u8>) {
     line.clear();
     let first = column - BEFORE as i64;

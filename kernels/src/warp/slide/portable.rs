@@ -1,4 +1,4 @@
-//! The weighted means of lines, block by block.
+//! Computes the weighted means of lines, block by block.
 
 use super::weighed::Weighed;
 use crate::vector::BLOCK;
@@ -21,7 +21,7 @@ pub(super) fn weigh<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
             [least[index], most[index]] = bounds(sum, error);
         }
         for index in 0..count {
-            // Equal bytes are their own weighted mean.
+            // The weighted mean of equal bytes is exact.
             let byte = blocks[0][index];
             if blocks.iter().all(|block| block[index] == byte) {
                 least[index] = byte;

@@ -5,7 +5,7 @@ use super::weighed::Weighed;
 use crate::Cpu;
 use crate::vector::BLOCK;
 
-/// Fills the output with weighted means. Panics when this machine lacks `cpu`.
+/// Fills the output with weighted means. Panics if this machine lacks `cpu`.
 pub(super) fn weigh<const TAPS: usize>(cpu: Cpu, weighed: Weighed<'_, TAPS>) {
     assert!(cpu.is_available(), "this machine has no {}", cpu.name());
     let needed = weighed.out.len().next_multiple_of(BLOCK);

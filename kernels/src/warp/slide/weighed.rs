@@ -1,13 +1,13 @@
-//! Lines of bytes side by side, and how they are weighed.
+//! Lines of bytes, and their weights.
 
-/// As many lines as pixels are weighed, and their weights.
+/// One line per weighed pixel, and the weights.
 pub(super) struct Weighed<'a, const TAPS: usize> {
     /// Each continues for a block past the end of the output.
     pub(super) lines: [&'a [u8]; TAPS],
     pub(super) weights: [f32; TAPS],
-    /// More than the sums differ from Pillow's.
+    /// Upper bound of the difference between the sums and Pillow's.
     pub(super) error: f32,
     pub(super) out: &'a mut [u8],
-    /// Gets the positions of values that are doubtful.
+    /// Receives the positions of doubtful values.
     pub(super) doubtful: &'a mut Vec<usize>,
 }
