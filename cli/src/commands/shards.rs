@@ -135,9 +135,9 @@ struct StatusArguments {
 /// Check the results of all shards, create the destination, and remove the plan.
 ///
 /// Every byte of the parts is compared with its record, and the source with the plan. The
-/// destination appears complete or not at all. A commit that was
-/// killed before the destination appeared can be run again. The
-/// destination is a folder of a file system: packing into object stores is not supported.
+/// destination appears complete or not at all. A commit that was killed before the destination
+/// appeared can be run again. The destination is a folder of a file system: packing into object
+/// stores is not supported.
 #[derive(Debug, clap::Args)]
 struct CommitArguments {
     /// Folder of the plan.
