@@ -156,7 +156,7 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
         let Some(entry) = &part.entry else { continue };
         let found = check_part(&folder, index as u64, entry)?;
         if columns.as_ref().is_some_and(|columns| *columns != found) {
-            let problem = "its columns differ from those of earlier parts".to_owned();
+            let problem = "its columns differ from those of earlier parts";
             return Err(damaged(&folder, index as u64, &entry.file, problem));
         }
         columns = Some(found);
@@ -211,7 +211,7 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
 /// Checks the file of a part against its record and returns its columns.
 fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Columns, Error> {
     let path = folder.path().join(&entry.file);
-    let wrong = |problem: &str| damaged(folder, part, &entry.file, problem.to_owned());
+    let wrong = |problem: &str| damaged(folder, part, &entry.file, problem);
     if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
         return Err(wrong("it is not a regular file"));
     }
@@ -234,12 +234,12 @@ fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Colum
     }
     let bytes = PartFile { path: path.clone() };
     let layout = PartLayout::read(0, entry, &bytes)
-        .map_err(|error| damaged(folder, part, &entry.file, error.to_string()))?;
+        .map_err(|error| damaged(folder, part, &entry.file, &error.to_string()))?;
     Ok(layout.columns)
 }
 
-fn damaged(folder: &PlanFolder, part: u64, file: &str, problem: String) -> Error {
-    folder.damaged(part, folder.path().join(file), &problem)
+fn damaged(folder: &PlanFolder, part: u64, file: &str, problem: &str) -> Error {
+    folder.damaged(part, folder.path().join(file), problem)
 }
 
 /// Hard-links a file to another path, or copies it if the file system has no hard links.

@@ -160,8 +160,8 @@ impl ShardPlan {
 
     /// Fails if a path cannot be stored in the plan, which is UTF-8.
     pub(super) fn check_paths(&self) -> Result<(), ShardError> {
-        let paths = self.source.iter().map(|source| &source.path).chain([&self.destination]);
-        match paths.filter(|path| path.to_str().is_none()).next() {
+        let mut paths = self.source.iter().map(|source| &source.path).chain([&self.destination]);
+        match paths.find(|path| path.to_str().is_none()) {
             None => Ok(()),
             Some(path) => Err(ShardError::NotUtf8 { path: path.clone() }),
         }
