@@ -42,7 +42,7 @@ printf '\n== cargo test --workspace\n'
 cargo test --workspace
 
 printf '\n== restricted environments\n'
-scripts/environments.sh
+HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
 
 # The Python tests use one core. The emulated lane and the counts use the other meanwhile, with
 # build folders of their own; their output follows in one piece.
