@@ -1,8 +1,8 @@
 //! Recycled memory for batches: a fixed number of slots cut from one mapping.
 //!
 //! Fresh memory for every batch costs a page fault per 4 KiB; a slot is faulted in once, with huge
-//! pages if the kernel has them, and then reused. The most recently returned slot is lent first, so
-//! the resident memory is at most the maximum ever in use at one time.
+//! pages if the kernel has them, and then reused. The most recently returned slot is reused first,
+//! so the resident memory is at most the maximum that was in use at one time.
 #![expect(unsafe_code, reason = "lends disjoint parts of one mapping")]
 
 use crate::Error;

@@ -200,7 +200,7 @@ mod tests {
         // A quantity that does not depend on the bytes is extrapolated by count.
         let total = extrapolate(&[(5.0, 1.0), (5.0, 100.0)], 50, 1000.0);
         assert_eq!(total, Total { value: 250.0, error: 0.0 });
-        // The sample is the whole dataset, so there is no error.
+        // The whole dataset was measured, so the estimate is exact.
         assert_eq!(extrapolate(&[(1.0, 9.0), (2.0, 1.0)], 2, 10.0).error, 0.0);
     }
 

@@ -91,9 +91,18 @@ impl Dataset {
     }
 
     fn alone(member: Member) -> Self {
-        let (starts, recent_keys, column_cache, small_samples) = Default::default();
-        let (path, picture_sizes) = (member.path().to_path_buf(), OnceLock::new());
-        let (members, concatenation) = (vec![member], None);
+        let path = member.path().to_path_buf();
+        Self::of(path, vec![member], Vec::new(), None)
+    }
+
+    fn of(
+        path: PathBuf,
+        members: Vec<Member>,
+        starts: Vec<Start>,
+        concatenation: Option<Concatenation>,
+    ) -> Self {
+        let (recent_keys, column_cache, small_samples) = Default::default();
+        let picture_sizes = OnceLock::new();
         Self {
             path,
             members,
@@ -119,18 +128,7 @@ impl Dataset {
         let starts = starts.collect();
         let names: Vec<_> =
             members.iter().map(|member| member.path().display().to_string()).collect();
-        let (recent_keys, column_cache, small_samples) = Default::default();
-        let (path, picture_sizes) = (names.join(", ").into(), OnceLock::new());
-        Ok(Self {
-            path,
-            members,
-            starts,
-            concatenation,
-            recent_keys,
-            column_cache,
-            small_samples,
-            picture_sizes,
-        })
+        Ok(Self::of(names.join(", ").into(), members, starts, concatenation))
     }
 
     /// The folder; a combined name if there are several, for messages.

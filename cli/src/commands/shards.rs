@@ -65,11 +65,20 @@ struct Count {
     shards: u64,
 }
 
+/// Refuses options that a plan does not use: they conflict with `--shards`, which it requires.
+fn without_effect(argument: clap::Arg) -> clap::Arg {
+    match argument.get_id().as_str() {
+        "part_size" | "resume" | "threads" => argument.conflicts_with("shards").hide(true),
+        _ => argument,
+    }
+}
+
 /// Plan to pack a source in shards.
 ///
 /// Options are those of `meetpoint pack`. Without --part-samples and --part-source-bytes, a part
 /// has at most 256 MiB of the source.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(without_effect))]
 struct PlanPack {
     #[command(flatten)]
     count: Count,
@@ -82,6 +91,7 @@ struct PlanPack {
 /// Options are those of `meetpoint convert`. The format must be one that is written as several
 /// files.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(without_effect))]
 struct PlanConvert {
     #[command(flatten)]
     count: Count,
@@ -93,6 +103,7 @@ struct PlanConvert {
 ///
 /// Options are those of `meetpoint prepare`.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(without_effect))]
 struct PlanPrepare {
     #[command(flatten)]
     count: Count,

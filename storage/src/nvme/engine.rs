@@ -9,8 +9,8 @@ use crate::lender::Lender;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Piece, Step, Work};
-use crate::uring::ring::{CANCEL, Ring, memory};
-use crate::uring::{DROP_WAIT, broken};
+use crate::uring::broken;
+use crate::uring::ring::{Ring, memory};
 use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
     Refused, Request, RequestKind,
@@ -124,7 +124,8 @@ impl Extent {
 ///
 /// Requests are split at the largest transfer of the drive. Nothing is cached, neither by Linux
 /// nor here; a sync sends Flush. An extent does not grow. If dropped with requests in flight, the
-/// engine waits up to [`DROP_WAIT`] for them and leaks the buffers of those that do not complete.
+/// engine waits up to [`DROP_WAIT`](crate::uring::DROP_WAIT) for them and leaks the buffers of
+/// those that do not complete.
 pub struct NvmeEngine {
     ring: Ring<squeue::Entry128, cqueue::Entry32>,
     depth: usize,
@@ -303,24 +304,6 @@ impl Engine for NvmeEngine {
 
 impl Drop for NvmeEngine {
     fn drop(&mut self) {
-        if self.slots.len() == 0 {
-            return;
-        }
-        self.ring.push_cancel();
-        let deadline = Instant::now() + DROP_WAIT;
-        while self.slots.len() > 0 {
-            let remaining = deadline.saturating_duration_since(Instant::now());
-            if remaining.is_zero() || self.ring.enter(remaining).is_err() {
-                break;
-            }
-            while let Some((slot, _)) = self.ring.pop() {
-                if slot != CANCEL {
-                    self.slots.remove(slot);
-                }
-            }
-        }
-        if self.slots.len() > 0 {
-            std::mem::forget(std::mem::take(&mut self.slots));
-        }
+        self.ring.abandon(&mut self.slots);
     }
 }

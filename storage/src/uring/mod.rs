@@ -12,7 +12,7 @@ use crate::transfer::{Step, Work};
 use crate::{
     Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
 };
-use ring::{CANCEL, Ring};
+use ring::Ring;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
@@ -200,25 +200,7 @@ impl Engine for UringEngine {
 
 impl Drop for UringEngine {
     fn drop(&mut self) {
-        if self.slots.len() == 0 {
-            return;
-        }
-        self.ring.push_cancel();
-        let deadline = Instant::now() + DROP_WAIT;
-        while self.slots.len() > 0 {
-            let remaining = deadline.saturating_duration_since(Instant::now());
-            if remaining.is_zero() || self.ring.enter(remaining).is_err() {
-                break;
-            }
-            while let Some((slot, _)) = self.ring.pop() {
-                if slot != CANCEL {
-                    self.slots.remove(slot);
-                }
-            }
-        }
-        if self.slots.len() > 0 {
-            std::mem::forget(std::mem::take(&mut self.slots));
-        }
+        self.ring.abandon(&mut self.slots);
     }
 }
 

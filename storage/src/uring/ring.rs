@@ -1,6 +1,8 @@
 //! System calls of io_uring; no other file makes any.
 #![expect(unsafe_code, reason = "submissions carry raw pointers to buffers")]
 
+use super::DROP_WAIT;
+use crate::slots::Slots;
 use crate::transfer::{Piece, Work};
 use crate::{Error, RequestKind};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
@@ -9,10 +11,10 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The id of the completion of [`Ring::push_cancel`].
-pub(crate) const CANCEL: u64 = u64::MAX;
+const CANCEL: u64 = u64::MAX;
 
 /// How long to wait before a retry if the kernel has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
@@ -57,6 +59,30 @@ where
     pub(crate) fn push_cancel(&mut self) {
         let entry = opcode::AsyncCancel2::new(types::CancelBuilder::any()).build();
         self.push_entry(&entry.user_data(CANCEL).into());
+    }
+
+    /// Cancels all requests and waits up to [`DROP_WAIT`] for their completions. Leaks the slots of
+    /// requests that have not completed by then, because the kernel may still use their buffers.
+    pub(crate) fn abandon<T>(&mut self, slots: &mut Slots<T>) {
+        if slots.len() == 0 {
+            return;
+        }
+        self.push_cancel();
+        let deadline = Instant::now() + DROP_WAIT;
+        while slots.len() > 0 {
+            let remaining = deadline.saturating_duration_since(Instant::now());
+            if remaining.is_zero() || self.enter(remaining).is_err() {
+                break;
+            }
+            while let Some((slot, _)) = self.pop() {
+                if slot != CANCEL {
+                    slots.remove(slot);
+                }
+            }
+        }
+        if slots.len() > 0 {
+            std::mem::forget(std::mem::take(slots));
+        }
     }
 
     /// Queues an entry. The engine keeps the memory that it points to until the completion arrives.

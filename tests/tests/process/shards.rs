@@ -214,6 +214,11 @@ fn a_plan_never_replaces_files_of_others_and_has_a_limited_number_of_shards() {
     let words =
         |shards: &'static str| ["shards", "plan", "pack", "pictures", "a.set", "--shards", shards];
     at_epoch(folder, &words("18446744073709551615")).refused(&["1 to 1048576 shards"]);
+    for option in ["--part-size=1MiB", "--resume", "--threads=2"] {
+        let refused = at_epoch(folder, &[&words("2")[..], &[option]].concat());
+        assert_eq!(refused.code(), Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("--shards"), "{refused:?}");
+    }
     let plan_folder = folder.join("a.set.shards");
     std::fs::create_dir_all(plan_folder.join("part-of-a-thesis")).unwrap();
     let text = plan_folder.join("part-of-a-thesis/a.txt");
