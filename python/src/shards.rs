@@ -139,6 +139,7 @@ pub(crate) fn commit_shards(py: Python<'_>, folder: PathBuf) -> PyResult<(String
     let stop = Stop::default();
     work::run_with(py, (&*stop, None), errors::of_planner, |_| -> Result<_, Error> {
         let folder = PlanFolder::open(&folder)?;
+        let _lock = folder.lock()?;
         let command = folder.plan().command;
         let text = match command {
             ShardCommand::Pack => {
