@@ -15,7 +15,7 @@ use meetpoint_link::AddressSyntax;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
-    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
+    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, AcceptedValues, Value,
 };
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -277,7 +277,7 @@ enum Argument<'a> {
 }
 
 impl Argument<'_> {
-    fn value(&self, takes: &Takes) -> Option<Value> {
+    fn value(&self, takes: &AcceptedValues) -> Option<Value> {
         match self {
             Self::Word(text) => takes.word(text),
             Self::Whole(number) => takes.number((*number).into()),

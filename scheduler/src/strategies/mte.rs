@@ -8,7 +8,7 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, Whole, set_word, texts, word_of};
+use super::option::{OptionSpec, AcceptedValues, Value, Whole, set_word, texts, word_of};
 use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
@@ -69,10 +69,10 @@ impl Strategy for Mte {
             spec: OptionSpec {
                 name: "split",
                 summary: "how the devices' share is determined",
-                takes: Takes {
+                takes: AcceptedValues {
                     words: &SPLIT_TEXTS,
                     whole: Some(Whole::any("the devices' batches")),
-                    ..Takes::NOTHING
+                    ..AcceptedValues::NOTHING
                 },
             },
             get: |mte| match mte.split {
@@ -91,7 +91,7 @@ impl Strategy for Mte {
             spec: OptionSpec {
                 name: "tail",
                 summary: "order in which the devices' part is consumed",
-                takes: Takes { words: &TAIL_TEXTS, ..Takes::NOTHING },
+                takes: AcceptedValues { words: &TAIL_TEXTS, ..AcceptedValues::NOTHING },
             },
             get: |mte| word_of(&Tail::WORDS, &mte.tail),
             set: |mte, value| set_word(&Tail::WORDS, value, &mut mte.tail),

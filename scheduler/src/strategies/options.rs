@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AnyStrategy;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, share};
+use super::option::{OptionSpec, AcceptedValues, Value, share};
 
 /// Every strategy with its options, so that any of them can be run.
 ///
@@ -159,7 +159,7 @@ impl Visitor<'_> for KeyOf<'_> {
 }
 
 /// Reads a value that an option accepts.
-struct ValueOf<'t>(&'t Takes);
+struct ValueOf<'t>(&'t AcceptedValues);
 
 impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
     type Value = Value;
@@ -208,7 +208,7 @@ impl<'de> Visitor<'de> for ValueOf<'_> {
 }
 
 /// Reads a share between 0 and 1.
-struct ShareOf<'t>(&'t Takes);
+struct ShareOf<'t>(&'t AcceptedValues);
 
 impl<'de> DeserializeSeed<'de> for ShareOf<'_> {
     type Value = Value;

@@ -8,7 +8,7 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, WrongOption};
+use super::option::{OptionSpec, AcceptedValues, Value, WrongOption};
 use super::plan::Plan;
 use super::selection::Selection;
 
@@ -149,7 +149,7 @@ impl<S: Strategy> Declared for S {
         if takes.contains(value) && (found.set)(self, value) {
             return Ok(());
         }
-        let takes = Takes::clone(takes);
+        let takes = AcceptedValues::clone(takes);
         Err(WrongOption::Value { strategy: S::NAME, option: name, value, takes })
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, InputType,
     numbers,
 };
 use crate::recipe::error::Fault;
@@ -50,8 +50,8 @@ impl Data for ElasticTransform {
         about: "moves pixels by smooth random fields",
         phase: Phase::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[RandomParameter {
             name: "displacement",

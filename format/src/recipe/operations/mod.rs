@@ -229,7 +229,7 @@ trait Data: Sized {
         1
     }
 
-    /// Checks what the declaration cannot express, and sets the properties that [`super::Gives`]
+    /// Checks what the declaration cannot express, and sets the properties that [`super::OutputType`]
     /// derives from a key: element type, channels and layout.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
         Ok(())

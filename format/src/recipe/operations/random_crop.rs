@@ -2,7 +2,7 @@
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
+    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, InputType,
     WholeSize,
 };
 use crate::recipe::error::Fault;
@@ -58,8 +58,8 @@ impl Data for RandomCrop {
         about: "cuts out a random part, of the padded picture if `padding` is set",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::Region,
         random: &[
             RandomParameter {
