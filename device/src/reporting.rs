@@ -1,4 +1,4 @@
-//! Log messages about refused connections, limited so that strangers cannot fill the log.
+//! Log messages about refused connections, limited so that unidentified peers cannot fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -89,7 +89,7 @@ pub use record::{NoRecord, Record};
 pub use strategies::{
     AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte, MteFeedback, OptionSpec,
     Order, Reason, RecordKind, Selection, Share, Split, Strategy, StrategyName, StrategyOption,
-    StrategyOptions, Tail, AcceptedValues, UnknownStrategy, Value, Whole, Windowed, WrongOption, Wrr,
+    StrategyOptions, Tail, AcceptedValues, UnknownStrategy, Value, WholeRange, Windowed, WrongOption, Wrr,
     WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};

@@ -1,6 +1,6 @@
 //! A collective for ranks that are threads of one process.
 
-use super::patience::Patience;
+use super::rank_wait::RankWait;
 use super::{Collective, CollectiveError, Turn};
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
@@ -26,7 +26,7 @@ struct State {
     /// The first rank that left permanently, and why.
     lost: Option<(u32, String)>,
     /// Number of heartbeats of each rank.
-    signs: Vec<u64>,
+    heartbeats: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Threads {
             meetings: BTreeMap::new(),
             failed: None,
             lost: None,
-            signs: vec![0; ranks as usize],
+            heartbeats: vec![0; ranks as usize],
         };
         Arc::new(Self { ranks, state: Mutex::new(state), changed: Condvar::new() })
     }
@@ -97,11 +97,11 @@ impl State {
     }
 
     /// Ranks that neither took a turn nor sent a heartbeat within the timeout.
-    fn silent(&self, turn: &Turn<'_>, patience: &mut Patience) -> Vec<u32> {
+    fn silent(&self, turn: &Turn<'_>, wait: &mut RankWait) -> Vec<u32> {
         let meeting = self.meetings.get(&(turn.epoch, turn.number));
         let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
-        let missing = meeting.came.iter().zip(&self.signs).enumerate().filter(|(_, it)| !*it.0);
-        let silent = missing.filter(|(at, it)| patience.silent(*at, *it.1) >= turn.limit);
+        let missing = meeting.came.iter().zip(&self.heartbeats).enumerate().filter(|(_, it)| !*it.0);
+        let silent = missing.filter(|(at, it)| wait.silent(*at, *it.1) >= turn.limit);
         silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
     }
 
@@ -144,7 +144,7 @@ impl Threads {
             return Err(CollectiveError::NoTurn { rank: turn.rank, ranks: self.ranks });
         }
         self.changed.notify_all();
-        let mut patience = Patience::new(&state.signs);
+        let mut wait = RankWait::new(&state.heartbeats);
         loop {
             let met = state.meetings.get_mut(&key).filter(|meeting| meeting.missing == 0);
             if let Some(meeting) = met {
@@ -161,8 +161,8 @@ impl Threads {
             if turn.stop.is_stopped() {
                 return Err(CollectiveError::Interrupted);
             }
-            patience.look();
-            let ranks = state.silent(turn, &mut patience);
+            wait.poll();
+            let ranks = state.silent(turn, &mut wait);
             if !ranks.is_empty() {
                 let Turn { epoch, number, limit: waited, .. } = *turn;
                 let error = CollectiveError::Missing { ranks, epoch, number, waited };
@@ -182,8 +182,8 @@ impl Collective for Threads {
     }
 
     fn at_work(&self, rank: u32) {
-        if let Some(signs) = self.lock().signs.get_mut(rank as usize) {
-            *signs += 1;
+        if let Some(heartbeats) = self.lock().heartbeats.get_mut(rank as usize) {
+            *heartbeats += 1;
         }
     }
 

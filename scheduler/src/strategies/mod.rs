@@ -55,7 +55,7 @@ pub use auto::Goal;
 pub use guarantees::{Level, Order};
 pub use mte::{Split, Tail};
 pub use name::{StrategyName, UnknownStrategy};
-pub use option::{OptionSpec, Share, AcceptedValues, Value, Whole, WrongOption};
+pub use option::{OptionSpec, Share, AcceptedValues, Value, WholeRange, WrongOption};
 pub use options::StrategyOptions;
 pub use selection::{Reason, Selection};
 pub use strategy::{DeviceUse, RecordKind, Strategy, StrategyOption};

@@ -8,7 +8,7 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, Whole, set_word, texts, word_of};
+use super::option::{OptionSpec, AcceptedValues, Value, WholeRange, set_word, texts, word_of};
 use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
 
@@ -71,7 +71,7 @@ impl Strategy for Mte {
                 summary: "how the devices' share is determined",
                 takes: AcceptedValues {
                     words: &SPLIT_TEXTS,
-                    whole: Some(Whole::any("the devices' batches")),
+                    whole: Some(WholeRange::any("the devices' batches")),
                     ..AcceptedValues::NOTHING
                 },
             },

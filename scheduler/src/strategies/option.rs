@@ -25,14 +25,14 @@ pub struct AcceptedValues {
     /// The words.
     pub words: &'static [&'static str],
     /// Whole numbers.
-    pub whole: Option<Whole>,
+    pub whole: Option<WholeRange>,
     /// A share between 0 and 1.
     pub share: Option<Share>,
 }
 
 /// The range of whole numbers that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whole {
+pub struct WholeRange {
     /// From the smallest to the largest.
     pub range: RangeInclusive<u32>,
     /// The counted quantity, such as "the devices' batches".
@@ -89,7 +89,7 @@ pub enum WrongOption {
     },
 }
 
-impl Whole {
+impl WholeRange {
     /// Any number.
     pub(crate) const fn any(counts: &'static str) -> Self {
         Self { range: 0..=u32::MAX, counts }

@@ -21,7 +21,7 @@ use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, Whole};
+use super::option::{OptionSpec, AcceptedValues, Value, WholeRange};
 use super::ordered::{AgreedWindows, Course, GRANT_UNMEASURED, Ordered, Pattern, Rule};
 use super::plan::{Consumption, Grant, Rescue};
 use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
@@ -58,7 +58,7 @@ impl Strategy for Windowed {
         spec: OptionSpec {
             name: "window",
             summary: "batches in a window",
-            takes: AcceptedValues { whole: Some(Whole::within(1, WINDOW_MAX, "batches")), ..AcceptedValues::NOTHING },
+            takes: AcceptedValues { whole: Some(WholeRange::within(1, WINDOW_MAX, "batches")), ..AcceptedValues::NOTHING },
         },
         get: |windowed| Value::Whole(windowed.window),
         set: |windowed, value| match value {

@@ -5,7 +5,7 @@ use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
 use super::{CollectiveError, Meeting, Turn};
 use crate::StopHandle;
-use crate::collective::patience::Patience;
+use crate::collective::rank_wait::RankWait;
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
 use std::io;
@@ -89,7 +89,7 @@ impl Member {
         // If rank 0 has disconnected, its last message may still be readable.
         let _ = send(&self.stream, &message);
         // Heartbeats of rank 0, which enforces the timeouts.
-        let (mut patience, mut signs) = (Patience::new(&[0]), 0);
+        let (mut wait, mut heartbeats) = (RankWait::new(&[0]), 0);
         loop {
             return match incoming.receive(&self.stream) {
                 // The answer to a turn that timed out.
@@ -99,7 +99,7 @@ impl Member {
                     continue;
                 }
                 Ok(Some(Message::Waits)) => {
-                    signs += 1;
+                    heartbeats += 1;
                     continue;
                 }
                 Ok(Some(Message::Answer { answer, .. })) => {
@@ -110,8 +110,8 @@ impl Member {
                 }
                 Ok(None) if stop.is_stopped() => Err(CollectiveError::Interrupted),
                 Ok(None) => {
-                    patience.look();
-                    if patience.silent(0, signs) < limit + GRACE {
+                    wait.poll();
+                    if wait.silent(0, heartbeats) < limit + GRACE {
                         continue;
                     }
                     let (ranks, waited) = (vec![0], limit);

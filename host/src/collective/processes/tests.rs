@@ -94,10 +94,10 @@ fn a_rank_whose_process_ends_is_named_by_all_others() {
     }
 }
 
-/// The limit passes many times over while rank 1 is at work; each of its signs comes before rank 0
-/// can have waited so long.
+/// The limit passes many times over while rank 1 is at work; each of its heartbeats comes before
+/// rank 0 can have waited so long.
 #[test]
-fn signs_of_life_extend_the_wait_over_sockets() {
+fn heartbeats_extend_the_wait_over_sockets() {
     let folder = tempfile::tempdir().unwrap();
     let met = all(&unix(folder.path()), 2);
     let stop = StopHandle::new();

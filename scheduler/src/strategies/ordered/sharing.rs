@@ -14,7 +14,7 @@ use crate::terms::Terms;
 use super::course::Course;
 use super::order::Pattern;
 use super::rule::{Ordered, Rule};
-use super::shares::{self, PartSpeed, Whole};
+use super::shares::{self, PartSpeed, DivisionInputs};
 
 /// How shares follow from times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,15 +138,15 @@ impl<S: SharesOut> Sharing<S> {
         if self.shares.speeds.iter().all(|part| part.device_ns == 0) {
             return false;
         }
-        let whole = Whole {
+        let inputs = DivisionInputs {
             batches: board.ledger.batches(),
             host_ns: board.host_ns(),
             ready_ns: self.by.ready_ns(board),
         };
         let to = &mut course.layout.shares;
         self.shares.limited_by_spool = match division {
-            Division::EqualFinish => shares::equal_finish(whole, &self.shares.speeds, to),
-            Division::Optimal => shares::optimal(whole, &self.shares.speeds, to),
+            Division::EqualFinish => shares::equal_finish(inputs, &self.shares.speeds, to),
+            Division::Optimal => shares::optimal(inputs, &self.shares.speeds, to),
         };
         true
     }
