@@ -1,7 +1,7 @@
 //! The measured experiments on a bench that answers with made-up reports.
 
 use meetpoint_lab::Error;
-use meetpoint_lab::bench::{Bench, Knobs, Material, PHOTOGRAPHS, Pictures};
+use meetpoint_lab::bench::{Bench, JobParameters, Material, PHOTOGRAPHS, Pictures};
 use meetpoint_lab::reproduce::measured::{self as reproduced, Size};
 use meetpoint_lab::validate::{self, Document, measured};
 use meetpoint_report::grid::Style;
@@ -47,7 +47,7 @@ impl Bench for MadeUp {
         Ok(Material { recipe: recipe.to_owned(), ..material.clone() })
     }
 
-    fn run(&self, _: &Material, _: Knobs, wanted: &[StrategyName]) -> Result<Report, Failed> {
+    fn run(&self, _: &Material, _: JobParameters, wanted: &[StrategyName]) -> Result<Report, Failed> {
         self.runs.set(self.runs.get() + 1);
         if self.runs_max.is_some_and(|max| self.runs.get() > max) {
             return Err(Failed);

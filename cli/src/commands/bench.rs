@@ -13,7 +13,7 @@ use meetpoint_format::batching::{Batching, Cut};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
-use meetpoint_lab::bench::{Bench, Knobs, Material, Pictures};
+use meetpoint_lab::bench::{Bench, JobParameters, Material, Pictures};
 use meetpoint_prepare::Dataset;
 use meetpoint_report::Report;
 use meetpoint_report::write::place;
@@ -64,10 +64,10 @@ impl EmulatedBench {
         Ok(Material { name, recipe, batch_size, prepare })
     }
 
-    fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
+    fn write(&self, material: &Material, parameters: JobParameters) -> anyhow::Result<PathBuf> {
         let folder = self.folder.path();
         place(folder, "recipe.toml", material.recipe.as_bytes())?;
-        Ok(place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())?)
+        Ok(place(folder, "job.toml", job_text(material, parameters, &self.cores).as_bytes())?)
     }
 }
 
@@ -114,11 +114,11 @@ impl Bench for EmulatedBench {
     fn run(
         &self,
         material: &Material,
-        knobs: Knobs,
+        parameters: JobParameters,
         strategies: &[StrategyName],
     ) -> anyhow::Result<Report> {
         self.stop.check()?;
-        let path = self.write(material, knobs)?;
+        let path = self.write(material, parameters)?;
         let job = JobFile::load(&path)?;
         // Only the report is needed.
         let plan = RunPlan::of(strategies);
@@ -132,7 +132,7 @@ impl Bench for EmulatedBench {
 
 /// On a machine with several cores, the last one is reserved for the device, because a drive has
 /// its own processor. If host and device shared it, neither time would be accurate.
-fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
+fn job_text(material: &Material, parameters: JobParameters, cores: &[usize]) -> String {
     let host_cores = match cores.split_last() {
         Some((_, [])) | None => String::new(),
         Some((_, apart)) => format!("host_cores = {apart:?}\n"),
@@ -146,10 +146,10 @@ fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
          [accelerator]\nkind = \"emulated\"\nstep = \"{}us\"\n",
         material.name,
         material.batch_size,
-        knobs.workers,
-        knobs.cpu_ratio.clamp(0.001, 1.0),
+        parameters.workers,
+        parameters.cpu_ratio.clamp(0.001, 1.0),
         host_cores.is_empty(),
-        knobs.step.as_micros().max(1)
+        parameters.step.as_micros().max(1)
     )
 }
 
@@ -179,7 +179,7 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Bench, EmulatedBench, Knobs, Material, Pictures, job_text};
+    use super::{Bench, EmulatedBench, JobParameters, Material, Pictures, job_text};
     use meetpoint_host::JobFile;
     use std::path::Path;
     use std::time::Duration;
@@ -192,9 +192,9 @@ mod tests {
             batch_size: 8,
             prepare: Duration::from_millis(20),
         };
-        let knobs = Knobs { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
+        let parameters = JobParameters { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
         let parsed = |cores: &[usize]| {
-            let text = job_text(&material, knobs, cores).replace(
+            let text = job_text(&material, parameters, cores).replace(
                 "recipe = \"recipe.toml\"\n",
                 "recipe.operation = [{ name = \"decode\" }]\n",
             );

@@ -81,7 +81,7 @@ fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
 /// Why the closed forms do not describe an epoch.
 fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<Form> {
     let has_faults = job.devices.iter().any(|device| match &device.kind {
-        DeviceKind::Emulated(knobs) => !knobs.faults.is_empty(),
+        DeviceKind::Emulated(settings) => !settings.faults.is_empty(),
         DeviceKind::Connect { .. } | DeviceKind::Remote(_) => false,
     });
     match stats.devices.is_empty() {

@@ -14,7 +14,7 @@ use crate::index::InPlace;
 use crate::jpeg::Converted;
 use crate::operations::is_place;
 use crate::shards::{
-    Attempt, Cutter, Joined, PartMaker, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, Cutter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone,
     check_rule, folder_of, join, list_stamps, with_remains,
 };
@@ -241,7 +241,7 @@ struct Pass<'a, 'b> {
     with: &'a PackOptions,
     /// The current part, or the next one.
     next: u64,
-    open: Option<PartMaker<'a>>,
+    open: Option<PartBuilder<'a>>,
     /// Samples of the source in it so far.
     samples: u64,
     /// Samples that cannot be read, if that is an error.
@@ -260,7 +260,7 @@ impl Pass<'_, '_> {
         let Arrived::Sample(item, bytes, verdict) = arrived else { return Ok(()) };
         self.checked += 1;
         let mut part = self.open.take().unwrap_or_else(|| {
-            let mut part = PartMaker::new(self.attempt, self.next, &self.columns);
+            let mut part = PartBuilder::new(self.attempt, self.next, &self.columns);
             part.stored.form = self.with.jpeg.form;
             part
         });

@@ -30,7 +30,7 @@ pub struct PartResult {
 }
 
 /// A part of a dataset that is being written.
-pub struct PartMaker<'a> {
+pub struct PartBuilder<'a> {
     attempt: &'a Attempt<'a>,
     part: u64,
     columns: Arc<Columns>,
@@ -42,7 +42,7 @@ pub struct PartMaker<'a> {
     pub left_out: Vec<LeftOut>,
 }
 
-impl<'a> PartMaker<'a> {
+impl<'a> PartBuilder<'a> {
     /// Begins a part; its file is created with its first row.
     pub fn new(attempt: &'a Attempt<'a>, part: u64, columns: &Arc<Columns>) -> Self {
         Self {

@@ -24,7 +24,7 @@ mod stamps;
 
 pub use alone::{alone, with_remains};
 pub(crate) use dataset::place;
-pub use dataset::{Joined, PartMaker, PartResult, Totals, join};
+pub use dataset::{Joined, PartBuilder, PartResult, Totals, join};
 pub use error::ShardError;
 pub use folder::{Attempt, Line, PlanFolder};
 pub use options::ShardOptions;

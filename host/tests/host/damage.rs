@@ -5,7 +5,7 @@ use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
 use meetpoint_format::replacement::candidates;
 use meetpoint_host::stats::{DamageRecord, EpochStats, Event, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
-use meetpoint_host::{Action, DeviceSource, Error, Judge, Loader, LoaderConfig, OnError};
+use meetpoint_host::{Action, DeviceSource, Error, DamagePolicy, Loader, LoaderConfig, OnError};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{
@@ -195,11 +195,11 @@ fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
 #[test]
 fn a_judge_is_asked_and_its_refusal_is_the_error_of_the_sample() {
     let folder = damaged();
-    let judge = Judge::new(|damage| match damage.sample {
+    let policy = DamagePolicy::new(|damage| match damage.sample {
         40 => Action::Raise,
         _ => Action::Skip,
     });
-    let on_error = OnError::Ask(judge);
+    let on_error = OnError::Ask(policy);
     let mut loader =
         Loader::open(LoaderConfig { on_error, workers: 2, ..config(folder.path()) }).unwrap();
     let mut epoch = loader.start_epoch(0).unwrap();

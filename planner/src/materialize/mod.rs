@@ -140,15 +140,15 @@ struct State {
     left_out: Vec<LeftOut>,
 }
 
-/// What one thread needs to prepare samples of a dataset.
-struct Maker<'a> {
+/// Builds the stored form of samples of a dataset, on one thread.
+struct StoredSampleBuilder<'a> {
     preparer: OnePreparer<'a>,
     point: &'a Point,
     codec: Codec,
     jpeg_quality: u8,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> StoredSampleBuilder<'a> {
     fn new(
         dataset: &'a Dataset,
         beginning: &Recipe,
@@ -160,7 +160,7 @@ impl<'a> Maker<'a> {
     }
 
     /// The stored form of a sample.
-    fn make(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
+    fn build(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
         // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample };
         let tensor = self.preparer.prepare(sample, id)?;
@@ -393,15 +393,15 @@ impl Work<'_> {
             threads => threads,
         };
         let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
-        let begin = || Maker::new(dataset, beginning, options);
-        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
+        let begin = || StoredSampleBuilder::new(dataset, beginning, options);
+        let build = |builder: &mut Result<StoredSampleBuilder<'_>, Error>, sample| match builder {
             _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
-            Ok(maker) => maker.make(dataset, sample),
-            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
+            Ok(builder) => builder.build(dataset, sample),
+            Err(_) => Err(StoredSampleBuilder::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
         };
         let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
         let mut rows = DatasetRows { work: self, record_batch: None };
-        in_order(samples, (threads, ahead), begin, make, bytes, |sample, made| {
+        in_order(samples, (threads, ahead), begin, build, bytes, |sample, made| {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }

@@ -101,18 +101,18 @@ pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
 /// The predictions for the best plan, in the form of a job.
 pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
     let best = chosen.best();
-    let outlook = &best.outlook;
-    let batches = outlook.later.host_batches + outlook.later.device_batches;
-    let of_host = outlook.later.host_batches / batches.max(1.0);
+    let prediction = &best.prediction;
+    let batches = prediction.later.host_batches + prediction.later.device_batches;
+    let of_host = prediction.later.host_batches / batches.max(1.0);
     let hits = best.alternative.cache.as_ref().map_or(0.0, |cache| cache.hit_share);
     Predicted {
-        first_epoch_seconds: outlook.first.seconds,
-        epoch_seconds: outlook.later.seconds,
-        host_core_seconds: outlook.later.host_core_seconds,
+        first_epoch_seconds: prediction.first.seconds,
+        epoch_seconds: prediction.later.seconds,
+        host_core_seconds: prediction.later.host_core_seconds,
         host_threads: f64::from(best.alternative.workers.max(1)),
-        device_seconds: outlook.later.device_seconds,
-        read_bytes: outlook.later.read_bytes,
-        read_wait_seconds: outlook.later.read_wait_seconds,
+        device_seconds: prediction.later.device_seconds,
+        read_bytes: prediction.later.read_bytes,
+        read_wait_seconds: prediction.later.read_wait_seconds,
         accelerator_seconds: batches * request.step_ns as f64 * 1e-9,
         cache_hit_share: if of_host > 0.0 { hits } else { 0.0 },
     }

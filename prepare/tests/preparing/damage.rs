@@ -4,7 +4,7 @@ use crate::support::{NoRoom, SAMPLES, SEED, damage, expected, job, picture, shuf
 use meetpoint_format::replacement::candidates;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::{
-    Action, CpuPreparer, Dataset, Error, Job, Judge, OnError, PreparedBatch, Preparer, samples_held,
+    Action, CpuPreparer, Dataset, Error, Job, DamagePolicy, OnError, PreparedBatch, Preparer, samples_held,
 };
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::{EngineKind, RequestKind, open_engine};
@@ -158,9 +158,9 @@ fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = damaged_dataset(folder.path());
     let reported = Arc::new(Mutex::new(Vec::new()));
-    let judge = {
+    let policy = {
         let reported = Arc::clone(&reported);
-        Judge::new(move |damage| {
+        DamagePolicy::new(move |damage| {
             reported.lock().unwrap().push(damage.clone());
             match damage.sample {
                 3 => Action::Raise,
@@ -169,7 +169,7 @@ fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
             }
         })
     };
-    let job = Job { on_error: OnError::Ask(judge), ..job(&dataset, 1) };
+    let job = Job { on_error: OnError::Ask(policy), ..job(&dataset, 1) };
     let order = job.batching.order(0);
     let batch_of =
         |sample| (0..23).find(|&it| job.batching.samples_of(&order, it).any(|is| is == sample));

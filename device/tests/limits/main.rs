@@ -1,6 +1,6 @@
-//! Every knob of the emulation, measured: never more than five percent faster than its target, on
-//! any machine. How much slower it is depends on the machine's load, so only a knob that has the
-//! effect of another value fails; `docs/measurements/` has the accuracy of a quiet machine.
+//! Every setting of the emulation, measured: never more than five percent faster than its target,
+//! on any machine. How much slower it is depends on the load, so only a setting that has the effect
+//! of another value fails; `docs/measurements/` has the accuracy of a quiet machine.
 //!
 //! A separate program, so that the worker is identified by its thread's name.
 
@@ -97,7 +97,7 @@ fn the_worker_stays_on_the_core_it_was_given() {
 /// Share of an attempt that others may keep the worker from its core before it counts for nothing.
 const HELD_OFF_MAX: f64 = 0.01;
 
-/// A knob that takes effect twice halves the speed.
+/// A limit that takes effect twice halves the speed.
 const SPEED_MIN: f64 = 0.6;
 
 /// Tries until the speed, achieved over target, is at least [`SPEED_MIN`].
@@ -191,7 +191,7 @@ fn every_read_takes_its_latency() {
     });
 }
 
-/// The knobs are the device's, not each host's. Others on this machine can only make it slower.
+/// The limits apply to the device, not to each host. Other load can only make it slower.
 #[test]
 fn two_hosts_get_no_more_than_one_device_together() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
