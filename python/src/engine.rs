@@ -8,7 +8,7 @@ use crate::gpu::{Gpu, GpuFailure, GpuSettings};
 use crate::tensor::Batch;
 use meetpoint_format::batching::Batching;
 use meetpoint_host::Notice;
-use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
+use meetpoint_host::collective::{CollectiveError, RendezvousConfig, Processes};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
     Batch as HostBatch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
@@ -144,7 +144,7 @@ impl Engine {
     /// loader. Its first answer belongs to no request.
     pub(crate) fn start(
         config: LoaderConfig,
-        meeting: Option<Meeting>,
+        meeting: Option<RendezvousConfig>,
         gpu: Option<GpuSettings>,
     ) -> std::io::Result<Self> {
         let stop = config.stop.clone();
@@ -198,7 +198,7 @@ impl Drop for Engine {
 /// The body of the thread.
 fn serve(
     config: LoaderConfig,
-    meeting: Option<Meeting>,
+    meeting: Option<RendezvousConfig>,
     gpu: Option<GpuSettings>,
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
@@ -236,7 +236,7 @@ fn serve(
 }
 
 /// Connects to the other ranks, and opens the loader.
-fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Error> {
+fn open(mut config: LoaderConfig, meeting: Option<RendezvousConfig>) -> Result<Loader, Error> {
     let Some(meeting) = meeting else { return Loader::open(config) };
     let met = Processes::meet(meeting, &config.stop).map_err(|error| match error {
         CollectiveError::Interrupted => Error::Interrupted,

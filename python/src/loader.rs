@@ -10,7 +10,7 @@ use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_host::Notice;
-use meetpoint_host::explain::{Surroundings, explain};
+use meetpoint_host::explain::{RunContext, explain};
 use meetpoint_host::stats::{EpochStats, Event, EventKind};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
@@ -386,7 +386,7 @@ impl Loader {
     #[pyo3(signature = (replayed_step=None))]
     fn explain(&self, py: Python<'_>, replayed_step: Option<f64>) -> PyResult<Option<String>> {
         self.await_end(py)?;
-        let around = |past: &Past| Surroundings {
+        let context = |past: &Past| RunContext {
             workers: self.opened.workers,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             replayed_step_ns: replayed_step.map(|seconds| seconds * 1e9),

@@ -7,7 +7,7 @@ use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
-use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
+use meetpoint_host::collective::{Collective, CollectiveError, RendezvousConfig, Turn};
 use meetpoint_host::{
     DeviceSource, LoaderConfig, RemoteDevice, SpawnDevice, SpoolConfig, SpoolKind, Tune,
 };
@@ -85,7 +85,7 @@ pub(crate) struct Settings {
 pub(crate) struct Configured {
     pub(crate) config: LoaderConfig,
     /// The other ranks to connect to first.
-    pub(crate) meeting: Option<Meeting>,
+    pub(crate) meeting: Option<RendezvousConfig>,
     /// The GPU that batches are copied to.
     pub(crate) gpu: Option<GpuSettings>,
     /// Hash of the whole recipe; the configuration may contain only the host's part of it.

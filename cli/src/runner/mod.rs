@@ -3,14 +3,14 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
-//! started), [`judge`] (figures for the report), [`ranks`] (several ranks combined), [`metering`]
+//! started), [`figures`] (of a run, for the report), [`ranks`] (several ranks combined), [`metering`]
 //! (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
 //! [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;
 mod device;
-mod judge;
+mod figures;
 mod machine;
 mod metering;
 mod ranks;
@@ -158,8 +158,8 @@ pub(crate) fn run(
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge::judge(job, run, reference.as_ref());
-            judge::with_energy(job, run, judged, power, machine.cores)
+            let figures = figures::figures(job, run, reference.as_ref());
+            figures::with_energy(job, run, figures, power, machine.cores)
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

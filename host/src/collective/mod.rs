@@ -12,7 +12,7 @@ mod heartbeats;
 mod threads;
 
 pub use error::CollectiveError;
-pub use processes::{Listener, Meeting, Processes, RendezvousAddress, TOKEN_BYTES, Token};
+pub use processes::{Listener, RendezvousConfig, Processes, RendezvousAddress, TOKEN_BYTES, Token};
 pub(crate) use heartbeats::Heartbeats;
 pub use threads::Threads;
 

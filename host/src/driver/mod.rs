@@ -7,11 +7,11 @@
 
 mod ahead;
 mod consumer;
-mod labels;
+mod batch_order;
 mod run;
 
 pub(crate) use consumer::Step;
-pub(crate) use labels::Labels;
+pub(crate) use batch_order::BatchOrder;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;

@@ -328,7 +328,7 @@ fn a_missing_permission_comes_with_its_remedy() {
     let about = powercap::list(Path::new("/nowhere")).remove(0).about;
     let error = io::Error::from_raw_os_error(libc::EACCES);
     let error = MeterError::Read { path: PACKAGE.into(), error };
-    let listed = Listed::failed(about, &error, "sudo chmod");
+    let listed = ProbedMeter::failed(about, &error, "sudo chmod");
     let unusable = listed.meter.err().unwrap();
     assert!(unusable.reason.contains("Permission denied"), "{unusable:?}");
     assert_eq!(unusable.remedy.as_deref(), Some("sudo chmod"));

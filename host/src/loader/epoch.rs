@@ -10,7 +10,7 @@ use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
 use crate::stats::{self, CacheUse, DeviceStats, EpochStats, Event, EventKind};
-use crate::worker::Alarm;
+use crate::worker::FailOnPanic;
 use meetpoint_prepare::cache::CacheStats;
 use meetpoint_prepare::{ColumnsReadAgain, Damage, Replacement};
 use meetpoint_scheduler::{Proposal, Record};
@@ -96,14 +96,14 @@ impl<'l> Epoch<'l> {
                 Step::Prepare(batch) => {
                     let (serial, epoch) = (self.serial, self.epoch);
                     let (own, heartbeats) = (self.loader.own.as_mut(), &mut self.heartbeats);
-                    let alarm = Alarm { driver: &driver, serial };
+                    let guard = FailOnPanic { driver: &driver, serial };
                     let task = HostTask { serial, epoch, batch };
                     own.expect("only a loader without workers prepares here").work(
                         task,
                         &driver,
                         &mut || heartbeats.at_work(),
                     );
-                    drop(alarm);
+                    drop(guard);
                 }
                 Step::Agree(proposal) => self.agree(&driver, proposal),
                 Step::AtWork => {
@@ -227,9 +227,9 @@ impl<'l> Epoch<'l> {
         let run = self.end().expect("an epoch ends once");
         let mut stats = collect(run, self.loader, now_ns);
         if self.loader.config.choose_by_saving {
-            let Loader { saving, job, .. } = &mut *self.loader;
+            let Loader { batch_times, job, .. } = &mut *self.loader;
             // A dataset that has become unreadable is reported by the next epoch.
-            let _ = saving.learn(job, stats.epoch, &stats.records);
+            let _ = batch_times.learn(job, stats.epoch, &stats.records);
         }
         stats.gpu = gpu;
         stats.host_cpu_ns = cpu_ns;

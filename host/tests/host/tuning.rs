@@ -1,7 +1,7 @@
 //! Loaders whose numbers of workers and of batches ahead adapt: batches, order and budget.
 
 use crate::support::{config, consume, dataset};
-use meetpoint_host::explain::{Surroundings, explain};
+use meetpoint_host::explain::{RunContext, explain};
 use meetpoint_host::{Loader, LoaderConfig, Tune};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_tuned_loader_gives_the_same_batches_in_the_same_order() {
             let used = stats.tuning.unwrap();
             assert!(used.end.workers >= 1 && used.end.workers <= workers.max(used.budget.cores));
             assert!(used.end.ahead <= used.budget.ahead_max);
-            let explained = explain(&stats, &Surroundings::default()).unwrap();
+            let explained = explain(&stats, &RunContext::default()).unwrap();
             assert_eq!(explained.tuning, Some(used));
             assert_eq!(explained.workers, used.end.workers);
         }

@@ -3,7 +3,7 @@
 use super::listener::connect;
 use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
-use super::{CollectiveError, Meeting, Turn};
+use super::{CollectiveError, RendezvousConfig, Turn};
 use crate::StopHandle;
 use crate::collective::rank_wait::RankWait;
 use crate::stop::WAIT_SLICE;
@@ -27,8 +27,8 @@ pub(super) struct Member {
 
 impl Member {
     /// Connects to rank 0 and waits until all ranks are connected.
-    pub(super) fn join(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
-        let Meeting { place, token, rank, ranks, job, limit, .. } = meeting;
+    pub(super) fn join(config: RendezvousConfig, stop: &StopHandle) -> Result<Self, CollectiveError> {
+        let RendezvousConfig { place, token, rank, ranks, job, limit, .. } = config;
         let begun = Instant::now();
         let missing = || {
             let place = place.to_string();
