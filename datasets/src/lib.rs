@@ -54,7 +54,7 @@ mod threads;
 pub mod unpack;
 pub mod verify;
 mod walk;
-mod whence;
+mod sample_origin;
 pub mod writer;
 
 pub use error::Error;

@@ -2,9 +2,9 @@
 //! the same code.
 
 use super::census::Census;
-use super::check::{How, Verdict};
+use super::check::{SampleCheck, Verdict};
 use super::keys::first_place;
-use super::pipeline::{self, Arrived, Passage};
+use super::pipeline::{self, PipelineEvent, PipelineOptions};
 use super::rows::count;
 use super::{
     OnError, PackOptions, PackProgress, PackSummary, can_resume, refuse_in_place_elsewhere,
@@ -196,8 +196,8 @@ fn run_missing(
         let columns = Arc::new(source.schema().clone());
         let part = |index: u64| &plan.parts[usize::try_from(index).expect("it is listed")];
         let last = part(range.end - 1);
-        let passage = Passage {
-            how: How { kind: columns.kind, check: with.check, jpeg: &with.jpeg },
+        let pipeline_options = PipelineOptions {
+            how: SampleCheck { kind: columns.kind, check: with.check, jpeg: &with.jpeg },
             threads: with.threads,
             passed: part(range.start).first,
             until: Some(last.first + last.samples),
@@ -216,7 +216,7 @@ fn run_missing(
             done: &mut done,
             progress,
         };
-        let gone = pipeline::go_through(&mut *source, &passage, &mut |arrived| pass.take(arrived));
+        let gone = pipeline::go_through(&mut *source, &pipeline_options, &mut |event| pass.take(event));
         let cause = |error| match error {
             Error::Interrupted => error,
             error => place.store().check().err().unwrap_or(error),
@@ -253,11 +253,11 @@ struct Pass<'a, 'b> {
 }
 
 impl Pass<'_, '_> {
-    fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
+    fn take(&mut self, event: PipelineEvent) -> Result<(), Error> {
         if self.with.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Arrived::Sample(item, bytes, verdict) = arrived else { return Ok(()) };
+        let PipelineEvent::Sample(item, bytes, verdict) = event else { return Ok(()) };
         self.checked += 1;
         let mut part = self.open.take().unwrap_or_else(|| {
             let mut part = PartBuilder::new(self.attempt, self.next, &self.columns);
@@ -269,9 +269,9 @@ impl Pass<'_, '_> {
             // After a sample that cannot be read, the others are only checked.
             Verdict::Sound(..) if !self.found.is_empty() => {}
             Verdict::Sound(converted, source_bytes) => {
-                let Converted { stored, entry_points, fate } = converted;
+                let Converted { stored, entry_points, outcome } = converted;
                 part.push(row(&item, stored, entry_points))?;
-                count(&mut part.stored, fate, source_bytes);
+                count(&mut part.stored, outcome, source_bytes);
             }
             Verdict::Unreadable(reason) => {
                 let left_out = LeftOut { path: item.name(), reason: reason.into() };

@@ -64,7 +64,7 @@ impl Listed {
 
     /// Adds a sample of a source.
     pub(crate) fn add_item(&mut self, item: &Item, bytes: u64) {
-        self.add(&item.key, item.label, bytes, &item.whence.to_string());
+        self.add(&item.key, item.label, bytes, &item.origin.to_string());
     }
 
     /// The digest in lower-case hexadecimal.

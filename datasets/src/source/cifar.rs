@@ -11,7 +11,7 @@ use super::input::Input;
 use super::pixels::{PixelStore, Pixels};
 use super::tar::members::{Member, MemberKind, Members};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -126,8 +126,8 @@ fn folder_of(path: &StorePath) -> StorePath {
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     let wrong = |problem: Message| {
-        let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     let budget = MemoryBudget::of(options);
     let mut found = Found::in_path(path, &budget)?;
@@ -410,7 +410,7 @@ impl Advance for CifarSource {
             let problem = "the file ends within a record; it is truncated";
             return Err(input.malformed(Some(member), offset, problem));
         }
-        let whence = input.whence(Some(member.clone()), offset);
+        let origin = input.origin(Some(member.clone()), offset);
         let stem = open.file.name.trim_end_matches(".bin");
         let key = format!("{stem}/{:05}", open.record);
         let split = open.file.split;
@@ -433,7 +433,7 @@ impl Advance for CifarSource {
         let file = self.store.file((SIDE, SIDE), Pixels::Rgb, &interleaved(pixels));
         let item = Item {
             key,
-            whence,
+            origin,
             content: Content::Bytes(file),
             label: Some(label.into()),
             extra: None,

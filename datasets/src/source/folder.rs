@@ -6,7 +6,7 @@
 
 use super::links::Links;
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
@@ -189,7 +189,7 @@ impl Source for Folder {
         let key = std::mem::take(&mut file.key);
         let path = self.path.join(&key);
         Ok(Some(Entry::Sample(Box::new(Item {
-            whence: Whence { file: path.display().to_string(), ..Whence::default() },
+            origin: SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
             content: Content::File { path, bytes: file.bytes },
             label: file.label,
             extra: None,

@@ -12,7 +12,7 @@ use super::input::{Input, read_up_to};
 use super::pixels::{PixelStore, Pixels};
 use super::side_files::images_of;
 use super::{
-    Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -179,8 +179,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     path.metadata().map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let mut sets = sets_of(path);
     let wrong = |problem: Message| {
-        let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     if let Some(twice) = sets.windows(2).find(|pair| pair[0].name == pair[1].name) {
         return Err(wrong(format!("two files of pictures of the set {}", twice[0].name).into()));
@@ -290,7 +290,7 @@ impl Advance for IdxSource {
         let (height, width) = (side(set.images.lengths[1]), side(set.images.lengths[2]));
         let item = Item {
             key: format!("{}/{index:05}", set.name),
-            whence: set.images.input.whence(member, offset),
+            origin: set.images.input.origin(member, offset),
             content: Content::Bytes(self.store.file(
                 (width, height),
                 Pixels::Grey,

@@ -4,7 +4,7 @@
 //! frame), whatever the file claims. Checksums of the compression are checked.
 
 use super::budget::{HeldBytes, MemoryBudget, over_budget};
-use super::{OpenFile, OverBudget, Whence};
+use super::{OpenFile, OverBudget, SampleOrigin};
 use crate::Error;
 use crate::message::Message;
 use crate::store::{Metadata, StorePath};
@@ -171,9 +171,9 @@ impl Input {
 
     /// A location in the file; an offset in decompressed data is omitted, since it is not one in
     /// the file.
-    pub(super) fn whence(&self, member: Option<String>, offset: u64) -> Whence {
+    pub(super) fn origin(&self, member: Option<String>, offset: u64) -> SampleOrigin {
         let offset = (self.compression == Compression::None).then_some(offset);
-        Whence { file: self.shown.clone(), member, offset }
+        SampleOrigin { file: self.shown.clone(), member, offset }
     }
 
     /// The error of malformed data at an offset.
@@ -189,7 +189,7 @@ impl Input {
                 Message::from(format!("byte {offset} of the decompressed data: ")) + problem
             }
         };
-        Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
+        Error::Malformed { origin: Box::new(self.origin(member, offset)), problem }
     }
 
     /// The error of a source over its budget.
@@ -199,7 +199,7 @@ impl Input {
         offset: u64,
         over: OverBudget,
     ) -> Error {
-        Error::OverBudget { whence: Box::new(self.whence(member, offset)), over }
+        Error::OverBudget { origin: Box::new(self.origin(member, offset)), over }
     }
 
     /// The error of a failed read.

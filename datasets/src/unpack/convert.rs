@@ -187,14 +187,14 @@ pub(super) fn read(job: Job) -> Outcome {
         Job::Twice(item) => {
             let reason = format!("its key {:?} occurs twice", item.key);
             return Outcome::Damaged(LeftOut {
-                path: item.whence.to_string(),
+                path: item.origin.to_string(),
                 reason: reason.into(),
             });
         }
         Job::Unreadable(left_out) => return Outcome::Damaged(left_out),
         Job::Other(other) => return Outcome::Other(other),
     };
-    let Item { key, whence, content, label, extra } = *item;
+    let Item { key, origin, content, label, extra } = *item;
     let path = content.path().map(StorePath::to_path_buf);
     match bytes_of(content) {
         Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
@@ -202,11 +202,11 @@ pub(super) fn read(job: Job) -> Outcome {
         Err(Unread::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
         Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
         Err(Unread::Failed(source)) if !is_of_the_file(&source) => {
-            let path = path.unwrap_or_else(|| PathBuf::from(&whence.file));
+            let path = path.unwrap_or_else(|| PathBuf::from(&origin.file));
             Outcome::Broken(Error::Source { path, source })
         }
         Err(Unread::Failed(error)) => {
-            Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string().into() })
+            Outcome::Damaged(LeftOut { path: origin.to_string(), reason: error.to_string().into() })
         }
     }
 }

@@ -10,7 +10,7 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_datasets::source::{
     self, Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema,
-    Whence,
+    SampleOrigin,
 };
 use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{
@@ -67,7 +67,7 @@ fn memory(
     let schema = extra.as_ref().map_or(Arc::new(Schema::empty()), RecordBatch::schema);
     let extra = extra.map(Arc::new);
     let item = |(row, (key, content, label)): (usize, (String, Vec<u8>, Option<i32>))| Item {
-        whence: Whence { file: format!("memory:{key}"), ..Whence::default() },
+        origin: SampleOrigin { file: format!("memory:{key}"), ..SampleOrigin::default() },
         key,
         content: Content::Bytes(content),
         label,

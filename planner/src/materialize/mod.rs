@@ -17,7 +17,7 @@ use meetpoint_datasets::operations::carried;
 use meetpoint_datasets::options::Choice;
 use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
-    Decider, Difference, PART_BYTES_TARGET, Recipe as Deciders, TOOL,
+    WriterInput, ResumeConflict, PART_BYTES_TARGET, WriterInputs, TOOL,
 };
 use meetpoint_datasets::{Error as DatasetsError, LeftOut, OnError, Writer, WriterOptions};
 use meetpoint_diagnose::Setting;
@@ -212,7 +212,7 @@ pub fn materialize(
         None => State::default(),
         Some(text) => serde_json::from_str(text).map_err(|_| DatasetsError::ResumeDiffers {
             path: writer.place().to_path_buf(),
-            difference: Box::new(Difference::Journal { problem: text.clone() }),
+            difference: Box::new(ResumeConflict::Journal { problem: text.clone() }),
         })?,
     };
     let work = Work { dataset, carried: &carried, beginning: &beginning, options };
@@ -282,9 +282,9 @@ fn writer_options(
     prepared: &Prepared,
     options: &PrepareOptions,
 ) -> WriterOptions {
-    let recipe = Deciders::default()
-        .with(Decider::Operation, "prepare")
-        .with(Decider::Parents, hexadecimal(&dataset.manifest_sha256()))
+    let inputs = WriterInputs::default()
+        .with(WriterInput::Operation, "prepare")
+        .with(WriterInput::Parents, hexadecimal(&dataset.manifest_sha256()))
         .option(Setting::Cut, Some(options.point.to_string()))
         .option(Setting::Recipe, Some(prepared.recipe_sha256.clone()))
         .option(Setting::Codec, Some(prepared.codec.name()))
@@ -295,7 +295,7 @@ fn writer_options(
         force: options.force,
         part_bytes_target: options.part_bytes_target,
         sources: vec![dataset.path().to_path_buf()],
-        recipe,
+        inputs,
         resume: options.resume,
     }
 }

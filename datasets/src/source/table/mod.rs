@@ -20,7 +20,7 @@ use super::names::{kind_of, relative_path};
 use super::tar::WHOLE_KEY;
 use super::unused_label::{LABEL_NAME, UnusedLabel};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
@@ -108,8 +108,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     }
     let shown = table.display().to_string();
     let wrong = |problem: Message| {
-        let whence = Whence { file: shown.clone(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: shown.clone(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     let format = Format::of(table.path()).ok_or_else(|| {
         wrong("not a table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
@@ -481,12 +481,12 @@ impl TableSource {
         };
         let cells = plan.extra.iter();
         let cells = cells.map(|extra| types::cell(row, extra.index, &extra.from, &extra.shape));
-        let whence = Whence {
+        let origin = SampleOrigin {
             file: self.shown.clone(),
             member: Some(format!("row {}", self.rows.count)),
             offset: None,
         };
         let content = Content::File { path, bytes: metadata.bytes };
-        Ok((Item { key, whence, content, label, extra: None }, cells.collect()))
+        Ok((Item { key, origin, content, label, extra: None }, cells.collect()))
     }
 }

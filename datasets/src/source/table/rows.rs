@@ -160,9 +160,9 @@ fn separator_of(begin: &[u8], usual: u8) -> u8 {
 
 /// An error at a row or line.
 pub(super) fn malformed(table: &str, place: String, problem: impl Into<Message>) -> Error {
-    let whence =
-        crate::source::Whence { file: table.to_owned(), member: Some(place), offset: None };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin =
+        crate::source::SampleOrigin { file: table.to_owned(), member: Some(place), offset: None };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {

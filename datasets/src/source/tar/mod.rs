@@ -17,7 +17,7 @@ use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
 use super::names::Seen;
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin};
 use crate::message::Message;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut};
@@ -78,7 +78,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let budget = MemoryBudget::of(options);
     let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
     let malformed = |problem: Message| Error::Malformed {
-        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        origin: Box::new(SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() }),
         problem,
     };
     if survey.samples == 0 {
@@ -118,7 +118,7 @@ fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin { file: shard.display().to_string(), ..SampleOrigin::default() }),
             problem: Message::from(
                 "another shard has the same name, and samples have the same keys",
             )
@@ -178,7 +178,7 @@ impl Advance for TarSource {
     fn changed(&self, problem: &str) -> Error {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin { file: shard.display().to_string(), ..SampleOrigin::default() }),
             problem: Message::from(problem).remedy("pack again when no program writes to it"),
         }
     }
@@ -191,7 +191,7 @@ impl Advance for TarSource {
 
 impl TarSource {
     fn add(&mut self, group: Group, to: &mut Gather) -> Result<(), Error> {
-        let path = format!("{} in {}", group.key, group.whence.file);
+        let path = format!("{} in {}", group.key, group.origin.file);
         match self.item(group) {
             Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
@@ -233,7 +233,7 @@ impl TarSource {
             let bytes = key.len();
             return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
-        Ok((Item { key, whence: group.whence, content, label, extra: None }, cells))
+        Ok((Item { key, origin: group.origin, content, label, extra: None }, cells))
     }
 
     fn content(&self, group: &mut Group) -> Result<Content, String> {

@@ -7,7 +7,7 @@ use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
 use crate::source::budget::{HeldBytes, MemoryBudget};
 use crate::source::names::{Seen, relative_path, shown};
-use crate::source::{Entry, Whence};
+use crate::source::{Entry, SampleOrigin};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use meetpoint_diagnose::Remedy;
@@ -31,7 +31,7 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) key: String,
-    pub(super) whence: Whence,
+    pub(super) origin: SampleOrigin,
     pub(super) parts: Vec<Part>,
     /// Why it cannot be read, if one of its members cannot.
     pub(super) broken: Option<Message>,
@@ -99,7 +99,7 @@ impl Samples {
 
     fn take(&mut self, member: Member, wanted: &Wanted<'_>) -> Result<(), Error> {
         let left_out = |reason: Message| LeftOut {
-            path: format!("{}: {}", self.members.input().whence(None, 0).file, shown(&member.name)),
+            path: format!("{}: {}", self.members.input().origin(None, 0).file, shown(&member.name)),
             reason,
         };
         let other = match member.kind {
@@ -209,8 +209,8 @@ impl Samples {
                 problem,
             ));
         }
-        let whence = self.members.input().whence(Some(member.shown()), member.offset);
-        self.open = Some(Group { key: key.to_owned(), whence, parts: Vec::new(), broken: None });
+        let origin = self.members.input().origin(Some(member.shown()), member.offset);
+        self.open = Some(Group { key: key.to_owned(), origin, parts: Vec::new(), broken: None });
         Ok(())
     }
 }

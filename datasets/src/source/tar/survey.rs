@@ -10,7 +10,7 @@ use crate::source::budget::{Held, MemoryBudget};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
-use crate::source::{ContentKind, OverBudget, Whence};
+use crate::source::{ContentKind, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
@@ -130,7 +130,7 @@ impl Survey {
         let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
         self.has_pictures_together |= pictures > 1;
         for part in &group.parts {
-            let index = self.index_of(&part.name, &group.whence)?;
+            let index = self.index_of(&part.name, &group.origin)?;
             let seen = &mut self.parts[index];
             seen.samples += 1;
             let Some(Ok(bytes)) = &part.bytes else {
@@ -144,7 +144,7 @@ impl Survey {
                         self.has_json_fraction |= label.is_some_and(has_fraction);
                         if let Some(Value::String(label)) = label {
                             note(&mut self.json_labels, label, names)
-                                .map_err(|over| too_much(&group.whence, over))?;
+                                .map_err(|over| too_much(&group.origin, over))?;
                         }
                         seen.shape.absorb(&value)
                     }
@@ -152,13 +152,13 @@ impl Survey {
                 },
                 Role::Word => {
                     seen.absorb_word(bytes.as_ref(), names)
-                        .map_err(|over| too_much(&group.whence, over))?;
+                        .map_err(|over| too_much(&group.origin, over))?;
                     Ok(())
                 }
                 Role::Text | Role::Binary(_) => Ok(()),
             };
             widened.map_err(|problem| Error::Malformed {
-                whence: Box::new(group.whence.clone()),
+                origin: Box::new(group.origin.clone()),
                 problem: Message::from(format!("{}.{}: {problem}", group.key, part.name))
                     .remedy("make the type the same in all samples"),
             })?;
@@ -166,13 +166,13 @@ impl Survey {
         Ok(())
     }
 
-    fn index_of(&mut self, name: &str, whence: &Whence) -> Result<usize, Error> {
+    fn index_of(&mut self, name: &str, origin: &SampleOrigin) -> Result<usize, Error> {
         if let Some(index) = self.parts.iter().position(|part| part.name == name) {
             return Ok(index);
         }
         if self.parts.len() == PARTS_MAX {
             return Err(Error::Malformed {
-                whence: Box::new(whence.clone()),
+                origin: Box::new(origin.clone()),
                 problem: Message::from(format!(
                     "samples have more than {PARTS_MAX} different parts, the last one {name}"
                 ))
@@ -228,8 +228,8 @@ fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<()
     Ok(())
 }
 
-fn too_much(whence: &Whence, over: OverBudget) -> Error {
-    Error::OverBudget { whence: Box::new(whence.clone()), over }
+fn too_much(origin: &SampleOrigin, over: OverBudget) -> Error {
+    Error::OverBudget { origin: Box::new(origin.clone()), over }
 }
 
 /// The limits for reading a part in the first pass.
