@@ -7,7 +7,7 @@
 use super::copy_options::Progress;
 use crate::inspect::LabelCount;
 use crate::threads::threads;
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use crate::{Error, LeftOut};
 use hdrhistogram::Histogram;
 use meetpoint_format::dataset::ContentKind;
@@ -135,7 +135,7 @@ pub fn stats(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result } = visited.map_err(|unread| unread.error)?;
+        let VisitedSample { sample, result } = visited.map_err(|unread| unread.error)?;
         done.samples_done += 1;
         match result {
             Ok(properties) => {

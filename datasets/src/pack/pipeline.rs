@@ -103,9 +103,9 @@ impl Shared {
 }
 
 /// Wakes all threads when its thread panics, so that none waits forever.
-struct Alarm<'a>(&'a Shared);
+struct WakeOnPanic<'a>(&'a Shared);
 
-impl Drop for Alarm<'_> {
+impl Drop for WakeOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().is_over = true;
@@ -117,9 +117,9 @@ impl Drop for Alarm<'_> {
 }
 
 /// Stops the threads when the writer returns or panics.
-struct Stop<'a>(&'a Shared);
+struct StopOnDrop<'a>(&'a Shared);
 
-impl Drop for Stop<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.is_abandoned.store(true, Ordering::Relaxed);
         self.0.lock().is_over = true;
@@ -156,7 +156,7 @@ pub(super) fn go_through(
     };
     std::thread::scope(|scope| {
         // If a thread cannot be started, this stops the others.
-        let _stop = Stop(&shared);
+        let _stop = StopOnDrop(&shared);
         for number in 1..=threads {
             start_thread(scope, (number, threads), || look_into(&shared, &options.how))?;
         }
@@ -196,7 +196,7 @@ fn receive(shared: &Shared) -> Option<Slot> {
 
 /// Takes everything out of the source, as far as there is room.
 fn drain(shared: &Shared, source: &mut dyn Source, options: &PipelineOptions<'_>) {
-    let _alarm = Alarm(shared);
+    let _wake_on_panic = WakeOnPanic(shared);
     let (mut place, mut samples, mut ignored) = (0, 0, 0);
     let end = loop {
         if options.until.is_some_and(|until| samples >= until) {
@@ -268,7 +268,7 @@ fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
 
 /// Checks one sample after another.
 fn look_into(shared: &Shared, how: &SampleCheck<'_>) {
-    let _alarm = Alarm(shared);
+    let _wake_on_panic = WakeOnPanic(shared);
     let mut scratch = Scratch::new(shared.interrupt.clone());
     while let Some((place, mut item)) = take(shared) {
         let bytes = item.content.bytes();

@@ -14,7 +14,7 @@ use crate::index::InPlace;
 use crate::jpeg::Converted;
 use crate::operations::is_place;
 use crate::shards::{
-    Attempt, Cutter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, PartSplitter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone,
     check_rule, folder_of, join, list_stamps, with_remains,
 };
@@ -81,7 +81,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     let options = without_rewriting(kind, &options);
     let fields = source.schema().extra.fields().iter().filter(|field| !is_place(field));
     let columns = fields.map(|field| field.name().clone()).collect();
-    let (mut census, mut cutter) = (Census::default(), Cutter::new(rule));
+    let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);
     while let Some(entry) = source.next()? {
         if options.stop.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
                     }
                     looked => looked?,
                 }
-                cutter.add_item(&item);
+                splitter.add_item(&item);
             }
             Entry::Unreadable(left_out) => unreadable.push(left_out),
             Entry::NotASample(left_out) => not_samples.push(left_out),
@@ -107,10 +107,10 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     let Finished { labels, unused_labels } = source.finish()?;
     place.store().check()?;
     if !unreadable.is_empty() && options.on_error == OnError::Fail {
-        let checked = cutter.samples() + unreadable.len() as u64;
+        let checked = splitter.samples() + unreadable.len() as u64;
         return Err(Error::Unreadable { files: unreadable, checked });
     }
-    if cutter.samples() == 0 {
+    if splitter.samples() == 0 {
         return Err(Error::NoSamples { path: from.to_path_buf() });
     }
     let (time, name) = (options.time.clone(), from.display().to_string());
@@ -125,7 +125,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
         not_samples,
         ignored,
     };
-    let plan = ShardPlan::new(ShardCommand::Pack, to, cutter.finish(), &job).with_source(
+    let plan = ShardPlan::new(ShardCommand::Pack, to, splitter.finish(), &job).with_source(
         &absolute_from,
         &options.source,
         stamp.to_string(),

@@ -6,7 +6,7 @@
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
+use super::reader_source::{SampleReader, ReaderSource};
 use super::input::Input;
 use super::pixels::{PixelStore, Pixels};
 use super::tar::members::{Member, MemberKind, Members};
@@ -130,7 +130,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         Error::Malformed { origin: Box::new(origin), problem }
     };
     let budget = MemoryBudget::of(options);
-    let mut found = Found::in_path(path, &budget)?;
+    let mut found = CifarFiles::in_path(path, &budget)?;
     let split = options.split.as_deref();
     found.files.retain(|file| split.is_none_or(|split| file.split == split));
     let Some(first) = found.files.first() else {
@@ -180,7 +180,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         prepared: None,
     };
     let samples = Some(bytes / variant.record_bytes() as u64);
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         CifarSource {
             schema,
             size: Size { samples, bytes: Some(bytes) },
@@ -216,13 +216,13 @@ impl BatchFile {
 
 /// The files and label names that were found.
 #[derive(Default)]
-struct Found {
+struct CifarFiles {
     files: Vec<BatchFile>,
     labels: Vec<String>,
     coarse: Vec<String>,
 }
 
-impl Found {
+impl CifarFiles {
     fn in_path(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let folder = folder_of(path);
         if folder.is_dir() {
@@ -379,7 +379,7 @@ struct CifarSource {
     open: Option<OpenBatch>,
 }
 
-impl Advance for CifarSource {
+impl SampleReader for CifarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }

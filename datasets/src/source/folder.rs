@@ -10,7 +10,7 @@ use super::{
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, WalkEntry, Metadata, StorePath, WalkError, WalkOptions};
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
@@ -214,7 +214,7 @@ fn name_of(kind: ContentKind) -> &'static str {
 }
 
 /// The files of a folder, by relative path, in natural order.
-pub(super) struct Listed {
+pub(super) struct FolderListing {
     /// Files that would be samples of a folder.
     pub(super) samples: Vec<String>,
     /// Files that would be unreadable samples.
@@ -230,11 +230,11 @@ pub(super) fn list(
     from: &StorePath,
     kind: ContentKind,
     follow_links: bool,
-) -> Result<Listed, Error> {
+) -> Result<FolderListing, Error> {
     let (found, _) = look_through(from, kind, follow_links)?;
     let Scan { files, unreadable, others, ignored, .. } = found;
     let samples = files.into_iter().map(|file| file.key).collect();
-    Ok(Listed { samples, unreadable, others, ignored })
+    Ok(FolderListing { samples, unreadable, others, ignored })
 }
 
 /// Lists the folder, and determines the classes.
@@ -273,7 +273,7 @@ fn look_through(
     let mut folders = BTreeSet::new();
     let mut ignored = 0;
     let mut leading_out = Vec::new();
-    let is_seen = |entry: &Found| {
+    let is_seen = |entry: &WalkEntry| {
         if is_ignored(entry.name()) {
             ignored += 1;
             return false;

@@ -5,9 +5,9 @@
 //! raw grey pixels or grey PNG, both lossless; arrays of other types are refused, naming the type.
 //! Memory: one record batch of samples.
 
-use super::budget::{HeldBytes, MemoryBudget};
+use super::budget::{ReservedBytes, MemoryBudget};
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
+use super::reader_source::{SampleReader, ReaderSource};
 use super::input::{Input, read_up_to};
 use super::pixels::{PixelStore, Pixels};
 use super::side_files::images_of;
@@ -79,7 +79,7 @@ impl IdxFile {
     }
 
     /// Reads an item; fails at the end of the file.
-    fn next(&mut self, index: u64) -> Result<HeldBytes, Error> {
+    fn next(&mut self, index: u64) -> Result<ReservedBytes, Error> {
         let (offset, bytes) = (self.input.position(), self.item_bytes());
         let read = self.input.read_held(bytes);
         let read = read.map_err(|error| self.input.unreadable(None, &error))?;
@@ -205,7 +205,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         bytes += open.images.input.file_bytes();
     }
     let gather = Gather::new(&[("split".to_owned(), Shape::Text)]);
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         IdxSource {
             schema: SourceSchema {
                 kind: ContentKind::Image,
@@ -264,7 +264,7 @@ struct IdxSource {
     budget: MemoryBudget,
 }
 
-impl Advance for IdxSource {
+impl SampleReader for IdxSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }

@@ -3,7 +3,7 @@
 //! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
 //! frame), whatever the file claims. Checksums of the compression are checked.
 
-use super::budget::{HeldBytes, MemoryBudget, over_budget};
+use super::budget::{ReservedBytes, MemoryBudget, over_budget};
 use super::{OpenFile, OverBudget, SampleOrigin};
 use crate::Error;
 use crate::message::Message;
@@ -153,7 +153,7 @@ impl Input {
     }
 
     /// Reads at most `bytes` and counts them as memory of the source; fewer only at the end.
-    pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<HeldBytes> {
+    pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<ReservedBytes> {
         let budget = self.budget.clone().unwrap_or_default();
         // The ratio is checked during decompression.
         budget.read_to_end(self, Vec::new(), bytes, u64::MAX)

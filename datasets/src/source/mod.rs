@@ -17,7 +17,7 @@ pub mod datadings;
 mod detect;
 pub mod ffcv;
 pub mod folder;
-mod gathered;
+mod reader_source;
 pub mod idx;
 mod input;
 mod json;

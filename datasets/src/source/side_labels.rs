@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 64 << 20;
 const KINDS: [&str; 4] = ["tar", "tfrecord", "mds", "datadings"];
 
 /// A source whose labels get the names in a side file, unless it has names itself.
-struct Named {
+struct WithLabelNames {
     source: Box<dyn Source>,
     names: Vec<String>,
 }
@@ -30,10 +30,10 @@ pub(super) fn named(
         true => of_folder(&path.folder())?,
         false => Vec::new(),
     };
-    Ok(if names.is_empty() { source } else { Box::new(Named { source, names }) })
+    Ok(if names.is_empty() { source } else { Box::new(WithLabelNames { source, names }) })
 }
 
-impl Source for Named {
+impl Source for WithLabelNames {
     fn schema(&self) -> &SourceSchema {
         self.source.schema()
     }

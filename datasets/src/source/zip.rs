@@ -128,7 +128,7 @@ struct Member {
 
 /// The contents of an archive.
 #[derive(Default)]
-struct Found {
+struct ArchiveContents {
     members: Vec<Member>,
     /// Entries that are not samples or cannot be read.
     noted: VecDeque<Entry>,
@@ -143,8 +143,8 @@ fn list(
     buffer: &mut [u8],
     kind: ContentKind,
     file_bytes: u64,
-) -> Result<Found, Error> {
-    let mut found = Found::default();
+) -> Result<ArchiveContents, Error> {
+    let mut found = ArchiveContents::default();
     let mut seen = Seen::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
@@ -255,7 +255,7 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
 }
 
 /// Sets the class of each member: the first folder in its name, below a folder shared by all.
-fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
+fn label(path: &StorePath, found: &mut ArchiveContents, kind: ContentKind) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
             return Err(match kind {

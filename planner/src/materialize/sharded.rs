@@ -8,7 +8,7 @@ use super::{
 use crate::Error;
 use crate::vocabulary::Codec;
 use meetpoint_datasets::shards::{
-    Attempt, Cutter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, PartSplitter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, alone, check_rule, folder_of, join,
     with_remains,
 };
@@ -84,13 +84,13 @@ fn plan(
     let (prepared, _, _) = prepared_columns(dataset, recipe, options);
     Writer::may_write(to, &writer_options(dataset, &prepared, options))?;
     trial::run(dataset, recipe, to, options)?;
-    let mut cutter = Cutter::new(rule);
+    let mut splitter = PartSplitter::new(rule);
     for batch in 0..dataset.record_batches() {
         let rows = dataset.keyed_rows(batch)?;
         for (sample, key) in (rows.first_sample..).zip(&rows.keys) {
             let location = dataset.locate(sample)?;
             let bytes = location.bytes;
-            cutter.add(bytes, |listed| listed.add(key, location.label, bytes, ""));
+            splitter.add(bytes, |listed| listed.add(key, location.label, bytes, ""));
         }
     }
     let path = dataset.path().canonicalize().unwrap_or_else(|_| dataset.path().to_path_buf());
@@ -106,7 +106,7 @@ fn plan(
         force: options.force,
         on_error: options.on_error,
     };
-    let plan = ShardPlan::new(ShardCommand::Prepare, to, cutter.finish(), &job);
+    let plan = ShardPlan::new(ShardCommand::Prepare, to, splitter.finish(), &job);
     Ok(plan.at(options.time.clone()))
 }
 

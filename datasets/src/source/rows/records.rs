@@ -10,7 +10,7 @@ use super::value::{FIELDS_MAX, Kind, Value};
 use super::{ContentColumn, Table};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::Held;
+use crate::source::budget::Reservation;
 use crate::source::{Content, OpenFile, SampleOrigin};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     /// Approximate bytes in memory.
     pub(crate) bytes: usize,
     /// Memory reserved from the source's budget.
-    pub(crate) _held: Held,
+    pub(crate) _held: Reservation,
 }
 
 impl Record {

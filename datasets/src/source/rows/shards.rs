@@ -3,7 +3,7 @@
 use super::malformed;
 use crate::message::Message;
 use crate::source::arrow::chosen_split;
-use crate::store::{FileKind, Found, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, WalkEntry, StorePath, WalkError, WalkOptions};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::path::Path;
@@ -28,11 +28,11 @@ pub(crate) struct SplitFile {
 pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
     // A dangling link, or a folder that cannot be opened, is not such a file.
     let is_one =
-        |found: Found| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
+        |found: WalkEntry| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
     walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)
 }
 
-fn walk(folder: &StorePath) -> impl Iterator<Item = Result<Found, WalkError>> {
+fn walk(folder: &StorePath) -> impl Iterator<Item = Result<WalkEntry, WalkError>> {
     let options = WalkOptions { min_depth: 0, max_depth: DEPTH_MAX, follow_links: true };
     folder.walk(options, |found| {
         found.depth == 0 || !found.name().as_encoded_bytes().starts_with(b".")

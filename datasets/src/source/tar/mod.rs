@@ -13,7 +13,7 @@ mod survey;
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
+use super::reader_source::{SampleReader, ReaderSource};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
 use super::names::Seen;
@@ -25,7 +25,7 @@ use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
 use plan::{From, ShardPlan};
-use samples::{Group, Part, Samples, Wish, Yield};
+use samples::{Group, Part, Samples, ReadLimits, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
@@ -97,7 +97,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         extra: gather.schema().clone(),
         prepared: None,
     };
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         TarSource {
             schema,
             size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
@@ -145,7 +145,7 @@ struct TarSource {
     budget: MemoryBudget,
 }
 
-impl Advance for TarSource {
+impl SampleReader for TarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -167,7 +167,7 @@ impl Advance for TarSource {
         };
         let is_plain = samples.members().is_plain();
         let plan = &self.plan;
-        match samples.next(&|part| wanted(plan, part, is_plain))? {
+        match samples.next(&|part| limits_of(plan, part, is_plain))? {
             None => self.open = None,
             Some(Yield::Other(entry)) => to.note(entry),
             Some(Yield::Group(group)) => self.add(group, to)?,
@@ -240,8 +240,8 @@ impl TarSource {
         if self.plan.content.is_empty() {
             return Ok(Content::Bytes(Vec::new()));
         }
-        let wanted = |part: &&mut Part| self.plan.content.contains(&part.name);
-        let Some(part) = group.parts.iter_mut().find(wanted) else {
+        let is_content = |part: &&mut Part| self.plan.content.contains(&part.name);
+        let Some(part) = group.parts.iter_mut().find(is_content) else {
             return Err(format!(
                 "it has no {}, unlike other samples",
                 self.plan.content.join(" or ")
@@ -292,10 +292,10 @@ impl TarSource {
 }
 
 /// The limits for reading a part in the second pass; `None` if it is not read.
-fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
+fn limits_of(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<ReadLimits> {
     if plan.content.iter().any(|name| name == part) {
-        let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
-        return (!is_plain).then_some(wish);
+        let limits = ReadLimits { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
+        return (!is_plain).then_some(limits);
     }
     let is_of = |from: &From| match from {
         From::Part(name) | From::Field(name, _) => name == part,
@@ -303,7 +303,7 @@ fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)
         || plan.columns.iter().any(|column| is_of(&column.from));
-    is_used.then(|| Role::of(part).wish())
+    is_used.then(|| Role::of(part).limits())
 }
 
 fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {

@@ -3,10 +3,10 @@
 //! A full pass is needed, because a part is a column even if only the last sample has it, and the
 //! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
-use super::samples::{Group, Samples, Wish, Yield};
+use super::samples::{Group, Samples, ReadLimits, Yield};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{Held, MemoryBudget};
+use crate::source::budget::{Reservation, MemoryBudget};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
@@ -55,14 +55,14 @@ impl Role {
 
 impl Role {
     /// The limits for reading such a part.
-    pub(super) fn wish(self) -> Wish {
+    pub(super) fn limits(self) -> ReadLimits {
         let (bytes_max, memory_per_byte) = match self {
             Self::Json => (TEXT_BYTES_MAX, JSON_MEMORY_PER_BYTE),
             Self::Word => (WORD_BYTES_MAX, 1),
             Self::Text => (TEXT_BYTES_MAX, 1),
             Self::Binary(_) => (IMAGE_BYTES_MAX, 1),
         };
-        Wish { bytes_max, memory_per_byte }
+        ReadLimits { bytes_max, memory_per_byte }
     }
 }
 
@@ -113,7 +113,7 @@ impl Survey {
         for shard in shards {
             let mut samples = Samples::open(shard, budget)?;
             survey.bytes += samples.members().input().file_bytes();
-            while let Some(yielded) = samples.next(&wanted)? {
+            while let Some(yielded) = samples.next(&limits_of)? {
                 if let Yield::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
                     survey.add(&group, &mut names)?;
@@ -124,7 +124,7 @@ impl Survey {
     }
 
     /// Adds a sample; memory for names of classes is reserved in `names`.
-    fn add(&mut self, group: &Group, names: &mut Held) -> Result<(), Error> {
+    fn add(&mut self, group: &Group, names: &mut Reservation) -> Result<(), Error> {
         self.samples += 1;
         let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
         let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
@@ -196,7 +196,7 @@ impl Survey {
 }
 
 impl PartSeen {
-    fn absorb_word(&mut self, bytes: &[u8], names: &mut Held) -> Result<(), OverBudget> {
+    fn absorb_word(&mut self, bytes: &[u8], names: &mut Reservation) -> Result<(), OverBudget> {
         let Ok(word) = std::str::from_utf8(bytes) else {
             return Ok(());
         };
@@ -220,7 +220,7 @@ impl PartSeen {
 }
 
 /// Records a word, up to one more than the maximum.
-fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<(), OverBudget> {
+fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Reservation) -> Result<(), OverBudget> {
     if words.len() <= CLASSES_MAX && !words.contains(word) {
         names.grow(word.len() as u64 + NAME_BYTES)?;
         words.insert(word.to_owned());
@@ -233,9 +233,9 @@ fn too_much(origin: &SampleOrigin, over: OverBudget) -> Error {
 }
 
 /// The limits for reading a part in the first pass.
-fn wanted(part: &str) -> Option<Wish> {
+fn limits_of(part: &str) -> Option<ReadLimits> {
     match Role::of(part) {
-        role @ (Role::Json | Role::Word) => Some(role.wish()),
+        role @ (Role::Json | Role::Word) => Some(role.limits()),
         Role::Text | Role::Binary(_) => None,
     }
 }
