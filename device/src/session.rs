@@ -5,7 +5,7 @@ use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
+use meetpoint_format::batching::{Batching, BatchingError, BatchOptions, Rank};
 use meetpoint_format::column::{
     BatchColumns, BatchLayout, COLUMNS_MAX, Collate, CollateError, ColumnNames,
 };
@@ -457,9 +457,9 @@ fn find_batching(
     let holders = dataset.spread(devices, &request.part_holders)?;
     let number = u16::try_from(device).ok().filter(|_| device < devices);
     let number = number.ok_or(Refusal::Device { device, devices })?;
-    let cut = Cut { batch_size, drop_last, seed };
+    let batch_options = BatchOptions { batch_size, drop_last, seed };
     let sampling = Arc::new(find_sampling(request, sampler_data, dataset, resources)?);
-    let batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders)?;
+    let batching = Batching::new(batch_options, sampling, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),

@@ -2,7 +2,7 @@
 //! since the count is of all that the process does on the thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::sampler::{
     AspectRatio, ClassBalanced, ColumnType, DECLARATIONS, Expression, Filter, Indices, Mixture,
     Repeated, SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted,
@@ -106,9 +106,9 @@ fn a_position_of_any_sampler_allocates_nothing() {
         assert!(samplers.iter().any(|it| it.name() == declaration.name), "{}", declaration.name);
     }
     for sampler in samplers {
-        let cut = Cut { batch_size: 64, drop_last: false, seed: 1 };
+        let options = BatchOptions { batch_size: 64, drop_last: false, seed: 1 };
         let sampling = Sampling::of(&sampler, &Labelled).expect("a sampling");
-        let batching = Batching::alone(cut, sampling);
+        let batching = Batching::alone(options, sampling);
         for epoch in 0..3 {
             let order = batching.order(epoch);
             let before = COUNT.with(Cell::get);

@@ -7,7 +7,7 @@ use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Float64Array,
     Int16Array, ListArray, RecordBatch, StringArray,
 };
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::column::{BatchLayout, ColumnBytes, ColumnError};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -143,11 +143,11 @@ fn write(folder: &Path, null_area: Option<u64>) -> Arc<Dataset> {
 }
 
 fn job(dataset: &Arc<Dataset>, columns: &[&str]) -> Job {
-    let cut = Cut { batch_size: BATCH, drop_last: false, seed: 11 };
+    let batch_options = BatchOptions { batch_size: BATCH, drop_last: false, seed: 11 };
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error: OnError::default(),
         columns: columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
     }

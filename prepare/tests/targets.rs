@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::Field;
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::column::{BatchLayout, ColumnBytes, ColumnError};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -153,11 +153,11 @@ fn write(folder: &Path, odd: Option<u64>) -> Arc<Dataset> {
 }
 
 fn job(dataset: &Arc<Dataset>, columns: &[&str], on_error: OnError) -> Job {
-    let cut = Cut { batch_size: SAMPLES as u32, drop_last: false, seed: 3 };
+    let batch_options = BatchOptions { batch_size: SAMPLES as u32, drop_last: false, seed: 3 };
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error,
         columns: columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
     }

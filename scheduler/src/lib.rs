@@ -83,7 +83,7 @@ pub use config::Config;
 pub use decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::{Error, OptionTooLarge};
-pub use learned::{Common, Learned};
+pub use learned::{CommonTimes, Learned};
 pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};
 pub use strategies::{

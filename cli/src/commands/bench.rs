@@ -9,7 +9,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
@@ -56,8 +56,8 @@ impl EmulatedBench {
     /// A dataset with a recipe, and the time that this host takes for a batch of it.
     fn measured(&self, name: &str, batch_size: u32, recipe: &str) -> anyhow::Result<Material> {
         let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
-        let cut = Cut { batch_size, drop_last: true, seed: 0 };
-        let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+        let batch_options = BatchOptions { batch_size, drop_last: true, seed: 0 };
+        let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
         let parsed = Arc::new(Recipe::from_toml(recipe)?);
         let prepare = calibrate::measure(&dataset, &parsed, batching)?;
         let (name, recipe) = (name.to_owned(), recipe.to_owned());

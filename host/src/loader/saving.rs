@@ -142,7 +142,7 @@ impl LinearFit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meetpoint_format::batching::Cut;
+    use meetpoint_format::batching::BatchOptions;
     use meetpoint_format::sampler::Sampling;
 
     #[test]
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn batches_that_save_most_are_last_and_equal_ones_stay_in_order() {
-        let cut = Cut { batch_size: 1, drop_last: false, seed: 0 };
-        let batching = Batching::alone(cut, Sampling::sequential(4));
+        let options = BatchOptions { batch_size: 1, drop_last: false, seed: 0 };
+        let batching = Batching::alone(options, Sampling::sequential(4));
         assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));
         assert_eq!(arrange(&[0.5, 0.505, 0.5, 0.5], &batching), None);
     }

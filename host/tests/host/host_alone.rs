@@ -1,7 +1,7 @@
 //! Epochs of the host alone: the same bytes whatever the threads, and every way to stop early.
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampling, Sequential};
 use meetpoint_host::Notice;
@@ -41,8 +41,8 @@ fn a_batch_holds_the_samples_and_labels_of_its_position_in_the_order() {
     let folder = dataset(10);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (seen, _) = consume(loader.start_epoch(3).unwrap());
-    let cut = Cut { batch_size: 4, drop_last: false, seed: 11 };
-    let batching = Batching::alone(cut, Sampling::shuffled(10));
+    let options = BatchOptions { batch_size: 4, drop_last: false, seed: 11 };
+    let batching = Batching::alone(options, Sampling::shuffled(10));
     let order = batching.order(3);
     for batch in &seen {
         assert!(batching.samples_of(&order, batch.index).eq(batch.samples.iter().copied()));

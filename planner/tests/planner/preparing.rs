@@ -4,7 +4,7 @@
 use crate::measuring::dataset;
 use crate::recipe;
 use meetpoint_datasets::{Error as DatasetsError, OnError, Writer, verify, verify_deep};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::dataset::{ContentKind, PreparedError};
 use meetpoint_format::recipe::{CutRefusal, Recipe};
 use meetpoint_format::sampler::Sampling;
@@ -69,8 +69,8 @@ fn samples(dataset: &Dataset, recipe: &Recipe) -> Vec<meetpoint_kernels::Tensor>
 
 /// Every batch of two epochs, as a loader prepares them.
 fn batches(dataset: &Arc<Dataset>, recipe: &Recipe) -> Vec<Vec<u8>> {
-    let cut = Cut { batch_size: 5, drop_last: false, seed: 3 };
-    let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+    let batch_options = BatchOptions { batch_size: 5, drop_last: false, seed: 3 };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
     let job = Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(recipe.clone()),

@@ -57,7 +57,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(20);
 /// Prepares batches with the CPU. Belongs to one thread.
 ///
 /// ```
-/// use meetpoint_format::batching::{Batching, Cut};
+/// use meetpoint_format::batching::{Batching, BatchOptions};
 /// use meetpoint_format::recipe::Recipe;
 /// use meetpoint_format::sampler::Sampling;
 /// use meetpoint_kernels::Cpu;
@@ -81,9 +81,9 @@ const WAIT_SLICE: Duration = Duration::from_millis(20);
 /// let dataset = Arc::new(Dataset::open("../datasets/tests/golden/version-3".as_ref())?);
 /// let recipe =
 ///     "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
-/// let cut = Cut { batch_size: 4, drop_last: false, seed: 1 };
+/// let options = BatchOptions { batch_size: 4, drop_last: false, seed: 1 };
 /// let job = Job {
-///     batching: Batching::alone(cut, Sampling::shuffled(dataset.len())),
+///     batching: Batching::alone(options, Sampling::shuffled(dataset.len())),
 ///     dataset,
 ///     recipe: Arc::new(Recipe::from_toml(recipe)?),
 ///     on_error: OnError::default(),

@@ -6,7 +6,7 @@ mod further;
 mod support;
 
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::column::{Collate, ColumnError, List, Pad};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
@@ -279,11 +279,11 @@ fn sizes_are_those_in_the_files_and_damaged_ones_have_none() {
 fn batches_of_similar_aspect_ratios_waste_less_padding() {
     let (_made, dataset) = Made::new(false, None);
     let elements = |sampler: Sampler| {
-        let cut = Cut { batch_size: 3, drop_last: false, seed: SEED };
+        let options = BatchOptions { batch_size: 3, drop_last: false, seed: SEED };
         let sampling = Sampling::of(&sampler, &*dataset).unwrap();
         let recipe = "[[operation]]\nname = 'decode'\n";
         let job = job(&dataset, recipe, &["image"], pad(1, 0.0));
-        let job = Job { batching: Batching::alone(cut, sampling), ..job };
+        let job = Job { batching: Batching::alone(options, sampling), ..job };
         let (mut preparer, mut memory) = (preparer(&job).unwrap(), memory(&job));
         let batches = 0..u32::try_from(job.batching.batches()).unwrap();
         let bytes = batches.map(|batch| {

@@ -4,7 +4,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BinaryArray, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::Field;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::column::{BatchLayout, Collate, Column, ColumnBytes, ColumnNames, Pad};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -239,12 +239,12 @@ pub(crate) fn grouped(values: ArrayRef, length: i32) -> ArrayRef {
 }
 
 pub(crate) fn job(dataset: &Arc<Dataset>, recipe: &str, columns: &[&str], collate: Collate) -> Job {
-    let cut = Cut { batch_size: SAMPLES as u32, drop_last: false, seed: SEED };
+    let batch_options = BatchOptions { batch_size: SAMPLES as u32, drop_last: false, seed: SEED };
     let names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(recipe).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error: OnError::default(),
         columns: ColumnNames::from(names).collated(collate),
     }

@@ -27,8 +27,8 @@ fn batches_of_ranks_and_of_devices_hold_the_same_samples_as_any() {
     for (devices, rank, ranks) in [(1, 1, 3), (2, 0, 1), (2, 0, 3), (parts, 2, 3)] {
         let mut job = job(&dataset, 3);
         let holders = dataset.spread(devices, &[]).unwrap();
-        let (cut, sampling) = (*job.batching.cut(), Arc::clone(job.batching.sampling()));
-        job.batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders).unwrap();
+        let (options, sampling) = (*job.batching.options(), Arc::clone(job.batching.sampling()));
+        job.batching = Batching::new(options, sampling, Rank { rank, ranks }, holders).unwrap();
         prepare_all(&job, open_engine(EngineKind::Threads, 2).unwrap().engine);
     }
     assert!(dataset.is_unchanged());

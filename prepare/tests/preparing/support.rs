@@ -1,6 +1,6 @@
 //! A dataset of small pictures in two parts, and what its batches must be.
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::dataset::{
     Columns, EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder,
     PartEntry, Provenance, Row, Stored, part_name,
@@ -123,8 +123,8 @@ pub(crate) fn damage(dataset: &Dataset, sample: u64) {
 
 pub(crate) fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).unwrap());
-    let cut = Cut { batch_size, drop_last: false, seed: SEED };
-    let batching = Batching::alone(cut, Sampling::shuffled(SAMPLES));
+    let batch_options = BatchOptions { batch_size, drop_last: false, seed: SEED };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(SAMPLES));
     // The other columns have tests of their own.
     let columns = vec!["image".to_owned()].into();
     let on_error = OnError::default();

@@ -17,7 +17,7 @@ use super::mte_feedback::MteFeedback;
 use super::name::StrategyName;
 use super::option::{OptionSpec, Share, AcceptedValues, Value, set_word, texts, word_of};
 use super::selection::{Reason, Selection};
-use super::strategy::{DeviceUse, Picks, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, StrategySelector, RecordKind, Strategy, StrategyOption};
 use super::windowed::Windowed;
 use super::wrr::Wrr;
 use super::wrr_frozen::WrrFrozen;
@@ -119,7 +119,7 @@ impl Strategy for Auto {
     }
 }
 
-impl Picks for Auto {
+impl StrategySelector for Auto {
     fn pick(&self, terms: &Terms) -> Selection {
         let Self { goal, order } = *self;
         if terms.devices.is_empty() {

@@ -65,6 +65,6 @@ use crate::ranks::Proposal;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
 use plan::{Consumption, Grant, Next, Plan, Rescue};
-use strategy::{Decides, Declared, Picks};
+use strategy::{EpochPlanner, Declared, StrategySelector};
 
 for_each_strategy!(define_strategies);

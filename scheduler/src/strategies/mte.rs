@@ -9,8 +9,8 @@ use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::name::StrategyName;
 use super::option::{OptionSpec, AcceptedValues, Value, WholeRange, set_word, texts, word_of};
-use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::ordered::{Caps, OrderProgress, Division, Ordered, Pattern, Shares, SharePolicy, Sharing};
+use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
 
 /// A fixed split: the host's part is consumed first, then the devices'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -175,7 +175,7 @@ fn fixed(inputs: &Inputs, part: u32, tail: Tail) -> Result<Prediction, NotApplic
     Ok(Prediction { total_ns: host_bound.max(device_bound), device_batches, regime, formula })
 }
 
-impl Decides for Mte {
+impl EpochPlanner for Mte {
     type Plan = Ordered<Sharing<Self>>;
 
     fn plan(&self, terms: &Terms) -> Self::Plan {
@@ -187,7 +187,7 @@ impl Decides for Mte {
     }
 }
 
-impl SharesOut for Mte {
+impl SharePolicy for Mte {
     fn given(&self) -> Option<(u32, Caps)> {
         let caps = match self.tail {
             Tail::Descending => Caps::Held,
@@ -208,7 +208,7 @@ impl SharesOut for Mte {
         }
     }
 
-    fn pattern(&self, _: &Course, _: &Board, _: &Shares, _: u32) -> Pattern {
+    fn pattern(&self, _: &OrderProgress, _: &Board, _: &Shares, _: u32) -> Pattern {
         match self.tail {
             Tail::Descending => Pattern::Split,
             Tail::Ascending => Pattern::Ascending,
@@ -217,7 +217,7 @@ impl SharesOut for Mte {
 
     fn replayed(
         &self,
-        course: &mut Course,
+        progress: &mut OrderProgress,
         board: &Board,
         shares: &mut Shares,
         _: &[u64],
@@ -226,7 +226,7 @@ impl SharesOut for Mte {
             Tail::Descending => Pattern::Split,
             Tail::Ascending => {
                 // The order does not depend on which end prepares a batch.
-                shares.fit_spools(course, board);
+                shares.fit_spools(progress, board);
                 Pattern::Ascending
             }
         }

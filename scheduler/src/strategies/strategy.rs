@@ -90,7 +90,7 @@ pub struct StrategyOption<S> {
 }
 
 /// A strategy that plans epochs itself.
-pub(crate) trait Decides: Strategy {
+pub(crate) trait EpochPlanner: Strategy {
     type Plan: Plan;
 
     /// The plan of an epoch at its beginning.
@@ -98,7 +98,7 @@ pub(crate) trait Decides: Strategy {
 }
 
 /// A strategy that runs each epoch with one of the others.
-pub(crate) trait Picks: Strategy {
+pub(crate) trait StrategySelector: Strategy {
     /// Selects a strategy for an epoch.
     fn pick(&self, terms: &Terms) -> Selection;
 }

@@ -20,7 +20,7 @@ use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::Context;
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{Batching, BatchOptions};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
@@ -227,8 +227,8 @@ fn make_job(
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(PHOTOGRAPHS).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
-    let cut = Cut { batch_size, drop_last: true, seed: arguments.seed };
-    let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+    let batch_options = BatchOptions { batch_size, drop_last: true, seed: arguments.seed };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
     let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(

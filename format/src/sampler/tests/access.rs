@@ -5,7 +5,7 @@ use super::super::{
     Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Entry, Rank};
+use crate::batching::{Batching, BatchOptions, Entry, Rank};
 use crate::holders::Holders;
 use crate::order::Order;
 use proptest::prelude::*;
@@ -51,8 +51,8 @@ fn mixture(weights: [f64; 2], stop: Stop) -> Mixture {
 
 fn batching(sampler: &Sampler, made: &Made, size: u32, rank: Rank, holders: &Holders) -> Batching {
     let sampling = Arc::new(Sampling::of(sampler, made).unwrap());
-    let cut = Cut { batch_size: size, drop_last: false, seed: SEED };
-    Batching::new(cut, sampling, rank, holders.clone()).unwrap()
+    let options = BatchOptions { batch_size: size, drop_last: false, seed: SEED };
+    Batching::new(options, sampling, rank, holders.clone()).unwrap()
 }
 
 /// The entries of an epoch in the order of batches.

@@ -2,7 +2,7 @@
 
 use super::super::{AspectRatio, Sampler, SamplerError, Sampling, Value};
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Rank};
+use crate::batching::{Batching, BatchOptions, Rank};
 use crate::golden;
 use crate::holders::Holders;
 use proptest::prelude::*;
@@ -13,9 +13,9 @@ fn sampler(factor: u64, shuffle: bool) -> Sampler {
     AspectRatio { factor, columns: None, shuffle }.into()
 }
 
-fn batching(sampler: &Sampler, samples: u64, cut: Cut, rank: Rank) -> Batching {
+fn batching(sampler: &Sampler, samples: u64, batch_options: BatchOptions, rank: Rank) -> Batching {
     let sampling = Arc::new(Sampling::of(sampler, &Made::of(samples)).unwrap());
-    Batching::new(cut, sampling, rank, Holders::all_alike()).unwrap()
+    Batching::new(batch_options, sampling, rank, Holders::all_alike()).unwrap()
 }
 
 /// The samples of each batch of an epoch.
@@ -58,8 +58,8 @@ fn epochs_equal_those_computed_from_the_documentation() {
     for (key, samples) in golden::lines("aspect_ratio") {
         let key: Vec<u64> = key.iter().map(|word| word.parse().unwrap()).collect();
         let [seed, epoch, factor, size, shuffle] = key[..] else { panic!("{key:?}") };
-        let cut = Cut { batch_size: size as u32, drop_last: false, seed };
-        let own = batching(&sampler(factor, shuffle == 1), 40, cut, Rank::ALONE);
+        let batch_options = BatchOptions { batch_size: size as u32, drop_last: false, seed };
+        let own = batching(&sampler(factor, shuffle == 1), 40, batch_options, Rank::ALONE);
         let expected: Vec<u64> = samples.iter().map(|word| word.parse().unwrap()).collect();
         assert_eq!(batches(&own, epoch as u32).concat(), expected, "{key:?}");
     }
@@ -118,8 +118,8 @@ proptest! {
         epoch in 0..4_u32,
         seed: u64,
     ) {
-        let cut = Cut { batch_size: size, drop_last: false, seed };
-        let own = batching(&sampler(factor, true), samples, cut, Rank::ALONE);
+        let batch_options = BatchOptions { batch_size: size, drop_last: false, seed };
+        let own = batching(&sampler(factor, true), samples, batch_options, Rank::ALONE);
         let batches = batches(&own, epoch);
         let all: HashSet<u64> = batches.iter().flatten().copied().collect();
         prop_assert_eq!(all.len() as u64, samples);
@@ -144,12 +144,12 @@ proptest! {
         epoch in 0..4_u32,
         seed: u64,
     ) {
-        let cut = Cut { batch_size: size, drop_last, seed };
+        let batch_options = BatchOptions { batch_size: size, drop_last, seed };
         prop_assume!(u64::from(size) * u64::from(ranks) <= samples);
-        let alone = batching(&sampler(3, true), samples, cut, Rank::ALONE);
+        let alone = batching(&sampler(3, true), samples, batch_options, Rank::ALONE);
         let expected = batches(&alone, epoch);
         for rank in 0..ranks {
-            let own = batching(&sampler(3, true), samples, cut, Rank { rank, ranks });
+            let own = batching(&sampler(3, true), samples, batch_options, Rank { rank, ranks });
             let order = own.order(epoch);
             for batch in (0..u32::try_from(own.batches()).unwrap()).rev() {
                 let number = usize::try_from(own.number(batch)).unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::{LengthLimit, Mixture, Sampler, SamplerError, Sampling, Stop, Value};
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Rank};
+use crate::batching::{Batching, BatchOptions, Rank};
 use crate::golden;
 use crate::holders::Holders;
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn mixture(weights: &[f64], stop: Stop) -> Mixture {
 /// The samples of each device.
 fn samples(sampler: Mixture, datasets: &[u64], holders: &Holders, seed: u64) -> Vec<Vec<u64>> {
     let sampling = Arc::new(Sampling::of(&sampler.into(), &made(datasets)).unwrap());
-    let cut = Cut { batch_size: 1, drop_last: false, seed };
-    let batching = Batching::new(cut, sampling, Rank::ALONE, holders.clone()).unwrap();
+    let batch_options = BatchOptions { batch_size: 1, drop_last: false, seed };
+    let batching = Batching::new(batch_options, sampling, Rank::ALONE, holders.clone()).unwrap();
     let order = batching.order(2);
     let of_device = |device: u32| {
         let device = u16::try_from(device).unwrap();
@@ -60,7 +60,7 @@ fn mixtures_equal_those_computed_from_the_documentation() {
         let sampling = Sampling::of(&mixture(&weights, stop).into(), &made(&datasets)).unwrap();
         let seed = key[0].parse().unwrap();
         let batching =
-            Batching::alone(Cut { batch_size: 1 << 20, drop_last: false, seed }, sampling);
+            Batching::alone(BatchOptions { batch_size: 1 << 20, drop_last: false, seed }, sampling);
         let order = batching.order(key[1].parse().unwrap());
         let got: Vec<String> =
             batching.samples_of(&order, 0).map(|sample| sample.to_string()).collect();

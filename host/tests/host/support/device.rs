@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{Batching, BatchOptions, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;
@@ -299,14 +299,14 @@ impl Device for Agent {
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
         let LoadRequest { batch_size, drop_last, seed, .. } = request;
-        let cut = Cut { batch_size, drop_last, seed };
+        let options = BatchOptions { batch_size, drop_last, seed };
         let message = request.sampler.as_ref().unwrap();
         let sampler = message.read(&lists).unwrap();
         let sampling = Arc::new(Sampling::of(&sampler, &*dataset).unwrap());
         assert_eq!(sampling.checksum().to_vec(), message.checksum);
         let rank = Rank { rank: request.rank, ranks: request.ranks };
         let holders = dataset.spread(request.devices, &request.part_holders).unwrap();
-        let batching = Batching::new(cut, sampling, rank, holders).unwrap();
+        let batching = Batching::new(options, sampling, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
         let on_error = OnError::default();
