@@ -136,7 +136,7 @@ const TOO_LONG: u32 = 63 << 6;
 
 /// A code that a lookup finds without the value after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bare {
+pub(super) struct CodeWithoutValue {
     /// Zeros before the value.
     pub(super) zeros: u32,
     /// Bits of the value, not 0.
@@ -145,7 +145,7 @@ pub(super) struct Bare {
     pub(super) code: u32,
 }
 
-impl Bare {
+impl CodeWithoutValue {
     /// Decodes a table entry, if it is of this type.
     #[inline(always)]
     pub(super) fn of(look: u32) -> Option<Self> {
@@ -224,7 +224,7 @@ impl Table for AcTable {
             let from = (code << (PEEK_BITS - length)) as usize;
             let looks = &mut self.looks[from..][..1 << (PEEK_BITS - length)];
             if length + size > PEEK_BITS || size > VALUE_BITS_MAX[0] {
-                looks.fill(Bare { zeros, size, code: length }.look());
+                looks.fill(CodeWithoutValue { zeros, size, code: length }.look());
             } else if is_end_of_block(symbol) {
                 looks.fill(look(length, 0, END_OF_BLOCK - 1, 0, 0));
             } else {
@@ -326,7 +326,7 @@ pub(super) trait Table: Default {
 /// A cache of the latest tables of one kind: building one takes microseconds, and the files of a
 /// dataset share a few.
 #[derive(Debug, Default)]
-pub(super) struct Recent<T> {
+pub(super) struct RecentTables<T> {
     /// The latest are the last.
     tables: Vec<(HuffmanSpec, T)>,
 }
@@ -334,7 +334,7 @@ pub(super) struct Recent<T> {
 /// Tables of each kind that are cached.
 const CACHED_MAX: usize = 8;
 
-impl<T: Table> Recent<T> {
+impl<T: Table> RecentTables<T> {
     /// Ensures that the table of `spec` is cached; a new one replaces the oldest.
     pub(super) fn ensure(&mut self, spec: &HuffmanSpec) {
         match self.tables.iter().position(|(known, _)| known == spec) {
@@ -439,16 +439,16 @@ mod tests {
                     let bare = find_slowly(&spec, bits).filter(|(code, _)| *code <= PEEK_BITS);
                     let bare = bare.map(|(code, symbol)| {
                         let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
-                        Bare { zeros, size, code }
+                        CodeWithoutValue { zeros, size, code }
                     });
-                    assert_eq!(Bare::of(look), bare, "{index:011b}");
+                    assert_eq!(CodeWithoutValue::of(look), bare, "{index:011b}");
                     assert_eq!(first_step(look), 63, "{index:011b}");
                     if let Some(bare) = bare {
                         assert_eq!(look & 63, bare.code + bare.size, "{index:011b}");
                     }
                     continue;
                 };
-                assert_eq!(Bare::of(look), None, "{index:011b}");
+                assert_eq!(CodeWithoutValue::of(look), None, "{index:011b}");
                 let second = one(bits << first.0, PEEK_BITS - first.0, VALUE_BITS_MAX[1])
                     .filter(|_| !first.3);
                 let length = first.0 + second.map_or(0, |second| second.0);
@@ -506,7 +506,7 @@ mod tests {
             spec.symbols[11] = last;
             spec
         };
-        let mut recent = Recent::<DcTable>::default();
+        let mut recent = RecentTables::<DcTable>::default();
         for last in 0..20 {
             recent.ensure(&with(last));
             recent.ensure(&with(0));

@@ -4,7 +4,7 @@
 use super::bits::{BitPosition, Bits, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
-    AcTable, Bare, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend,
+    AcTable, CodeWithoutValue, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, RecentTables, difference, extend,
     first_step, first_value, second_step, second_value,
 };
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
@@ -47,8 +47,8 @@ static NATURAL_AND_BEYOND: [u8; 256] = {
 /// Huffman tables of previous files.
 #[derive(Debug, Default)]
 pub(super) struct TableCache {
-    dc: Recent<DcTable>,
-    ac: Recent<AcTable>,
+    dc: RecentTables<DcTable>,
+    ac: RecentTables<AcTable>,
 }
 
 /// A block of an MCU.
@@ -165,7 +165,7 @@ impl<'a> Sequential<'a> {
         while self.cursor.mcu < to {
             self.interrupt.check()?;
             let until = to.min(self.cursor.mcu.saturating_add(self.mcus_wide));
-            self.run(until, &mut Passed::default())?;
+            self.run(until, &mut SkippedBlocks::default())?;
         }
         Ok(())
     }
@@ -316,25 +316,25 @@ impl Values for Block {
 
 /// Discards blocks.
 #[derive(Default)]
-struct Passed {
-    block: Unwanted,
+struct SkippedBlocks {
+    block: DiscardedBlock,
     extent: u8,
 }
 
 /// A discarded block.
 #[derive(Default)]
-struct Unwanted;
+struct DiscardedBlock;
 
-impl Target for Passed {
-    type Values = Unwanted;
+impl Target for SkippedBlocks {
+    type Values = DiscardedBlock;
 
     #[inline(always)]
-    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut Unwanted, &mut u8) {
+    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut DiscardedBlock, &mut u8) {
         (&mut self.block, &mut self.extent)
     }
 }
 
-impl Values for Unwanted {
+impl Values for DiscardedBlock {
     #[inline(always)]
     fn put_mean(&mut self, _: i16) {}
 
@@ -434,7 +434,7 @@ fn decode_one(
     if bits.count() < SYMBOL_BITS_MAX {
         bits.refill();
     }
-    if let Some(Bare { zeros, size, code }) = Bare::of(look) {
+    if let Some(CodeWithoutValue { zeros, size, code }) = CodeWithoutValue::of(look) {
         let position = last + 1 + zeros;
         block.put(position, extend(bits.next << code, size) as i16);
         bits.skip_low(look);

@@ -2,7 +2,7 @@
 //! definition of the protocol, one that is not there, ones that fail or say nothing.
 
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus, Settings};
+use meetpoint_metrics::{CompletedEpoch, Exporter, ConsumedBatch, Prometheus, Settings};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };
@@ -84,13 +84,13 @@ fn exporter(address: SocketAddr) -> Exporter {
     Exporter::start(&settings).expect("it starts")
 }
 
-fn batch(source: &'static str) -> Handed {
+fn batch(source: &'static str) -> ConsumedBatch {
     let waited = Duration::from_millis(2);
-    Handed { source, samples: 8, bytes: 6144, replaced: 0, skipped: 0, waited }
+    ConsumedBatch { source, samples: 8, bytes: 6144, replaced: 0, skipped: 0, waited }
 }
 
-const ENDED: Ended =
-    Ended { revoked: 3, stalls: 1, host_cpu_seconds: 0.5, device_busy_seconds: 0.25 };
+const ENDED: CompletedEpoch =
+    CompletedEpoch { revoked: 3, stalls: 1, host_cpu_seconds: 0.5, device_busy_seconds: 0.25 };
 
 fn metrics(request: &ExportMetricsServiceRequest) -> impl Iterator<Item = &Metric> {
     request.resource_metrics.iter().flat_map(|of| &of.scope_metrics).flat_map(|of| &of.metrics)
@@ -132,7 +132,7 @@ fn a_collector_receives_the_counters() {
     let (address, requests) = collector(Says::Thanks);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
-    exporter.batch(&Handed { replaced: 2, skipped: 1, ..batch("device") });
+    exporter.batch(&ConsumedBatch { replaced: 2, skipped: 1, ..batch("device") });
     exporter.batch(&batch("device"));
     exporter.epoch(&ENDED);
     flush(&exporter).unwrap();
@@ -181,7 +181,7 @@ fn a_collector_receives_the_counters() {
 fn its_instruments_are_those_of_prometheus() {
     let (address, requests) = collector(Says::Thanks);
     let (exporter, prometheus) = (exporter(address), Prometheus::new());
-    let handed = Handed { replaced: 1, ..batch("host") };
+    let handed = ConsumedBatch { replaced: 1, ..batch("host") };
     exporter.batch(&handed);
     prometheus.batch(&handed);
     exporter.epoch(&ENDED);

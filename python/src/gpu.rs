@@ -1,6 +1,6 @@
 //! The GPU that batches are copied to, and the one that prepares a share of them.
 
-use crate::exceptions::{ErrorLocation, Said, plain, raise};
+use crate::exceptions::{ErrorLocation, ProblemText, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
     CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, Split,
@@ -172,7 +172,7 @@ impl GpuFailure {
 
 /// An error of the GPU as an exception with a message.
 pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
-    let said = Said::new(message, error);
+    let said = ProblemText::new(message, error);
     raise(py, "GpuError", said, ErrorLocation::default())
 }
 

@@ -2,7 +2,7 @@
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
-use meetpoint_sim::{Doing, Outcome, Recording, run, run_keeping};
+use meetpoint_sim::{WorkKind, Outcome, Recording, run, run_keeping};
 
 const MS: u64 = 1_000_000;
 
@@ -83,7 +83,7 @@ fn devices_are_given_what_saves_the_host_most() {
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
     let alone = run_keeping(&alone, 3, keep).unwrap();
     let timeline = alone.epochs[0].ranks[0].timeline.as_ref().unwrap();
-    let preparations = timeline.iter().filter(|it| it.what == Doing::Preparing);
+    let preparations = timeline.iter().filter(|it| it.what == WorkKind::Preparing);
     let mut times: Vec<u64> = preparations.map(|it| it.end_ns - it.start_ns).collect();
     let all: u64 = times.iter().sum();
     times.sort_unstable();

@@ -1,7 +1,7 @@
 //! A temporary folder for measurements: generated datasets and job files, removed afterwards.
 
 use crate::commands::demo::calibrate;
-use crate::commands::demo::workplace::Workplace;
+use crate::commands::demo::temporary_folder::TemporaryFolder;
 use crate::commands::pack::pack_with_bar;
 use crate::generate;
 use crate::runner::{self, RunPlan};
@@ -27,7 +27,7 @@ const SMALL_SIDE: u32 = 32;
 
 /// The folder, and what measurements in it share.
 pub(super) struct EmulatedBench {
-    folder: Workplace,
+    folder: TemporaryFolder,
     stop: Stop,
     cores: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl EmulatedBench {
     /// Creates the folder. It is removed when this value is dropped, on errors and signals too.
     pub(super) fn new() -> anyhow::Result<Self> {
         let stop = Stop::install()?;
-        let (folder, cleared) = Workplace::new(&std::env::temp_dir())?;
+        let (folder, cleared) = TemporaryFolder::new(&std::env::temp_dir())?;
         for cleared in cleared {
             output::notice(&format!(
                 "cleared {}, left by a run that was killed",

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
 use meetpoint_planner::plan::{
-    Aim, Chosen, DeviceModel, Origin, Pins, PlanError, Request, check_batch_size, choose, form_of,
+    Aim, PlanChoice, DeviceModel, Origin, Pins, PlanError, Request, check_batch_size, choose, form_of,
     sentences, write,
 };
 use meetpoint_planner::profile::{Options, Samples};
@@ -207,7 +207,7 @@ struct Document<'a> {
     file: Option<&'a Path>,
     /// The choice and the alternatives.
     #[serde(flatten)]
-    chosen: &'a Chosen,
+    chosen: &'a PlanChoice,
     /// The explanation.
     sentences: &'a [String],
     /// The measurements.

@@ -36,7 +36,7 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job};
-use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source};
 use saving::BatchTimes;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -100,7 +100,7 @@ pub struct Loader {
     /// The times learned in earlier epochs.
     learned: Learned,
     /// The times common to all ranks one epoch earlier.
-    known_before: Option<Common>,
+    known_before: Option<CommonTimes>,
     /// Measurements of batches by size, of host and devices.
     batch_times: BatchTimes,
     /// The file of damaged samples.

@@ -109,14 +109,14 @@ pub(super) trait ReadBits {
 
 /// The reader that stops at markers and substitutes zeros after them.
 #[derive(Debug)]
-pub(super) struct Careful<'s, 'a> {
+pub(super) struct MarkerCheckedBits<'s, 'a> {
     pub(super) input: &'s mut Input<'a>,
     pub(super) bits: &'s mut Bits,
     /// Whether bits were substituted.
     pub(super) is_short: &'s mut bool,
 }
 
-impl Careful<'_, '_> {
+impl MarkerCheckedBits<'_, '_> {
     /// Loads bits.
     fn need(&mut self, count: u32) {
         if self.bits.left < count {
@@ -152,7 +152,7 @@ impl Careful<'_, '_> {
     }
 }
 
-impl ReadBits for Careful<'_, '_> {
+impl ReadBits for MarkerCheckedBits<'_, '_> {
     fn symbol(&mut self, table: &Table) -> u8 {
         if self.bits.left < LOOK_BITS {
             self.fill(0);
@@ -184,14 +184,14 @@ impl ReadBits for Careful<'_, '_> {
 
 /// The fast reader.
 #[derive(Debug)]
-pub(super) struct Quick<'a> {
+pub(super) struct FastBits<'a> {
     pub(super) input: Input<'a>,
     pub(super) bits: Bits,
     /// Whether it reached a marker, or 0xff twice: the bits that were read must be discarded.
     pub(super) failed: bool,
 }
 
-impl Quick<'_> {
+impl FastBits<'_> {
     fn fill(&mut self) {
         if self.bits.left > 16 {
             return;
@@ -212,7 +212,7 @@ impl Quick<'_> {
     }
 }
 
-impl ReadBits for Quick<'_> {
+impl ReadBits for FastBits<'_> {
     fn symbol(&mut self, table: &Table) -> u8 {
         self.fill();
         let (short, symbol) = table.looks[self.bits.peek(LOOK_BITS) as usize];

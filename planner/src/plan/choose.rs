@@ -59,8 +59,8 @@ pub struct Refused {
     pub because: RefusedBecause,
 }
 
-/// A change that would make another plan the best; `index` is its position in [`Chosen::ranked`] or
-/// [`Chosen::refused`].
+/// A change that would make another plan the best; `index` is its position in [`PlanChoice::ranked`] or
+/// [`PlanChoice::refused`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -110,7 +110,7 @@ pub enum Change {
 
 /// The plan that was chosen, and those that were not.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Chosen {
+pub struct PlanChoice {
     /// Plans within the limits, best first.
     pub ranked: Vec<RankedAlternative>,
     /// Plans that are excluded.
@@ -133,7 +133,7 @@ pub struct Chosen {
     pub changes: Vec<Change>,
 }
 
-impl Chosen {
+impl PlanChoice {
     /// The plan that was chosen.
     pub fn best(&self) -> &RankedAlternative {
         &self.ranked[0]
@@ -160,7 +160,7 @@ fn refusal(request: &Request, of: &Alternative, prediction: &Prediction) -> Opti
 }
 
 /// Chooses a plan from the measurements of a profile.
-pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanError> {
+pub fn choose(results: &[Measured], request: &Request) -> Result<PlanChoice, PlanError> {
     if request.epochs == 0 {
         return Err(PlanError::NoEpochs);
     }
@@ -200,7 +200,7 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
     prefetch(results, request, &mut best)?;
     fitting.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let ranked: Vec<RankedAlternative> = std::iter::once(best).chain(fitting).collect();
-    Ok(Chosen { slow_device, ..compare(request, ranked, refused) })
+    Ok(PlanChoice { slow_device, ..compare(request, ranked, refused) })
 }
 
 /// Raises the number of batches ahead if that is faster.
@@ -235,7 +235,7 @@ fn differs(a: &Alternative, b: &Alternative) -> bool {
     (&a.point, a.codec, a.strategy, cached(a)) != (&b.point, b.codec, b.strategy, cached(b))
 }
 
-fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refused>) -> Chosen {
+fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refused>) -> PlanChoice {
     let best = &ranked[0];
     let find = |is: &dyn Fn(&Alternative) -> bool| ranked.iter().position(|it| is(&it.alternative));
     let runner_up = find(&|it| differs(it, &best.alternative));
@@ -251,7 +251,7 @@ fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refus
         offs.is_some_and(|(a, b)| next.cost - best.cost > a.hypot(b))
     });
     let changes = changes(request, &ranked, &refused);
-    Chosen {
+    PlanChoice {
         runner_up,
         nothing_offline,
         everything_offline,

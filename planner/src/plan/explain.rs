@@ -2,7 +2,7 @@
 //! choice.
 
 use super::alternatives::Alternative;
-use super::choose::{Change, Chosen, RankedAlternative};
+use super::choose::{Change, PlanChoice, RankedAlternative};
 use super::model::EpochPrediction;
 use super::{Aim, Request};
 use crate::vocabulary::{Codec, Form};
@@ -65,7 +65,7 @@ pub struct Reasons {
 }
 
 /// The reasons of the best plan.
-pub fn reasons(request: &Request, chosen: &Chosen) -> Reasons {
+pub fn reasons(request: &Request, chosen: &PlanChoice) -> Reasons {
     let best = chosen.best();
     let pinned = |is_pinned: bool, reason: String| match is_pinned {
         true => "Fixed by the user.".to_owned(),
@@ -83,7 +83,7 @@ pub fn reasons(request: &Request, chosen: &Chosen) -> Reasons {
     }
 }
 
-fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
+fn stored(request: &Request, chosen: &PlanChoice, epochs: &str) -> String {
     let best = chosen.best();
     let baseline = chosen.nothing_offline.map(|index| &chosen.ranked[index]);
     if best.alternative.is_as_it_is {
@@ -112,7 +112,7 @@ fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
     )
 }
 
-fn strategy(request: &Request, chosen: &Chosen) -> String {
+fn strategy(request: &Request, chosen: &PlanChoice) -> String {
     let best = chosen.best();
     if request.device.is_none() {
         return "There is no device. A GPU cannot prepare batches yet.".to_owned();
@@ -195,7 +195,7 @@ fn percent(share: f64) -> String {
 }
 
 /// The plan, its runner-up, and what would change it.
-pub fn sentences(request: &Request, chosen: &Chosen) -> Vec<String> {
+pub fn sentences(request: &Request, chosen: &PlanChoice) -> Vec<String> {
     let best = chosen.best();
     let all = count(request.epochs.into(), "epoch");
     let off = best.prediction.relative_off;
@@ -236,7 +236,7 @@ pub fn sentences(request: &Request, chosen: &Chosen) -> Vec<String> {
     said
 }
 
-fn changes(chosen: &Chosen) -> Option<String> {
+fn changes(chosen: &PlanChoice) -> Option<String> {
     let ranked = |index: usize| name(&chosen.ranked[index].alternative);
     let refused = |index: usize| name(&chosen.refused[index].alternative);
     let parts: Vec<String> = chosen

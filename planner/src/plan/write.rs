@@ -1,7 +1,7 @@
 //! The plan as a job file; a comment gives the reason for each value.
 
 use super::Request;
-use super::choose::Chosen;
+use super::choose::PlanChoice;
 use super::explain::{reasons, sentences};
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::recipe::Recipe;
@@ -62,7 +62,7 @@ fn comment(to: &mut String, sentence: &str) {
 }
 
 /// The folder of the prepared dataset: next to the source.
-pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
+pub fn prepared_path(source: &Path, chosen: &PlanChoice) -> PathBuf {
     let best = &chosen.best().alternative;
     let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let codec = match best.codec {
@@ -74,7 +74,7 @@ pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
 
 /// The command that creates the stored form of the best plan; `None` if the dataset is used
 /// unchanged.
-pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
+pub fn command(origin: &Origin<'_>, chosen: &PlanChoice) -> Option<String> {
     let best = &chosen.best().alternative;
     if best.is_as_it_is {
         return None;
@@ -99,7 +99,7 @@ pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
 }
 
 /// The predictions for the best plan, in the form of a job.
-pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
+pub fn predicted(request: &Request, chosen: &PlanChoice) -> Predicted {
     let best = chosen.best();
     let prediction = &best.prediction;
     let batches = prediction.later.host_batches + prediction.later.device_batches;
@@ -119,7 +119,7 @@ pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
 }
 
 /// The text of the plan.
-pub fn write(request: &Request, chosen: &Chosen, origin: &Origin<'_>) -> String {
+pub fn write(request: &Request, chosen: &PlanChoice, origin: &Origin<'_>) -> String {
     let best = &chosen.best().alternative;
     let reasons = reasons(request, chosen);
     let mut text = String::new();

@@ -1,7 +1,7 @@
 //! Plans by a made-up profile, against those of another program; limits, pins and devices.
 
 use meetpoint_planner::plan::{
-    Aim, Change, Chosen, DeviceModel, Pins, PlanError, RefusedBecause, Request, choose, sentences,
+    Aim, Change, PlanChoice, DeviceModel, Pins, PlanError, RefusedBecause, Request, choose, sentences,
 };
 use meetpoint_planner::{Form, Measured, read_csv};
 use meetpoint_scheduler::StrategyName;
@@ -46,7 +46,7 @@ const DEVICE: DeviceModel = DeviceModel {
     spool_slots: 13,
 };
 
-fn cached(chosen: &Chosen) -> String {
+fn cached(chosen: &PlanChoice) -> String {
     let cache = chosen.best().alternative.cache.as_ref();
     cache.map_or_else(|| "-".to_owned(), |cache| cache.point.to_string())
 }
@@ -241,7 +241,7 @@ fn the_fewest_joules_may_be_another_plan_than_the_least_time() {
     let request = Request { device, pins: pinned(&["cache=0"]), ..request() };
     let time = choose(&results, &request).unwrap();
     let energy = choose(&results, &Request { aim: Aim::Energy, ..request.clone() }).unwrap();
-    let joules = |chosen: &Chosen| chosen.best().prediction.joules(10);
+    let joules = |chosen: &PlanChoice| chosen.best().prediction.joules(10);
     assert!(joules(&energy) <= joules(&time) * 1.005);
     assert_eq!(energy.best().cost, joules(&energy));
 }

@@ -11,7 +11,7 @@ use meetpoint_prepare::{CpuPreparer, Dataset, Error, Job, Preparer};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, EngineKind, Error as StorageError, FileId,
-    Limits, Refused, Request, RequestKind, open_engine,
+    Limits, RefusedRequest, Request, RequestKind, open_engine,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ impl Engine for Counting {
     fn file_bytes(&self, file: FileId) -> Result<u64, StorageError> {
         self.inner.file_bytes(file)
     }
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         self.inner.submit(request)
     }
     fn wait(

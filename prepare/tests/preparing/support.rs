@@ -11,7 +11,7 @@ use meetpoint_kernels::{Cpu, SampleId, SamplePreparer, jpeg};
 use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::memory::{self, MemoryEngine, MemoryFiles};
 use meetpoint_storage::{
-    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, Refused, Request,
+    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, RefusedRequest, Request,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -199,8 +199,8 @@ impl Engine for NoRoom {
     fn file_bytes(&self, _: FileId) -> Result<u64, StorageError> {
         Ok(0)
     }
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
-        Err(Box::new(Refused { request, error: StorageError::QueueFull { depth: 0 } }))
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
+        Err(Box::new(RefusedRequest { request, error: StorageError::QueueFull { depth: 0 } }))
     }
     fn wait(&mut self, _: Duration, _: &mut Vec<Completion>) -> Result<usize, StorageError> {
         Ok(0)

@@ -9,7 +9,7 @@ use meetpoint_storage::slow::{Pace, SlowEngine};
 use meetpoint_storage::threads::ThreadsEngine;
 use meetpoint_storage::uring::UringEngine;
 use meetpoint_storage::{
-    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, Refused, Request,
+    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, RefusedRequest, Request,
     RequestKind,
 };
 use std::path::{Path, PathBuf};
@@ -199,7 +199,7 @@ pub(crate) fn submit(
     kind: RequestKind,
     offset: u64,
     bytes: usize,
-) -> Result<(), Box<Refused>> {
+) -> Result<(), Box<RefusedRequest>> {
     let request = request(engine, file, kind, offset, bytes);
     engine.submit(request)
 }

@@ -3,12 +3,12 @@
 //! It uses only what other commands offer: it writes a recipe and a job file, and runs the job, so
 //! that `--keep` retains everything that is needed to run it again. In reading order: this
 //! file, [`calibrate`] (how slow the device is made), [`attempts`] (runs until the emulation held
-//! its speed), [`conclusion`] (the closing sentence), [`workplace`] (the temporary folder).
+//! its speed), [`conclusion`] (the closing sentence), [`temporary_folder`] (the temporary folder).
 
 mod attempts;
 pub(in crate::commands) mod calibrate;
 mod conclusion;
-pub(in crate::commands) mod workplace;
+pub(in crate::commands) mod temporary_folder;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
@@ -28,7 +28,7 @@ use meetpoint_lab::bench::PHOTOGRAPHS;
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use workplace::Workplace;
+use temporary_folder::TemporaryFolder;
 
 /// Samples in a batch, where there are enough.
 const BATCH_SIZE: u32 = 8;
@@ -76,14 +76,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             folder.as_path()
         }
         None => {
-            let (workplace, cleared) = Workplace::new(&std::env::temp_dir())?;
+            let (temporary_folder, cleared) = TemporaryFolder::new(&std::env::temp_dir())?;
             for folder in cleared {
                 output::notice(&format!(
                     "cleared {}, left by a demo that was killed",
                     folder.display()
                 ));
             }
-            temporary = workplace;
+            temporary = temporary_folder;
             temporary.path()
         }
     };

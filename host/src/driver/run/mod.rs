@@ -20,7 +20,7 @@ use crate::stats::{BatchCheck, BatchRecord, Displacement, Meter, Preparer, Sched
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Common, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
+    BatchIndex, CommonTimes, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
     Source,
 };
 use meetpoint_storage::Counters;
@@ -52,7 +52,7 @@ pub(crate) struct RunSetup {
     /// Events since the previous epoch.
     pub(crate) events: Vec<EventKind>,
     /// The times common to all ranks when this epoch began, for the next one.
-    pub(crate) known_before: Option<Common>,
+    pub(crate) known_before: Option<CommonTimes>,
 }
 
 /// A batch in host memory.
@@ -157,7 +157,7 @@ pub(crate) struct Run {
     /// End of the last step, once the consumer has requested the next batch.
     pub(crate) ended_ns: Option<u64>,
     /// As in [`RunSetup`].
-    pub(super) known_before: Option<Common>,
+    pub(super) known_before: Option<CommonTimes>,
 }
 
 impl Run {

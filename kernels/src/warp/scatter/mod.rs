@@ -43,7 +43,7 @@ pub(super) fn scatter<'a>(
         }
         sums::compute(cpu, packed, taps, &mut row);
         sums::make_pixels(cpu, &mut row, warp.fill, taps.error());
-        let doubt = Doubt { map: &map, size, packed, taps };
+        let doubt = DoubtfulValues { map: &map, size, packed, taps };
         for (number, block) in row.blocks.iter_mut().enumerate() {
             if block.is_doubtful {
                 doubt.settle_block(number * BLOCK, block);
@@ -119,14 +119,14 @@ fn weigh(taps: Taps, distances: &[f32; BLOCK], weights: &mut [[f32; BLOCK]; 4]) 
 }
 
 /// The data for computing the doubtful values of a row.
-struct Doubt<'a> {
+struct DoubtfulValues<'a> {
     map: &'a RowOfMap,
     size: (usize, usize),
     packed: &'a Packed,
     taps: Taps,
 }
 
-impl Doubt<'_> {
+impl DoubtfulValues<'_> {
     /// Recomputes the doubtful pixels of a block that starts at column `first`.
     fn settle_block(&self, first: usize, pixels: &mut Pixels) {
         let doubts = pixels.doubts.iter().enumerate().filter(|(_, differs)| **differs != 0);

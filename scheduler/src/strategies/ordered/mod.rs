@@ -1,9 +1,9 @@
 //! Plans whose order of consumption follows from a few integers.
 //!
-//! In reading order: `order` (positions, patterns, cursors), `order_progress` (an order, and the progress
-//! in it), `rule` (what a strategy adds, and the plan), `shares` (computing the share of each
-//! part), `sharing` (rules that determine the shares within the epoch), `agreed` (shares of windows
-//! that ranks agree on).
+//! In reading order: `order` (positions, patterns, cursors), `order_progress` (an order, and
+//! the progress in it), `rule` (what a strategy adds, and the plan), `shares` (computing the share
+//! of each part), `sharing` (rules that determine the shares within the epoch), `agreed` (shares of
+//! windows that ranks agree on).
 
 mod agreed;
 mod order_progress;
