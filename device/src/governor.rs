@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brake_settles_all_but_what_its_last_sleep_cost() {
+    fn a_throttle_settles_all_but_the_cost_of_its_last_sleep() {
         for ratio in [0.5, 0.25] {
             let mut throttle = CpuThrottle::new(Some(ratio), Arc::default());
             let mut sum = 0_u64;
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_brake_stops_on_request() {
+    fn a_throttle_stops_on_request() {
         let mut throttle = CpuThrottle::new(Some(0.001), Arc::default());
         let start = thread_cpu_time();
         while thread_cpu_time() - start < 10 * MS {

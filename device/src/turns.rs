@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_waits_lives_as_long_as_the_one_at_work() {
+    fn a_waiting_worker_sends_heartbeats_while_the_working_one_does() {
         let (turns, at_work) = turns();
         let turn = turns.join().wait(QueueEnd::Tail, &at_work, &mut || true).unwrap();
         let waiting = Arc::new(Heartbeats::default());

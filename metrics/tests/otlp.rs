@@ -178,7 +178,7 @@ fn a_collector_receives_the_counters() {
 }
 
 #[test]
-fn its_instruments_are_those_of_prometheus() {
+fn the_instruments_are_those_of_prometheus() {
     let (address, requests) = collector(Says::Thanks);
     let (exporter, prometheus) = (exporter(address), Prometheus::new());
     let handed = ConsumedBatch { replaced: 1, ..batch("host") };
@@ -219,7 +219,7 @@ fn closing_sends_what_is_left() {
 }
 
 #[test]
-fn it_sends_by_itself() {
+fn counters_are_exported_at_intervals() {
     let (address, requests) = collector(Says::Thanks);
     let endpoint = Some(format!("http://{address}"));
     let settings = Settings { endpoint, interval_seconds: Some(0.01), ..Settings::default() };
@@ -246,7 +246,7 @@ fn an_unreachable_collector_is_reported_once() {
 }
 
 #[test]
-fn one_that_is_silent_holds_nobody_up() {
+fn a_silent_collector_delays_nobody() {
     // One answers no request; the other not even the connection's first bytes.
     let (of_service, requests) = collector(Says::Nothing);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -280,7 +280,7 @@ fn a_failed_export_costs_no_count() {
 }
 
 #[test]
-fn endpoints_that_are_none_are_refused() {
+fn invalid_endpoints_are_refused() {
     for endpoint in ["https://127.0.0.1:4317", "http://", "http://exa mple"] {
         let settings = Settings { endpoint: Some(endpoint.to_owned()), ..Settings::default() };
         let refused = Exporter::start(&settings).map(|_| ()).unwrap_err();

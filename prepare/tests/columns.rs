@@ -353,7 +353,7 @@ fn a_column_that_is_corrupt_on_disk_is_damage_of_the_samples_of_its_record_batch
 }
 
 #[test]
-fn columns_that_cannot_be_are_refused_by_name() {
+fn invalid_columns_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), None);
     let refused = |names: &[&str]| match job(&dataset, names).batch_columns() {

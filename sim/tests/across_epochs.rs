@@ -105,7 +105,7 @@ fn devices_are_given_what_saves_the_host_most() {
 }
 
 #[test]
-fn what_excludes_each_other_is_refused() {
+fn contradictory_options_are_refused() {
     let refused = |change: fn(&mut Scenario)| {
         let mut scenario = fixed(100, 10, 1_000, 2);
         change(&mut scenario);

@@ -360,7 +360,7 @@ mod tests {
     use super::device;
 
     #[test]
-    fn a_device_is_typed_as_a_job_has_it() {
+    fn a_device_is_written_on_the_command_line_as_in_a_job() {
         let found = device("emulated,cpu_ratio=0.5,read_bandwidth=100MB/s,latency=1ms").unwrap();
         assert_eq!(found.model.cpu_ratio, 0.5);
         assert_eq!(found.model.read_bytes_per_second, Some(100_000_000));

@@ -100,7 +100,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_meter_is_listed_with_its_fineness_or_its_reason() {
+    fn every_meter_is_listed_with_its_resolution_or_its_problem() {
         let (_folder, system) = made_up(&[
             ("sys/class/powercap/intel-rapl:0/energy_uj", "12345"),
             ("sys/class/powercap/intel-rapl:0/name", "package-0"),

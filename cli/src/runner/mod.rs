@@ -373,7 +373,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn what_fails_every_strategy_is_said_once() {
+    fn a_failure_of_every_strategy_is_reported_once() {
         let mut messages = Messages::default();
         messages.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
         messages.failure("wrr", &anyhow!("no such file").context("failed to open the set"));

@@ -237,7 +237,7 @@ mod tests {
     use meetpoint_diagnose::Diagnose;
 
     #[test]
-    fn an_option_is_spelled_as_where_the_message_is_read() {
+    fn an_option_has_the_spelling_of_its_surface() {
         let exists = || Error::Exists { path: "a.set".into() };
         assert!(exists().in_full(Surface::CommandLine).ends_with("replace it with --force"));
         assert!(exists().in_full(Surface::Python).ends_with("replace it with force=True"));

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_waited_for() {
+    fn a_file_that_is_not_regular_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe.jpg");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_fails_ends_it() {
+    fn a_failing_receiver_ends_the_work() {
         let mut next = || Ok(Some(()));
         let mut left = 20;
         let result = in_order(2, &mut next, &|()| 1, &|| (), &|(), ()| (), &mut |()| {

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_unfolds_without_end_is_stopped_at_the_limit() {
+    fn endless_decompression_stops_at_the_limit() {
         let budget = MemoryBudget::new(1 << 20, u64::MAX);
         let mut zeros = Zeros(0);
         let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 10);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_by_more_than_data_do_is_stopped_before_the_limit() {
+    fn an_implausible_compression_ratio_stops_before_the_limit() {
         let budget = MemoryBudget::new(1 << 30, 100_000);
         let mut zeros = Zeros(0);
         let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 1000);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_whole_and_their_memory_is_given_back() {
+    fn bytes_are_read_whole_and_their_memory_is_released() {
         let budget = MemoryBudget::new(300_000, 0);
         for length in [0, 1, 65_536, 65_537, 200_000] {
             let text = vec![7; length];

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_written_over_and_a_full_drive_is_an_error() {
+    fn existing_files_are_not_overwritten_and_a_full_drive_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part");
         std::fs::write(&path, b"mine").unwrap();

@@ -98,7 +98,7 @@ fn a_table_under_another_name_that_names_no_files_is_left_out_and_named() {
 }
 
 #[test]
-fn several_tables_that_name_files_want_a_choice() {
+fn several_tables_that_name_files_require_a_choice() {
     let bench = images_and("test.csv", b"file_name,label\na.jpg,1\n");
     bench.put("train.csv", b"file_name,label\nb.jpg,2\n");
     assert!(matches!(bench.pack(), Err(Error::Malformed { .. })));

@@ -335,7 +335,7 @@ fn parquet_preserves_every_type() {
 }
 
 #[test]
-fn shards_end_where_they_are_asked_to() {
+fn shards_end_where_requested() {
     for (sink, names) in [
         (SinkKind::WebDataset, ["shard-000000.tar", "shard-000001.tar", "shard-000002.tar"]),
         (SinkKind::TfRecord, ["data-00000.tfrecord", "data-00001.tfrecord", "data-00002.tfrecord"]),

@@ -105,7 +105,7 @@ fn a_stalled_worker_shows_no_progress_and_ignores_a_revoke_until_it_wakes() {
 }
 
 #[test]
-fn a_slow_device_takes_so_many_times_as_long_and_shows_that_it_lives() {
+fn a_slow_device_is_slower_by_its_factor_and_sends_heartbeats() {
     let device = faulty(&["slow@3:x1000"]);
     let spool = Spool::new(SpoolKind::Memory, 4, BATCH);
     talk(async {

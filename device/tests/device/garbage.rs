@@ -23,7 +23,7 @@ fn connect(device: &Device) -> UnixStream {
 }
 
 #[test]
-fn strangers_are_closed_whatever_they_say_or_do_not_say() {
+fn unidentified_connections_are_closed_whatever_they_send() {
     let device = Device::start(|_| ());
     let mut noise = vec![0_u8; 4096];
     let mut state = 1_u32;

@@ -519,7 +519,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_strangers_send_they_are_closed_and_hosts_are_served() {
+fn unidentified_connections_are_closed_and_hosts_are_served() {
     let keys = Keys::make();
     for is_encrypted in [false, true] {
         let device = if is_encrypted { keys.serve("server") } else { network(|_| ()) };

@@ -150,7 +150,7 @@ fn a_run_without_a_job_or_beside_another_is_refused() {
 }
 
 #[test]
-fn messages_that_make_no_sense_end_the_stream_with_the_reason() {
+fn invalid_messages_end_the_stream_with_the_reason() {
     let device = Device::start(|_| ());
     let work = |epoch, first, count| {
         Message::Work(Work { epoch, generation: 1, first, count, descending: false })
@@ -212,7 +212,7 @@ fn lists_that_do_not_fit_the_devices_memory_are_refused_before_they_are_sent() {
 }
 
 #[test]
-fn options_that_cannot_be_are_errors_before_anything_is_made() {
+fn invalid_options_are_errors_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let attempt = |roots: Vec<PathBuf>, change: fn(&mut ServeOptions)| {

@@ -219,7 +219,7 @@ fn faults_count_the_batches_of_all_hosts() {
 }
 
 #[test]
-fn a_number_of_hosts_that_cannot_be_is_refused_at_the_start() {
+fn an_invalid_number_of_hosts_is_refused_at_the_start() {
     for hosts in [0, 65] {
         let folder = tempfile::tempdir().unwrap();
         let roots = vec![folder.path().to_path_buf()];

@@ -145,7 +145,7 @@ fn more_ranks_than_batches_repeat_them_over_and_over() {
 }
 
 #[test]
-fn numbers_that_mean_nothing_are_refused() {
+fn meaningless_numbers_are_refused() {
     let new = |options: BatchOptions, rank, ranks, holders: &Holders| {
         let rank = Rank { rank, ranks };
         Batching::new(options, shuffled(9), rank, holders.clone()).unwrap_err().to_string()

@@ -265,7 +265,7 @@ mod tests {
     /// Rank 0 checks the timeouts whenever it is woken; without the heartbeats before each check,
     /// rank 1 would have timed out ten times.
     #[test]
-    fn signs_of_life_extend_the_wait_and_a_silent_rank_times_out() {
+    fn heartbeats_extend_the_wait_and_a_silent_rank_times_out() {
         let threads = Threads::new(2);
         let stop = StopHandle::new();
         let (mut looks, limit) = (0, Duration::from_millis(20));

@@ -305,7 +305,7 @@ fn zones_are_named_by_package_and_nothing_is_counted_twice() {
 }
 
 #[test]
-fn what_cannot_be_read_or_holds_something_else_is_named_with_its_reason() {
+fn unreadable_and_invalid_meters_are_reported_with_their_reason() {
     let tree = Tree::new(&powercap_files());
     tree.write(PACKAGE, "lots\n");
     std::fs::remove_file(tree.0.path().join("sys/class/powercap/intel-rapl:0:0/energy_uj"))
@@ -352,7 +352,7 @@ fn perf_stands_in_only_where_powercap_does_not_work() {
 }
 
 #[test]
-fn files_of_perf_that_make_no_sense_are_named() {
+fn invalid_files_of_perf_are_reported() {
     let wrong = [
         ("type", "x"),
         ("cpumask", "0-"),

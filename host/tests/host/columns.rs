@@ -325,7 +325,7 @@ fn a_label_is_read_from_the_batch_and_absent_where_it_is_no_column() {
 }
 
 #[test]
-fn columns_that_cannot_be_are_refused_before_anything_starts() {
+fn invalid_columns_are_refused_before_anything_starts() {
     let dataset = dataset(None);
     let refused = |columns: &[&str]| match Loader::open(with_columns(dataset.path(), columns)) {
         Err(Error::Prepare(PrepareError::Columns { source, .. })) => source,

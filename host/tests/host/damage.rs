@@ -123,7 +123,7 @@ fn check_levels(config: &LoaderConfig, strategy: AnyStrategy, runs: &[EpochStats
 }
 
 #[test]
-fn leaving_out_shortens_the_batch_and_nothing_else() {
+fn skipping_shortens_the_batch_and_nothing_else() {
     let folder = damaged();
     let whole = dataset(SAMPLES);
     let sound = epochs_of(config(whole.path()), 1).remove(0).0;
@@ -147,7 +147,7 @@ fn leaving_out_shortens_the_batch_and_nothing_else() {
 }
 
 #[test]
-fn one_more_damaged_sample_than_may_be_ends_the_epoch_also_after_it_was_resumed() {
+fn one_damaged_sample_above_the_limit_ends_the_epoch_also_after_resuming() {
     let folder = damaged();
     let mut config = with(folder.path(), Action::Replace);
     config.errors_max = Some(3);
@@ -180,7 +180,7 @@ fn one_more_damaged_sample_than_may_be_ends_the_epoch_also_after_it_was_resumed(
 }
 
 #[test]
-fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
+fn the_rest_of_an_epoch_has_the_replacements_of_the_whole_epoch() {
     let folder = damaged();
     for action in [Action::Replace, Action::Skip] {
         let (whole, _) = epochs_of(with(folder.path(), action), 1).remove(0);
@@ -193,7 +193,7 @@ fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
 }
 
 #[test]
-fn a_judge_is_asked_and_its_refusal_is_the_error_of_the_sample() {
+fn a_damage_policy_is_called_and_its_refusal_is_the_error_of_the_sample() {
     let folder = damaged();
     let policy = DamagePolicy::new(|damage| match damage.sample {
         40 => Action::Raise,

@@ -382,7 +382,7 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
 }
 
 #[test]
-fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
+fn a_device_program_that_ends_at_once_is_an_error_with_its_output() {
     let folder = dataset(8);
     let mut config = config(folder.path());
     config.strategy = AnyStrategy::Wrr(Wrr);

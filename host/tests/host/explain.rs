@@ -125,7 +125,7 @@ fn the_users_transform_is_a_stage_of_its_own() {
 }
 
 #[test]
-fn what_has_no_pace_is_not_explained() {
+fn epochs_without_measured_rates_are_not_explained() {
     assert_eq!(explain(&epoch(&[(1, 2, None)]), &context(0)), None);
     let said = explained(&[(1, 0, None), (4, 0, None)], &context(0));
     assert_eq!((said.modelled_gain, said.measured_gain), (None, None));

@@ -111,7 +111,7 @@ fn an_epoch_that_is_resumed_gives_what_was_left_in_its_order() {
 }
 
 #[test]
-fn what_cannot_be_resumed_is_refused() {
+fn epochs_that_cannot_resume_are_refused() {
     let folder = dataset(40);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     for (consumed, words) in [
@@ -222,7 +222,7 @@ fn a_damaged_sample_ends_the_epoch_and_is_named() {
 }
 
 #[test]
-fn numbers_that_cannot_work_are_refused_with_their_remedy() {
+fn invalid_numbers_are_refused_with_their_remedy() {
     let folder = dataset(6);
     let refused = |change: &dyn Fn(&mut meetpoint_host::LoaderConfig)| {
         let mut config = config(folder.path());

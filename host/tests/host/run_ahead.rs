@@ -70,7 +70,7 @@ fn a_device_that_is_done_begins_the_next_epoch_and_no_epoch_after_the_last() {
 }
 
 #[test]
-fn another_epoch_than_the_next_makes_what_was_begun_void() {
+fn an_epoch_out_of_order_voids_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 4);
     let device = FakeDevice::start(Behaviour::default());
@@ -84,7 +84,7 @@ fn another_epoch_than_the_next_makes_what_was_begun_void() {
 }
 
 #[test]
-fn an_epoch_that_is_dropped_takes_what_was_begun_of_the_next_with_it() {
+fn a_dropped_epoch_drops_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 2);
     let device = FakeDevice::start(Behaviour::default());

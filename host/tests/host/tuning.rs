@@ -27,7 +27,7 @@ fn a_tuned_loader_gives_the_same_batches_in_the_same_order() {
 }
 
 #[test]
-fn without_tuning_nothing_is_said_of_it() {
+fn without_tuning_it_is_not_reported() {
     let folder = dataset(8);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (_, stats) = consume(loader.start_epoch(0).unwrap());

@@ -91,7 +91,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn what_a_stopped_command_stored_is_not_needed_again() {
+    fn parts_of_a_stopped_command_reduce_the_needed_space() {
         assert!(!fits(11, 8, 0));
         assert!(fits(11, 8, 6));
         assert!(!fits(11, 4, 6));

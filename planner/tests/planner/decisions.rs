@@ -141,7 +141,7 @@ fn the_best_is_certain_only_beyond_the_spread() {
 }
 
 #[test]
-fn goals_that_are_none_are_refused() {
+fn invalid_goals_are_refused() {
     let refused = |goal| decide(&three(), &goal).unwrap_err();
     assert_eq!(refused(Goal { epochs: 0, ..GOAL }), DecideError::NoEpochs);
     for confidence in [0.0, 1.0, -1.0] {

@@ -52,7 +52,7 @@ fn every_engine_and_depth_gives_the_same_batches() {
 }
 
 #[test]
-fn an_engine_without_room_is_done_without() {
+fn an_engine_that_refuses_requests_is_bypassed() {
     let folder = tempfile::tempdir().unwrap();
     prepare_all(&job(&write(folder.path(), |_, _| ()), 7), Box::new(NoRoom));
 }
@@ -144,7 +144,7 @@ fn a_failed_read_is_named_and_the_next_batch_is_sound() {
 }
 
 #[test]
-fn a_batch_can_be_given_up_at_every_question() {
+fn a_batch_can_be_cancelled_at_every_poll() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let job = job(&dataset, 6);

@@ -167,7 +167,7 @@ fn a_damaged_sample_is_replaced_or_skipped_as_the_job_says() {
 }
 
 #[test]
-fn a_batch_that_is_given_up_or_interrupted_says_so_and_the_next_is_whole() {
+fn a_cancelled_or_interrupted_batch_is_an_error_and_the_next_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let job = job(&write(folder.path(), |_, _| ()), BATCH);
     for make in SUBJECTS {

@@ -154,7 +154,7 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
 }
 
 #[test]
-fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
+fn a_damage_policy_receives_each_damage_and_decides_sample_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = damaged_dataset(folder.path());
     let reported = Arc::new(Mutex::new(Vec::new()));

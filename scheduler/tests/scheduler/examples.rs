@@ -149,7 +149,7 @@ fn every_wrong_report_is_void_with_a_reason() {
 }
 
 #[test]
-fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
+fn a_stalled_device_is_fenced_and_works_again_only_after_a_heartbeat() {
     let mut epoch = epoch(config(AnyStrategy::DeviceOnly(DeviceOnly), 4));
     assert_eq!(epoch.device(0, DEVICE), work(0, 2, false, 5));
     assert_eq!(epoch.accelerator(0), AcceleratorDecision::WaitUntil(SECOND));

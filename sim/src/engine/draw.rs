@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_is_by_what_it_is_for() {
+    fn draws_depend_on_their_purpose() {
         let law = Distribution::Uniform { low: Span(0), high: Span(1 << 40) };
         let (a, b) = (Draws::new(1), Draws::new(2));
         assert_eq!(a.time(&law, nth(3)), a.time(&law, nth(3)));

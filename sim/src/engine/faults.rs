@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_stretched_by_what_comes_between() {
+    fn faults_delay_the_work_in_progress() {
         assert_eq!(faults(&[]).finish(5, 100), Some(105));
         let found = faults(&["stall@50ns:20ns", "slow@100ns:x3"]);
         // 50 before the stall, 30 after it, the other 20 three times as slow.

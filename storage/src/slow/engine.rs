@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_counts_as_in_flight() {
+    fn delayed_requests_count_as_in_flight() {
         let (mut engine, file) =
             slow(Pace { latency: Duration::from_secs(600), ..Pace::default() });
         for token in 0..8 {

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_up_thread_can_be_called_off() {
+    fn a_delayed_thread_can_be_interrupted() {
         let pace = Pace { latency: Duration::from_secs(3600), ..Pace::default() };
         let mut throttle = Throttle::new(pace);
         let begun = throttle.begin();

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_were_made_and_stayed_empty_go_again() {
+    fn created_folders_that_stay_empty_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for is_filled in [false, true] {
             let new = folder.path().join("new/deep");

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_demo_left_is_cleared_and_what_is_in_use_is_not() {
+    fn folders_of_killed_demos_are_removed_and_those_in_use_stay() {
         let parent = tempfile::tempdir().unwrap();
         let age = |path: &std::path::Path| {
             let past = SystemTime::now() - Duration::from_secs(60);

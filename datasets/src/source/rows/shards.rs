@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn several_splits_want_a_choice() {
+    fn several_splits_require_a_choice() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["train-00000-of-00001", "train-00001-of-00002", "test-00000-of-00001"] {
             std::fs::write(folder.path().join(format!("{name}.parquet")), b"").unwrap();

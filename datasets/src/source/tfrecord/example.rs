@@ -367,7 +367,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_another_encoder_writes_is_read(
+        fn records_of_another_encoder_are_read(
             bytes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..4),
             floats in proptest::collection::vec(-1e9f32..1e9, 0..4),
             ints in proptest::collection::vec(any::<i64>(), 0..4),

@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_goes_with_its_owner_and_remains_go_with_the_next() {
+    fn a_cache_folder_is_removed_by_its_owner_and_leftovers_by_the_next_process() {
         let cache = tempfile::tempdir().unwrap();
         let left = cache.path().join("remote-1-0");
         std::fs::create_dir(&left).unwrap();
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_user_reads_what_is_held() {
+    fn only_the_user_can_read_cached_objects() {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join(".cache/meetpoint");
         let folder = Folder::create_in(&cache, CacheLocation::Default).unwrap();

@@ -162,7 +162,7 @@ mod tests {
     use super::{ObjectCache, Eviction, Slot};
 
     #[test]
-    fn what_was_opened_longest_ago_makes_room_and_what_waits_to_be_opened_stays() {
+    fn the_least_recently_opened_object_is_evicted_and_unopened_ones_stay() {
         let mut held = ObjectCache::new(vec![4, 4, 4, 9, 11], 10);
         for object in [0, 1] {
             assert_eq!(held.eviction_for(object, true), Eviction::NotNeeded);

@@ -60,7 +60,7 @@ fn names_and_values_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn weights_that_are_no_weights_are_refused() {
+fn invalid_weights_are_refused() {
     let made = Made::of(3);
     for wrong in [-1.0, f64::NAN, f64::INFINITY] {
         let error = refusal(weighted(&[0.0, wrong, 1.0], true, None), &made);

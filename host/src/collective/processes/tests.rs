@@ -208,7 +208,7 @@ fn ranks_with_different_jobs_are_refused() {
 }
 
 #[test]
-fn strangers_and_wrong_tokens_are_refused() {
+fn unidentified_connections_and_wrong_tokens_are_refused() {
     let place = RendezvousAddress::parse("tcp:127.0.0.1:0").unwrap();
     let listener = Listener::bind(&place).unwrap();
     let place = RendezvousAddress::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
@@ -274,7 +274,7 @@ fn addresses_round_trip_through_text() {
 
 /// More than are heard at a time, and fewer than may wait to be accepted.
 #[test]
-fn ranks_meet_while_idle_strangers_stay_connected() {
+fn ranks_connect_while_idle_unidentified_connections_stay_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks");
     let place = RendezvousAddress::Unix(path.clone());
@@ -295,7 +295,7 @@ fn ranks_meet_while_idle_strangers_stay_connected() {
 }
 
 #[test]
-fn a_live_socket_of_another_meeting_is_not_removed() {
+fn a_live_socket_of_another_rendezvous_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
     let first = Listener::bind(&place).unwrap();
