@@ -3,7 +3,7 @@
 //! of as many positions in random order, as other loaders hold it; samplers take turns with it.
 
 use meetpoint_benches::{Options, Report, Row, Target, median};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::sampler::{
     AspectRatio, ClassBalanced, ColumnType, Expression, Filter, Indices, Mixture, Repeated,
     SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted, Weights,

@@ -12,7 +12,7 @@ use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_datasets::source::PixelStore;
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::{PackOptions, pack};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::find_shipped;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};

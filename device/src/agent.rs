@@ -37,7 +37,12 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(resources: DeviceResources, environment: StreamEnvironment, info: &DeviceInfo, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(
+        resources: DeviceResources,
+        environment: StreamEnvironment,
+        info: &DeviceInfo,
+        counts: Arc<Counts>,
+    ) -> Self {
         let describe = DescribeReply::from(info.clone());
         Self { resources: Arc::new(resources), environment, describe, counts }
     }
@@ -199,7 +204,9 @@ fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
 fn status_of(denied: &AdmissionError) -> Status {
     let code = match denied {
         AdmissionError::Taken(_) | AdmissionError::Full(_) => tonic::Code::ResourceExhausted,
-        AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => tonic::Code::FailedPrecondition,
+        AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
+            tonic::Code::FailedPrecondition
+        }
     };
     refusal::status(code, denied.to_string(), denied.remedy().as_ref())
 }

@@ -131,7 +131,9 @@ impl ConnectionAcceptor {
         reporter: Reporter,
     ) -> std::io::Result<Self> {
         let listener = match listener {
-            Listener::Socket(socket) => BoundListener::Socket(UnixListener::from_std(socket.listener()?)?),
+            Listener::Socket(socket) => {
+                BoundListener::Socket(UnixListener::from_std(socket.listener()?)?)
+            }
             Listener::Tcp { listener, tls, .. } => {
                 BoundListener::Tcp(TcpListener::from_std(listener.try_clone()?)?, tls.clone())
             }
@@ -180,7 +182,9 @@ impl ConnectionAcceptor {
     /// The next connection; `None` if none can be accepted now.
     async fn accept(&self) -> Option<NewConnection> {
         match &self.listener {
-            BoundListener::Socket(listener) => Some(NewConnection::Socket(listener.accept().await.ok()?.0)),
+            BoundListener::Socket(listener) => {
+                Some(NewConnection::Socket(listener.accept().await.ok()?.0))
+            }
             BoundListener::Tcp(listener, tls) => {
                 let (stream, address) = listener.accept().await.ok()?;
                 Some(NewConnection::Tcp(stream, address, tls.clone()))

@@ -169,7 +169,8 @@ impl Queue {
     pub(crate) fn release(&self, slot: u32) -> Result<(), InvalidMessage> {
         let mut state = self.lock();
         let slots = state.slots.len();
-        let place = state.slots.get_mut(slot as usize).ok_or(InvalidMessage::Slot { slot, slots })?;
+        let place =
+            state.slots.get_mut(slot as usize).ok_or(InvalidMessage::Slot { slot, slots })?;
         if *place == Slot::Published {
             *place = Slot::Free;
             self.changed.notify_all();

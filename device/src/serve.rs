@@ -109,7 +109,8 @@ impl Process {
         let (hosts, incoming) = mpsc::channel(1);
         let reporter = Reporter::new(self.options.report, Instant::now());
         let hosts_max = self.options.hosts as usize;
-        let acceptor = ConnectionAcceptor::new(listener, Arc::clone(&self.owner), hosts, hosts_max, reporter);
+        let acceptor =
+            ConnectionAcceptor::new(listener, Arc::clone(&self.owner), hosts, hosts_max, reporter);
         let acceptor = acceptor.map_err(|source| Error::Process {
             action: "watch the connections that arrive",
             source,
@@ -123,7 +124,8 @@ impl Process {
             turns: Arc::default(),
             batches: Arc::clone(&batches),
         };
-        let agent = Agent::new(self.resources.clone(), environment, &ready_now.device, Arc::clone(&counts));
+        let agent =
+            Agent::new(self.resources.clone(), environment, &ready_now.device, Arc::clone(&counts));
         let service = DeviceServer::new(agent)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);

@@ -5,7 +5,7 @@ use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{Batching, BatchingError, BatchOptions, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, BatchingError, Rank};
 use meetpoint_format::column::{
     BatchColumns, BatchLayout, COLUMNS_MAX, Collate, CollateError, ColumnNames,
 };
@@ -352,9 +352,13 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 
 /// Opens a dataset inside the roots. The error does not reveal whether a path outside of them
 /// exists.
-fn open_dataset(request: &LoadRequest, resources: &DeviceResources) -> Result<Arc<Dataset>, Refusal> {
+fn open_dataset(
+    request: &LoadRequest,
+    resources: &DeviceResources,
+) -> Result<Arc<Dataset>, Refusal> {
     let roots = || {
-        let roots: Vec<_> = resources.roots.paths().map(|root| root.display().to_string()).collect();
+        let roots: Vec<_> =
+            resources.roots.paths().map(|root| root.display().to_string()).collect();
         roots.join(", ")
     };
     let inside = |path: &PathBuf| resources.roots.contain(path);
@@ -488,7 +492,10 @@ fn find_sampling(
 
 /// Bytes of the sampler's lists, which must fit the memory of this process [`COPIES_OF_LISTS`]
 /// times.
-pub(crate) fn announced_bytes(request: &LoadRequest, resources: &DeviceResources) -> Result<usize, Refusal> {
+pub(crate) fn announced_bytes(
+    request: &LoadRequest,
+    resources: &DeviceResources,
+) -> Result<usize, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let bytes = message.data_bytes()?;
     check_memory(COPIES_OF_LISTS * bytes, resources)?;

@@ -1,7 +1,7 @@
 //! One Run stream: the host's messages go to the queue, the worker's go to the host.
 
 use crate::ServeOptions;
-use crate::meters::{Heartbeats, HeartbeatMonitor};
+use crate::meters::{HeartbeatMonitor, Heartbeats};
 use crate::owner::{Owner, Peer};
 use crate::pieces::Outgoing;
 use crate::queue::{InvalidMessage, Queue};
@@ -168,7 +168,8 @@ impl Stream {
 
     /// Sends the worker's progress to the host, if there is any.
     fn send_progress(&mut self) {
-        let Some(((epoch, batch, generation), samples_done)) = self.monitor.poll(&self.heartbeats) else {
+        let Some(((epoch, batch, generation), samples_done)) = self.monitor.poll(&self.heartbeats)
+        else {
             return;
         };
         let progress = Progress { epoch, batch, generation, samples_done };

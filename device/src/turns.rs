@@ -6,7 +6,7 @@
 //! a prepared batch to write goes to the head of the queue.
 
 use crate::fault::BatchFaults;
-use crate::meters::{Heartbeats, HeartbeatMonitor};
+use crate::meters::{HeartbeatMonitor, Heartbeats};
 use meetpoint_link::Fault;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -5,7 +5,8 @@
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use meetpoint_storage::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request,
 };
 use std::fs::File;
 use std::path::Path;

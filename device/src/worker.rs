@@ -14,7 +14,7 @@ use crate::pieces::Outgoing;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
 use crate::spool::SpoolError;
-use crate::turns::{QueueEnd, Member, Turn, Turns};
+use crate::turns::{Member, QueueEnd, Turn, Turns};
 use meetpoint_format::column::BatchLayout;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
@@ -207,7 +207,8 @@ impl Worker {
     fn wait_for_turn(&mut self, at: Assignment, end: QueueEnd) -> Result<Turn, Lost> {
         let started = Instant::now();
         let queue = &self.environment.queue;
-        let turn = self.member.wait(end, &self.environment.heartbeats, &mut || !queue.is_void(at.fence));
+        let turn =
+            self.member.wait(end, &self.environment.heartbeats, &mut || !queue.is_void(at.fence));
         self.totals.turn_wait += started.elapsed();
         turn.ok_or(Lost::Void)
     }
@@ -378,7 +379,8 @@ impl Worker {
 
     /// Writes the first bytes of the payload, then the header.
     fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Lost> {
-        let Self { job: Job { spool, waits, .. }, environment, throttle, payload, header, .. } = self;
+        let Self { job: Job { spool, waits, .. }, environment, throttle, payload, header, .. } =
+            self;
         let mut go_on = || {
             environment.heartbeats.beat();
             !environment.queue.is_void(at.fence)
@@ -415,7 +417,9 @@ impl Worker {
     }
 
     fn send_meters(&self) -> bool {
-        self.send(Message::Meters(self.totals.message(&self.job, &self.environment.emulation.targets)))
+        self.send(Message::Meters(
+            self.totals.message(&self.job, &self.environment.emulation.targets),
+        ))
     }
 
     /// Sends a message to the host, waiting while the connection is full; `false` once it has

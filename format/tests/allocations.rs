@@ -2,7 +2,7 @@
 //! since the count is of all that the process does on the thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::sampler::{
     AspectRatio, ClassBalanced, ColumnType, DECLARATIONS, Expression, Filter, Indices, Mixture,
     Repeated, SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted,

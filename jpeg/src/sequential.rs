@@ -4,8 +4,8 @@
 use super::bits::{BitPosition, Bits, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
-    AcTable, CodeWithoutValue, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, RecentTables, difference, extend,
-    first_step, first_value, second_step, second_value,
+    AcTable, CodeWithoutValue, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, RecentTables,
+    difference, extend, first_step, first_value, second_step, second_value,
 };
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;

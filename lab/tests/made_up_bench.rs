@@ -47,7 +47,12 @@ impl Bench for MadeUp {
         Ok(Material { recipe: recipe.to_owned(), ..material.clone() })
     }
 
-    fn run(&self, _: &Material, _: JobParameters, wanted: &[StrategyName]) -> Result<Report, Failed> {
+    fn run(
+        &self,
+        _: &Material,
+        _: JobParameters,
+        wanted: &[StrategyName],
+    ) -> Result<Report, Failed> {
         self.runs.set(self.runs.get() + 1);
         if self.runs_max.is_some_and(|max| self.runs.get() > max) {
             return Err(Failed);

@@ -2,7 +2,7 @@
 //! definition of the protocol, one that is not there, ones that fail or say nothing.
 
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_metrics::{CompletedEpoch, Exporter, ConsumedBatch, Prometheus, Settings};
+use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus, Settings};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::Field;
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{BatchLayout, ColumnBytes, ColumnError};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,

@@ -8,7 +8,7 @@ use crate::gpu::{Gpu, GpuFailure, GpuSettings};
 use crate::tensor::Batch;
 use meetpoint_format::batching::Batching;
 use meetpoint_host::Notice;
-use meetpoint_host::collective::{CollectiveError, RendezvousConfig, Processes};
+use meetpoint_host::collective::{CollectiveError, Processes, RendezvousConfig};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
     Batch as HostBatch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,

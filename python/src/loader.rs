@@ -2,7 +2,7 @@
 
 use crate::damage::Raised;
 use crate::energy::{Energy, Scene, Totals};
-use crate::engine::{Answer, EpochRequest, Engine, Failure, Next, Opened, Request, WaitResult};
+use crate::engine::{Answer, Engine, EpochRequest, Failure, Next, Opened, Request, WaitResult};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::{Configured, Settings};
 use crate::tensor::Batch;
@@ -13,7 +13,7 @@ use meetpoint_host::Notice;
 use meetpoint_host::explain::{RunContext, explain};
 use meetpoint_host::stats::{EpochStats, Event, EventKind};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
-use meetpoint_metrics::{CompletedEpoch, Exporter, ConsumedBatch, Prometheus};
+use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus};
 use meetpoint_scheduler::{NoRecord, Record};
 use pyo3::prelude::*;
 use pyo3::types::PyList;

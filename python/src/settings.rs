@@ -15,7 +15,7 @@ use meetpoint_link::AddressSyntax;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
-    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, AcceptedValues, Value,
+    AcceptedValues, Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Value,
 };
 use pyo3::prelude::*;
 use std::ffi::OsString;

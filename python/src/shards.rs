@@ -1,6 +1,8 @@
 //! Commands divided into shards: a plan, one shard, and the commit.
 
-use crate::options::{PackArguments, PrepareArguments, SinkArguments, SourceArguments, Stop, JpegArguments};
+use crate::options::{
+    JpegArguments, PackArguments, PrepareArguments, SinkArguments, SourceArguments, Stop,
+};
 use crate::work::{self, Step};
 use crate::{errors, guarded, recipe};
 use meetpoint_datasets::pack::sharded::{commit_pack, plan_pack, run_pack};

@@ -402,7 +402,12 @@ impl Batch {
             }
             (column.name.clone(), values)
         };
-        Self::of(batch, values, Elements::Gpu(Box::new(memory)), Some(GpuArrays { labels, samples }))
+        Self::of(
+            batch,
+            values,
+            Elements::Gpu(Box::new(memory)),
+            Some(GpuArrays { labels, samples }),
+        )
     }
 
     /// Its memory on a GPU.

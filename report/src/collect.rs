@@ -1,8 +1,8 @@
 //! Converts the runtime's measurements to the report's data model: units, sums and peaks.
 
 use super::{
-    AutoChoice, Batch, Device, Displacement, Epoch, SpeedLimit, Learned, Quantiles, RunEvent, Source,
-    Totals, profile,
+    AutoChoice, Batch, Device, Displacement, Epoch, Learned, Quantiles, RunEvent, Source,
+    SpeedLimit, Totals, profile,
 };
 use meetpoint_host::Targets;
 use meetpoint_host::stats::{self, EpochStats, Preparer};

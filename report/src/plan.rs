@@ -231,7 +231,12 @@ pub fn compare(
 
 impl PlanComparison {
     /// The predicted resources beside those that an epoch with these devices used.
-    fn of(predicted: &Predicted, achieved: ResourceUse, devices: usize, is_first_epoch: bool) -> Self {
+    fn of(
+        predicted: &Predicted,
+        achieved: ResourceUse,
+        devices: usize,
+        is_first_epoch: bool,
+    ) -> Self {
         let (epoch_seconds, cache_hit_share) = match is_first_epoch {
             true => (predicted.first_epoch_seconds, 0.0),
             false => (predicted.epoch_seconds, predicted.cache_hit_share),
@@ -359,7 +364,9 @@ impl PlanComparison {
 
 #[cfg(test)]
 mod tests {
-    use super::{Capacity, Deviation, PlanComparison, Predicted, Resource, ResourceUse, deviations};
+    use super::{
+        Capacity, Deviation, PlanComparison, Predicted, Resource, ResourceUse, deviations,
+    };
 
     const PREDICTED: ResourceUse = ResourceUse {
         epoch_seconds: 10.0,
@@ -375,7 +382,8 @@ mod tests {
     fn the_busiest_resource_is_the_bottleneck() {
         let capacity = Capacity { host_threads: 2.0, devices: 0.0 };
         assert_eq!(PREDICTED.bottleneck(&capacity), Resource::HostCpu);
-        let slow_drive = ResourceUse { read_wait_seconds: 15.0, host_core_seconds: 5.0, ..PREDICTED };
+        let slow_drive =
+            ResourceUse { read_wait_seconds: 15.0, host_core_seconds: 5.0, ..PREDICTED };
         assert_eq!(slow_drive.bottleneck(&capacity), Resource::StorageRead);
         let steps = ResourceUse { accelerator_seconds: 9.9, ..PREDICTED };
         assert_eq!(steps.bottleneck(&capacity), Resource::Accelerator);
@@ -383,7 +391,10 @@ mod tests {
 
     #[test]
     fn a_difference_is_put_down_to_what_differs() {
-        assert_eq!(deviations(&PREDICTED, &ResourceUse { epoch_seconds: 10.5, ..PREDICTED }, false), []);
+        assert_eq!(
+            deviations(&PREDICTED, &ResourceUse { epoch_seconds: 10.5, ..PREDICTED }, false),
+            []
+        );
         // The same work, while other processes use the cores.
         let shared = ResourceUse { epoch_seconds: 20.0, ..PREDICTED };
         let expected = [Deviation::HostShare { cores: 0.9, predicted_cores: 1.8 }];

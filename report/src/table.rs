@@ -1,6 +1,6 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
-use super::{Device, Epoch, INVALID, SpeedLimit, Level, Report, Run, VERIFICATION, Verdict};
+use super::{Device, Epoch, INVALID, Level, Report, Run, SpeedLimit, VERIFICATION, Verdict};
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;

@@ -87,10 +87,10 @@ pub use learned::{CommonTimes, Learned};
 pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};
 pub use strategies::{
-    AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte, MteFeedback, OptionSpec,
-    Order, Reason, RecordKind, Selection, Share, Split, Strategy, StrategyName, StrategyOption,
-    StrategyOptions, Tail, AcceptedValues, UnknownStrategy, Value, WholeRange, Windowed, WrongOption, Wrr,
-    WrrFrozen,
+    AcceptedValues, AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte,
+    MteFeedback, OptionSpec, Order, Reason, RecordKind, Selection, Share, Split, Strategy,
+    StrategyName, StrategyOption, StrategyOptions, Tail, UnknownStrategy, Value, WholeRange,
+    Windowed, WrongOption, Wrr, WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};
 pub use tuning::{Budget, Effort, Interval, Move, Tuned, Tuner, Verdict};

@@ -1,7 +1,7 @@
 //! The measured times of a run, batch by batch. A replay in the simulator must result in the same
 //! total.
 
-use crate::outcome::{WorkKind, RankOutcome};
+use crate::outcome::{RankOutcome, WorkKind};
 use crate::scenario::{Distribution, Scenario, ScenarioError, Span, Values};
 
 /// Times of a run at one rank, in nanoseconds, in the order in which each began.

@@ -2,7 +2,7 @@
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
-use meetpoint_sim::{WorkKind, Outcome, Recording, run, run_keeping};
+use meetpoint_sim::{Outcome, Recording, WorkKind, run, run_keeping};
 
 const MS: u64 = 1_000_000;
 

@@ -5,7 +5,8 @@ use crate::random::SplitMix64;
 use crate::slots::Slots;
 use crate::transfer::action;
 use crate::{
-    Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request, RequestKind,
+    Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
+    RequestKind,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;

@@ -5,8 +5,8 @@ use crate::lender::Lender;
 use crate::open::{FileTable, Opened};
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
-    RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::fs::File;

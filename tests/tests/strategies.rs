@@ -1,7 +1,7 @@
 //! What documents say of the strategies is what the strategies declare.
 
 use crate::layers::root;
-use meetpoint_scheduler::{Order, StrategyName, AcceptedValues, Value};
+use meetpoint_scheduler::{AcceptedValues, Order, StrategyName, Value};
 
 fn read(path: &str) -> String {
     let text = std::fs::read_to_string(root().join(path));

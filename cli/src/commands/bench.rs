@@ -9,7 +9,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
@@ -192,7 +192,8 @@ mod tests {
             batch_size: 8,
             prepare: Duration::from_millis(20),
         };
-        let parameters = JobParameters { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
+        let parameters =
+            JobParameters { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
         let parsed = |cores: &[usize]| {
             let text = job_text(&material, parameters, cores).replace(
                 "recipe = \"recipe.toml\"\n",

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
 use meetpoint_planner::plan::{
-    Aim, PlanChoice, DeviceModel, Origin, Pins, PlanError, Request, check_batch_size, choose, form_of,
-    sentences, write,
+    Aim, DeviceModel, Origin, Pins, PlanChoice, PlanError, Request, check_batch_size, choose,
+    form_of, sentences, write,
 };
 use meetpoint_planner::profile::{Options, Samples};
 use meetpoint_planner::{Goal, Measured, Settings, materialization_points};

@@ -2,7 +2,7 @@
 
 use super::{Finding, System};
 use crate::surface::units;
-use meetpoint_host::energy::{MeterInfo, ProbedMeter, Meters};
+use meetpoint_host::energy::{MeterInfo, Meters, ProbedMeter};
 use std::time::Duration;
 
 /// How long a meter may show 0, where the kernel's counters begin.

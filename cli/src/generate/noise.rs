@@ -86,7 +86,13 @@ impl Field {
 }
 
 /// Adds noise between lattice points `cell` pixels apart, joined smoothly.
-fn add_octave(values: &mut [f32], width: usize, cell: usize, strength: f32, random: &mut RandomNumbers) {
+fn add_octave(
+    values: &mut [f32],
+    width: usize,
+    cell: usize,
+    strength: f32,
+    random: &mut RandomNumbers,
+) {
     let height = values.len() / width;
     let columns = width / cell + 2;
     let lattice: Vec<f32> =

@@ -1,6 +1,6 @@
 //! The content of a picture: a sky, ridges of land, lit objects with edges, a lens and a sensor.
 
-use super::noise::{RandomNumbers, Field};
+use super::noise::{Field, RandomNumbers};
 
 type Colour = [f32; 3];
 

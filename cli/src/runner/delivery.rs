@@ -52,8 +52,8 @@ mod cuda {
     use meetpoint_diagnose::Diagnose;
     use meetpoint_gpu::Error;
     use meetpoint_host::delivery::{
-        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, GpuAccelerator, SplitRefusal,
-        open_cuda,
+        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, GpuAccelerator,
+        SplitRefusal, open_cuda,
     };
     use std::sync::{Mutex, PoisonError};
 

@@ -29,7 +29,7 @@ use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use delivery::Deliveries;
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, BatchOptions, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
@@ -332,7 +332,8 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     // In the batches of a single rank, without gaps; those of several ranks differ.
     let prepared = &run.ranks[0].job;
     let own = &prepared.batching;
-    let (options, sampling) = (BatchOptions { drop_last: false, ..*own.options() }, Arc::clone(own.sampling()));
+    let (options, sampling) =
+        (BatchOptions { drop_last: false, ..*own.options() }, Arc::clone(own.sampling()));
     let batching = Batching::new(options, sampling, Rank::ALONE, own.holders().clone())
         .map_err(meetpoint_host::Error::from)?;
     let all = Job { batching, ..prepared.clone() };

@@ -7,7 +7,9 @@ use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, InputSamples, each_row};
 use crate::Error;
 use crate::jpeg::form_of;
-use crate::writer::{WriterInput, ResumeConflict, WriterInputs, TOOL, Writer, WriterOptions, Written, utc_time};
+use crate::writer::{
+    ResumeConflict, TOOL, Writer, WriterInput, WriterInputs, WriterOptions, Written, utc_time,
+};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::{ContentKind, Form, NotConverted, Provenance, Row, Stored};
 use meetpoint_kernels::ImageFormat;

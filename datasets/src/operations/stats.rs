@@ -346,8 +346,9 @@ fn duplicates(dataset: &Dataset, damaged: &[u64], stop: &AtomicBool) -> Result<D
         }
     }
     all.sort_unstable();
-    let is_same =
-        |one: &ContentChecksum, next: &ContentChecksum| (one.crc32c, one.bytes) == (next.crc32c, next.bytes);
+    let is_same = |one: &ContentChecksum, next: &ContentChecksum| {
+        (one.crc32c, one.bytes) == (next.crc32c, next.bytes)
+    };
     let damaged: std::collections::HashSet<u64> = damaged.iter().copied().collect();
     let mut found = Duplicates::default();
     let mut groups: Vec<Vec<u64>> = Vec::new();

@@ -1,7 +1,7 @@
 //! Checks whether a sample can be read and is valid, and converts it to its stored form.
 
 use super::Check;
-use crate::jpeg::{Converted, Converter, ConversionOutcome, Interrupted, JpegOptions};
+use crate::jpeg::{ConversionOutcome, Converted, Converter, Interrupted, JpegOptions};
 use crate::source::{Content, ContentKind, Item};
 use crate::store::{RemoteError, StorePath};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
@@ -54,7 +54,12 @@ impl Scratch {
 }
 
 /// Reads the content of a sample, checks and converts it.
-pub(super) fn check(item: &Item, content: Content, how: &SampleCheck<'_>, to: &mut Scratch) -> Verdict {
+pub(super) fn check(
+    item: &Item,
+    content: Content,
+    how: &SampleCheck<'_>,
+    to: &mut Scratch,
+) -> Verdict {
     if let Some(reason) = cannot_be_stored(item) {
         return Verdict::Unreadable(reason);
     }
@@ -107,7 +112,10 @@ fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
 /// Stores content byte for byte.
 fn as_it_is(stored: Vec<u8>) -> Verdict {
     let bytes = stored.len() as u64;
-    Verdict::Sound(Converted { stored, entry_points: None, outcome: ConversionOutcome::default() }, bytes)
+    Verdict::Sound(
+        Converted { stored, entry_points: None, outcome: ConversionOutcome::default() },
+        bytes,
+    )
 }
 
 fn check_image(image: Vec<u8>, how: &SampleCheck<'_>, scratch: &mut Scratch) -> Verdict {

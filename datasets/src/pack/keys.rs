@@ -5,7 +5,7 @@
 //! would detect that too.
 
 use crate::Error;
-use crate::source::{Entry, Source, SampleOrigin};
+use crate::source::{Entry, SampleOrigin, Source};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
@@ -47,7 +47,10 @@ impl Hasher for IdentityHasher {
 }
 
 /// The first location of a key in a source; `None` if the source does not contain it.
-pub(super) fn first_place(key: &str, source: &mut dyn Source) -> Result<Option<SampleOrigin>, Error> {
+pub(super) fn first_place(
+    key: &str,
+    source: &mut dyn Source,
+) -> Result<Option<SampleOrigin>, Error> {
     while let Some(entry) = source.next()? {
         if let Entry::Sample(item) = entry
             && item.key == key

@@ -22,7 +22,7 @@ use crate::source::{
     is_url,
 };
 use crate::store::{RemoteError, StorePath};
-use crate::writer::{WriterInput, PART_BYTES_TARGET, WriterInputs, TOOL, Value};
+use crate::writer::{PART_BYTES_TARGET, TOOL, Value, WriterInput, WriterInputs};
 use crate::{Error, LeftOut, Writer, WriterOptions};
 pub(crate) use census::DIGIT_LABELS_MAX;
 use check::SampleCheck;

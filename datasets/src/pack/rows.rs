@@ -5,7 +5,7 @@ use super::check::Verdict;
 use super::pipeline::PipelineEvent;
 use super::{OnError, PackOptions, PackProgress};
 use crate::LeftOut;
-use crate::jpeg::{Converted, ConversionOutcome};
+use crate::jpeg::{ConversionOutcome, Converted};
 use crate::source::{Item, Size};
 use crate::writer::ResumeConflict;
 use crate::{Error, Writer};

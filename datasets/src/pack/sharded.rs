@@ -14,7 +14,7 @@ use crate::index::InPlace;
 use crate::jpeg::Converted;
 use crate::operations::is_place;
 use crate::shards::{
-    Attempt, PartSplitter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone,
     check_rule, folder_of, join, list_stamps, with_remains,
 };
@@ -216,7 +216,8 @@ fn run_missing(
             done: &mut done,
             progress,
         };
-        let gone = pipeline::go_through(&mut *source, &pipeline_options, &mut |event| pass.take(event));
+        let gone =
+            pipeline::go_through(&mut *source, &pipeline_options, &mut |event| pass.take(event));
         let cause = |error| match error {
             Error::Interrupted => error,
             error => place.store().check().err().unwrap_or(error),

@@ -18,7 +18,7 @@ pub use error::PreviewError;
 use arrangement::{Arrangement, Block};
 use image::RgbImage;
 use image::imageops::replace;
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{
     BatchLayout, Collate, Column, ColumnBytes, ColumnKind, ColumnNames, Pad,
 };

@@ -31,5 +31,5 @@ pub use options::ShardOptions;
 pub use options::check_rule;
 pub(crate) use paths::{absolute_options, absolute_source};
 pub use plan::{PlannedSource, ShardCommand, ShardPlan, ShardSummary, folder_of};
-pub use rule::{PartSplitter, ListingDigest, PartRule, PlannedPart};
+pub use rule::{ListingDigest, PartRule, PartSplitter, PlannedPart};
 pub(crate) use stamps::list_stamps;

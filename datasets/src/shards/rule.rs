@@ -136,7 +136,7 @@ impl PartSplitter {
 
 #[cfg(test)]
 mod tests {
-    use super::{PartSplitter, PartRule};
+    use super::{PartRule, PartSplitter};
 
     fn cut(rule: PartRule, lengths: &[u64]) -> Vec<(u64, u64, u64)> {
         let mut splitter = PartSplitter::new(rule);

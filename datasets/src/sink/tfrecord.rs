@@ -189,8 +189,12 @@ fn conversion_of(data_type: &DataType) -> FeatureConversion {
         DataType::Float64 => FeatureConversion::Rounded,
         DataType::List(child) | DataType::LargeList(child) | DataType::FixedSizeList(child, _) => {
             match conversion_of(child.data_type()) {
-                FeatureConversion::Exactly if matches!(data_type, DataType::List(_)) => FeatureConversion::Exactly,
-                FeatureConversion::Exactly | FeatureConversion::Widened => FeatureConversion::Widened,
+                FeatureConversion::Exactly if matches!(data_type, DataType::List(_)) => {
+                    FeatureConversion::Exactly
+                }
+                FeatureConversion::Exactly | FeatureConversion::Widened => {
+                    FeatureConversion::Widened
+                }
                 other if is_nested(child.data_type()) => {
                     if other == FeatureConversion::Text {
                         FeatureConversion::Text

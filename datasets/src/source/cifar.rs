@@ -6,12 +6,13 @@
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::reader_source::{SampleReader, ReaderSource};
 use super::input::Input;
 use super::pixels::{PixelStore, Pixels};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::tar::members::{Member, MemberKind, Members};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;

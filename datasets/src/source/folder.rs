@@ -6,11 +6,12 @@
 
 use super::links::Links;
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::store::{FileKind, WalkEntry, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, Metadata, StorePath, WalkEntry, WalkError, WalkOptions};
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;

@@ -5,14 +5,14 @@
 //! raw grey pixels or grey PNG, both lossless; arrays of other types are refused, naming the type.
 //! Memory: one record batch of samples.
 
-use super::budget::{ReservedBytes, MemoryBudget};
+use super::budget::{MemoryBudget, ReservedBytes};
 use super::columns::{Cell, Gather, Shape};
-use super::reader_source::{SampleReader, ReaderSource};
 use super::input::{Input, read_up_to};
 use super::pixels::{PixelStore, Pixels};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::side_files::images_of;
 use super::{
-    Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
+    Content, ContentKind, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;

@@ -3,7 +3,7 @@
 //! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
 //! frame), whatever the file claims. Checksums of the compression are checked.
 
-use super::budget::{ReservedBytes, MemoryBudget, over_budget};
+use super::budget::{MemoryBudget, ReservedBytes, over_budget};
 use super::{OpenFile, OverBudget, SampleOrigin};
 use crate::Error;
 use crate::message::Message;

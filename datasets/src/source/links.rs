@@ -4,7 +4,7 @@
 
 use super::side_files::side_files;
 use crate::Error;
-use crate::store::{WalkEntry, StorePath, WalkOptions};
+use crate::store::{StorePath, WalkEntry, WalkOptions};
 use std::path::PathBuf;
 
 /// Maximum depth to which folders of shards are searched.

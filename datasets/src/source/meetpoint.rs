@@ -3,7 +3,9 @@
 //! A coefficient form is converted back to the original file. Each sample is compared with its
 //! checksum; one that differs is unreadable, and reading continues.
 
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin};
+use super::{
+    Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;

@@ -2,7 +2,7 @@
 //! of strings by index, as the sinks write it.
 
 use super::side_files::LABELS_NAME;
-use super::{Entry, Finished, Size, Source, SourceSchema, SampleOrigin};
+use super::{Entry, Finished, SampleOrigin, Size, Source, SourceSchema};
 use crate::Error;
 use crate::message::Message;
 use crate::store::StorePath;
@@ -64,7 +64,10 @@ fn of_folder(folder: &StorePath) -> Result<Vec<String>, Error> {
         opened => opened.map_err(failed)?,
     };
     let malformed = |problem: String| Error::Malformed {
-        origin: Box::new(SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() }),
+        origin: Box::new(SampleOrigin {
+            file: path.display().to_string(),
+            ..SampleOrigin::default()
+        }),
         problem: Message::from(problem).remedy("move it away"),
     };
     let mut text = Vec::new();

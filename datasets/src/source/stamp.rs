@@ -3,7 +3,7 @@
 use super::links::Links;
 use super::side_files::side_files;
 use crate::Error;
-use crate::store::{FileKind, WalkEntry, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, Metadata, StorePath, WalkEntry, WalkError, WalkOptions};
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;

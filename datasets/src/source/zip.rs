@@ -7,8 +7,8 @@
 use super::budget::{MemoryBudget, over_budget};
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
-    SourceSchema, SampleOrigin,
+    Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
+    SourceOptions, SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -99,7 +99,10 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 const DAMAGED: &str = "it is damaged or truncated";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
-    malformed_at(SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() }, problem)
+    malformed_at(
+        SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
+        problem,
+    )
 }
 
 /// The location of a member's header.
@@ -255,7 +258,11 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
 }
 
 /// Sets the class of each member: the first folder in its name, below a folder shared by all.
-fn label(path: &StorePath, found: &mut ArchiveContents, kind: ContentKind) -> Result<Vec<String>, Error> {
+fn label(
+    path: &StorePath,
+    found: &mut ArchiveContents,
+    kind: ContentKind,
+) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
             return Err(match kind {

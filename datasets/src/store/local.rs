@@ -1,6 +1,8 @@
 //! Files of this machine.
 
-use super::traits::{FileKind, WalkEntry, List, FolderEntry, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};
 use meetpoint_storage::files::open_regular;
 use std::fs::{File, FileType};
 use std::io;

@@ -19,4 +19,6 @@ pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
 pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, Watch};
-pub use traits::{FileKind, WalkEntry, List, FolderEntry, Metadata, Store, Walk, WalkError, WalkOptions};
+pub use traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};

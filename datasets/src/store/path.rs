@@ -1,7 +1,7 @@
 //! A path in a store, which sources use instead of a local path.
 
 use super::local::Local;
-use super::traits::{FileKind, WalkEntry, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{FileKind, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;

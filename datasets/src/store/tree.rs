@@ -1,7 +1,9 @@
 //! Folders derived from the paths of files: look-ups, listings and walks without a file system. A
 //! store of such files implements [`TreeFiles`].
 
-use super::traits::{FileKind, WalkEntry, List, FolderEntry, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};
 use crate::Error;
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -142,7 +144,8 @@ impl Tree {
         match self.find(folder)? {
             Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
             Node::Folder => Ok(Box::new(
-                self.children(below).map(|(name, node)| Ok(FolderEntry { name, kind: node.kind() })),
+                self.children(below)
+                    .map(|(name, node)| Ok(FolderEntry { name, kind: node.kind() })),
             )),
         }
     }

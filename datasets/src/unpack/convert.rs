@@ -1,6 +1,6 @@
 //! Converts a source directly to a sink, without a dataset.
 
-use super::drive::{ReadSample, Outcome, Written, drive};
+use super::drive::{Outcome, ReadSample, Written, drive};
 use super::{CarriedColumns, UnpackOptions, foreign};
 use crate::destination::{Destination, Replace, Staging};
 use crate::pack::keys::Keys;

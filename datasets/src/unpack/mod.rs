@@ -18,7 +18,7 @@ use crate::sink::{self, Shards, SinkKind};
 use crate::{Error, LeftOut, OnError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use drive::{ExtraRow, ReadSample, Outcome, Written, drive};
+use drive::{ExtraRow, Outcome, ReadSample, Written, drive};
 use meetpoint_format::dataset::{Form, SampleLocation};
 use meetpoint_kernels::{Error as PictureError, Interrupt};
 use meetpoint_prepare::{Dataset, original_until};

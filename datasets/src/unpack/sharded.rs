@@ -11,9 +11,9 @@ use crate::pack::can_resume;
 use crate::pack::census::Census;
 use crate::pack::keys::Keys;
 use crate::shards::{
-    Attempt, PartSplitter, Line, ListingDigest, PartRule, PlanFolder, ShardCommand, ShardError, ShardOptions,
-    ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule, folder_of,
-    list_stamps, place,
+    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardError,
+    ShardOptions, ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule,
+    folder_of, list_stamps, place,
 };
 use crate::sink::{self, Shards, join_indexes, sample_name};
 use crate::source::{self, Entry, Finished, Source, SourceOptions, UnusedLabel};

@@ -5,23 +5,23 @@
 //! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive),
 //! `inputs` (what determines the bytes) and `journal` (what another process needs to resume).
 
+mod inputs;
 mod journal;
 mod one_part;
 mod part_drain;
 mod part_file;
 mod parts;
-mod inputs;
 mod written;
 
 use crate::Error;
 use crate::destination::{Destination, Remains, Replace, Staging};
 use crate::index::index_keys;
+pub use inputs::{ResumeConflict, Value, WriterInput, WriterInputs};
 pub(crate) use journal::JOURNAL_NAME;
 use journal::{Found, Journal};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 pub(crate) use one_part::OnePart;
 use parts::Parts;
-pub use inputs::{WriterInput, ResumeConflict, WriterInputs, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -90,7 +90,9 @@ impl Drain {
                 },
             };
             match command {
-                DrainCommand::Begin { file, path, has_failed } => self.begin(file, &path, has_failed),
+                DrainCommand::Begin { file, path, has_failed } => {
+                    self.begin(file, &path, has_failed)
+                }
                 DrainCommand::Piece(piece) => self.write(piece),
                 DrainCommand::End { rest, filled, reply } => {
                     let ended = self.end(&rest.as_slice()[..filled]);

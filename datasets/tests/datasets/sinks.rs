@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_datasets::source::{
-    self, Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema,
-    SampleOrigin,
+    self, Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{

@@ -1,6 +1,6 @@
 //! The contract of stores: the tests of local and remote stores call [`check`].
 
-use meetpoint_datasets::store::{FileKind, WalkEntry, StorePath, Walk, WalkOptions};
+use meetpoint_datasets::store::{FileKind, StorePath, Walk, WalkEntry, WalkOptions};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;

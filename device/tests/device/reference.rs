@@ -1,7 +1,7 @@
 //! Batches as a host prepares them.
 
 use crate::support::{Device, RECIPE};
-use meetpoint_format::batching::{Batching, BatchOptions, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::holders::Holders;
 use meetpoint_format::recipe::Recipe;

@@ -23,7 +23,12 @@ fn samples_of(batching: &Batching, epoch: u32, batch: u32) -> Vec<u64> {
 }
 
 /// One for each rank.
-fn of_ranks(options: BatchOptions, sampling: &Arc<Sampling>, ranks: u32, holders: &Holders) -> Vec<Batching> {
+fn of_ranks(
+    options: BatchOptions,
+    sampling: &Arc<Sampling>,
+    ranks: u32,
+    holders: &Holders,
+) -> Vec<Batching> {
     let of = |rank| Batching::new(options, Arc::clone(sampling), rank, holders.clone()).unwrap();
     (0..ranks).map(|rank| of(Rank { rank, ranks })).collect()
 }
@@ -104,7 +109,8 @@ fn the_largest_numbers_do_not_overflow() {
     for drop_last in [false, true] {
         let options = options(1, drop_last);
         let rank = Rank { rank: RANKS_MAX - 1, ranks: RANKS_MAX };
-        let spread = Batching::new(options, shuffled(u64::MAX), rank, Holders::all_alike()).unwrap();
+        let spread =
+            Batching::new(options, shuffled(u64::MAX), rank, Holders::all_alike()).unwrap();
         assert_eq!(spread.batches(), if drop_last { (1 << 48) - 1 } else { 1 << 48 });
         assert_eq!(spread.padded(), u64::from(!drop_last));
         assert_eq!(spread.batch_len(u32::MAX), 1);

@@ -1,6 +1,6 @@
 //! The declarations of all operations, for other programs, users and documents.
 
-use super::declaration::{Declaration, Property, RandomParameter, InputType, TargetDeclaration};
+use super::declaration::{Declaration, InputType, Property, RandomParameter, TargetDeclaration};
 use super::{DECLARATIONS, Key, TARGET_DECLARATIONS};
 use serde::Serialize;
 use std::fmt::Write;

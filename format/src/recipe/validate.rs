@@ -1,7 +1,7 @@
 //! Checks that each operation can follow the ones before it, and derives the type of the result.
 
 use super::Operation;
-use super::declaration::{Bounds, Key, KeyType, Phase, Presence, InputType, ValueKind};
+use super::declaration::{Bounds, InputType, Key, KeyType, Phase, Presence, ValueKind};
 use super::error::{Fault, Problem};
 use super::named_file::NamedFile;
 use super::sample_type::{PIXELS_MAX, SampleType};

@@ -4,7 +4,7 @@ use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
 use super::sizes::SizeRange;
 use super::{Operation, Target, validate};
-use crate::recipe::declaration::{Phase, InputType};
+use crate::recipe::declaration::{InputType, Phase};
 
 /// Name of the column with the pictures of a recipe without views.
 pub const IMAGE_COLUMN: &str = "image";

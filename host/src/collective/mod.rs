@@ -6,14 +6,14 @@
 //! that are processes, over a socket of rank 0).
 
 pub(crate) mod error;
-mod rank_wait;
-mod processes;
 mod heartbeats;
+mod processes;
+mod rank_wait;
 mod threads;
 
 pub use error::CollectiveError;
-pub use processes::{Listener, RendezvousConfig, Processes, RendezvousAddress, TOKEN_BYTES, Token};
 pub(crate) use heartbeats::Heartbeats;
+pub use processes::{Listener, Processes, RendezvousAddress, RendezvousConfig, TOKEN_BYTES, Token};
 pub use threads::Threads;
 
 use crate::StopHandle;

@@ -100,7 +100,8 @@ impl State {
     fn silent(&self, turn: &Turn<'_>, wait: &mut RankWait) -> Vec<u32> {
         let decision = self.decisions.get(&(turn.epoch, turn.number));
         let decision = decision.expect("a decision ends when all took its result, or it failed");
-        let missing = decision.came.iter().zip(&self.heartbeats).enumerate().filter(|(_, it)| !*it.0);
+        let missing =
+            decision.came.iter().zip(&self.heartbeats).enumerate().filter(|(_, it)| !*it.0);
         let silent = missing.filter(|(at, it)| wait.silent(*at, *it.1) >= turn.limit);
         silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
     }

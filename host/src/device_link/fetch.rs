@@ -9,7 +9,7 @@ use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
-use crate::worker::{FailOnPanic, ContentsReader, grown};
+use crate::worker::{ContentsReader, FailOnPanic, grown};
 use crate::{Error, cores};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{BatchColumns, BatchLayout};

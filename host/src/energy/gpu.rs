@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{MeterInfo, ProbedMeter, Meter, MeterError, Reading, Scope, Unusable};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope, Unusable};
 
 /// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
 const MILLI: f64 = 1e-3;

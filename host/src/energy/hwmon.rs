@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{MeterInfo, ProbedMeter, Meter, MeterError, Reading, Scope};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope};
 
 const FOLDER: &str = "sys/class/hwmon";
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu::Gpus;
 use super::perf_event::{Counters, Kernel};
-use super::{MeterInfo, ProbedMeter, Meter, Nvml, Reading, Scope, Unusable};
+use super::{Meter, MeterInfo, Nvml, ProbedMeter, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
 /// Where meters are searched for.

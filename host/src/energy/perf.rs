@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::perf_event::Counters;
 use super::sysfs::{garbage, names, number, text};
-use super::{MeterInfo, ProbedMeter, Meter, MeterError, Reading};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/bus/event_source/devices/power";
 

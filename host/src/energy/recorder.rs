@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::integrate::Integrator;
-use super::{MeterInfo, MeterError, Meters, NoMeters, Reading, Scope};
+use super::{MeterError, MeterInfo, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
 /// Interval between readings if a sensor reports power or utilisation, which must be sampled.

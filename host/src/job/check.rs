@@ -6,7 +6,7 @@ use crate::error::memory_of;
 use crate::notice::Notice;
 use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{Batching, BatchOptions, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling, Shuffled};
 use meetpoint_format::units::show_bytes;
@@ -239,7 +239,8 @@ impl JobFile {
         let (drop_last, seed) = (self.drop_last, self.seed);
         let batch_options = BatchOptions { batch_size, drop_last, seed };
         let rank = Rank { rank: 0, ranks: self.ranks };
-        let batches = Batching::new(batch_options, sampling, rank, self.holders(&dataset)?)?.batches();
+        let batches =
+            Batching::new(batch_options, sampling, rank, self.holders(&dataset)?)?.batches();
         let count = u32::try_from(batches).unwrap_or(u32::MAX);
         for chosen in self.options.iter() {
             if let Err(OptionTooLarge { strategy, option, asked, .. }) = chosen.fits(count) {

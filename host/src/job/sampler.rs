@@ -3,7 +3,7 @@
 use super::JobError;
 use super::table::Table;
 use meetpoint_format::sampler::{
-    Sampler, SamplerError, Sequential, Shuffled, OptionType, Value, declaration_of,
+    OptionType, Sampler, SamplerError, Sequential, Shuffled, Value, declaration_of,
 };
 use toml::Spanned;
 use toml::de::DeValue;

@@ -22,7 +22,7 @@ use crate::cores::Bound;
 use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceLink, LinkSetup};
-use crate::driver::{Driver, BatchOrder, Prepared, RunSetup};
+use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
@@ -36,7 +36,9 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job};
-use meetpoint_scheduler::{BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source};
+use meetpoint_scheduler::{
+    BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
+};
 use saving::BatchTimes;
 use std::sync::Arc;
 use std::thread::JoinHandle;

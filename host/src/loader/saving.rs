@@ -62,7 +62,8 @@ impl BatchTimes {
 
     /// The batches of an epoch, ending with those that devices should prepare; `None`: in order.
     pub(super) fn order(&self, job: &Job, epoch: u32) -> Result<Option<BatchOrder>, Error> {
-        let Some((host, device)) = LinearFit::through(&self.host).zip(LinearFit::through(&self.device))
+        let Some((host, device)) =
+            LinearFit::through(&self.host).zip(LinearFit::through(&self.device))
         else {
             return Ok(None);
         };

@@ -205,7 +205,9 @@ fn each(
     let mut how = unknown(Fact::NoEpoch);
     for run in runs {
         how = Ok(check(run).map_err(|doubt| match doubt {
-            NotVerified::Failed(place) => NotVerified::Failed(Finding { epoch: Some(run.epoch), ..place }),
+            NotVerified::Failed(place) => {
+                NotVerified::Failed(Finding { epoch: Some(run.epoch), ..place })
+            }
             NotVerified::Unknown(why) => NotVerified::Unknown(why),
         })?);
     }
@@ -259,7 +261,11 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, NotVerified> {
 }
 
 /// C2: a sample's tensor equals the reference, whichever end prepared it.
-fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<Fact, NotVerified> {
+fn equality(
+    run: &EpochStats,
+    reference: &Reference,
+    batching: &Batching,
+) -> Result<Fact, NotVerified> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
         return unknown(Fact::NoReferenceEpoch { missing: run.epoch });
     };

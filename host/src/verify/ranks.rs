@@ -2,7 +2,7 @@
 //! once.
 
 use super::{
-    NotVerified, Fact, Finding, LevelVerdict, Reference, Verdict, failed, unknown, verdict, verify,
+    Fact, Finding, LevelVerdict, NotVerified, Reference, Verdict, failed, unknown, verdict, verify,
 };
 use crate::stats::{EpochStats, Preparer};
 use meetpoint_format::batching::Entry;

@@ -5,7 +5,7 @@ use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
 use meetpoint_format::replacement::candidates;
 use meetpoint_host::stats::{DamageRecord, EpochStats, Event, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
-use meetpoint_host::{Action, DeviceSource, Error, DamagePolicy, Loader, LoaderConfig, OnError};
+use meetpoint_host::{Action, DamagePolicy, DeviceSource, Error, Loader, LoaderConfig, OnError};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{

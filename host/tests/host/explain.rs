@@ -2,7 +2,7 @@
 
 use crate::support::{config, consume, dataset};
 use meetpoint_host::explain::{
-    Advice, Basis, Ceiling, Contention, Explanation, Stage, RunContext, TransformTime, explain,
+    Advice, Basis, Ceiling, Contention, Explanation, RunContext, Stage, TransformTime, explain,
 };
 use meetpoint_host::stats::{BatchRecord, DeviceSchedule, EpochStats, Preparer, Quantiles};
 use meetpoint_host::{Loader, MemoryKind};

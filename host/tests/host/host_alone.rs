@@ -1,7 +1,7 @@
 //! Epochs of the host alone: the same bytes whatever the threads, and every way to stop early.
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampling, Sequential};
 use meetpoint_host::Notice;

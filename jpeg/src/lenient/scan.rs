@@ -4,7 +4,7 @@ use super::super::Block;
 use super::super::coefficient_reader::Order;
 use super::super::damaged;
 use super::super::markers::{COMPONENTS_MAX, Coding};
-use super::bits::{Bits, MarkerCheckedBits, FastBits, Table};
+use super::bits::{Bits, FastBits, MarkerCheckedBits, Table};
 use super::blocks::{self, Band};
 use super::input::Input;
 use super::markers::{Markers, ScanHead};

@@ -7,7 +7,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::CenterCrop;
 
 impl Geometry for CenterCrop {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        _draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         Ok(stage.center_crop((self.height, self.width)))
     }
 }

@@ -248,7 +248,9 @@ impl PictureOperation for ElasticTransform {
         pixels.replace(pixels.size(), |from, y, out| {
             let [red, green, blue] = out;
             let out = red.iter_mut().zip(green).zip(blue);
-            for (x, (((red, green), blue), (across, down))) in out.zip(displacements.row(y)).enumerate() {
+            for (x, (((red, green), blue), (across, down))) in
+                out.zip(displacements.row(y)).enumerate()
+            {
                 let position = (x as f64 + across, y as f64 + down);
                 [*red, *green, *blue] = match interpolation {
                     WarpInterpolation::Nearest => nearest(from, position, fill),

@@ -68,7 +68,12 @@ impl OneCrop {
 }
 
 impl Geometry for OneCrop {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        _draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let (height, width) = stage.size();
         let (Some(down), Some(across)) =
             (height.checked_sub(self.height), width.checked_sub(self.width))

@@ -28,7 +28,12 @@ fn drawn(
 }
 
 impl Geometry for RandomCrop {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let (height, width) = stage.size();
         let (padding, part) = drawn(self, (height, width), draws)?;
         let Padding { left, top, .. } = padding;

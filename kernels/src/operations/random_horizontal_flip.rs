@@ -7,7 +7,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomHorizontalFlip;
 
 impl Geometry for RandomHorizontalFlip {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         if draws.chance(self.p) {
             stage.mirror();
         }

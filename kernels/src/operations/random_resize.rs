@@ -8,7 +8,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomResize, Size};
 
 impl Geometry for RandomResize {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let Self { min_size, max_size, interpolation, antialias } = *self;
         let side = min_size + draws.up_to(max_size - 1 - min_size);
         let (height, width) = stage.size();

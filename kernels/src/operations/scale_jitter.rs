@@ -8,7 +8,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::ScaleJitter;
 
 impl Geometry for ScaleJitter {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, StageRefusal> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let Self { target_size, scale_range, interpolation, antialias } = *self;
         let scale = draws.uniform_in(scale_range.0, scale_range.1);
         let (height, width) = stage.size();

@@ -8,6 +8,7 @@
 mod export;
 #[cfg(test)]
 mod mode_tests;
+mod orientation;
 mod plan;
 mod resume;
 mod series;
@@ -16,7 +17,6 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod text;
-mod orientation;
 #[cfg(test)]
 mod view_tests;
 mod views;
@@ -39,11 +39,11 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
+use orientation::Orientation;
 pub(crate) use plan::choose;
 use plan::{ProgramEnd, for_each_stage};
 use series_preparer::SeriesPreparer;
 use text::TextPreparer;
-use orientation::Orientation;
 use views::Views;
 use wide::WidePicture;
 
@@ -476,7 +476,8 @@ impl SamplePreparer {
     fn turn_source(&mut self, info: ImageInfo, orientation: Option<u8>) {
         self.orientation = orientation.and_then(Orientation::of).map(|it| (it, info));
         let size = (info.width, info.height);
-        let (width, height) = self.orientation.map_or(size, |(orientation, _)| orientation.size(size));
+        let (width, height) =
+            self.orientation.map_or(size, |(orientation, _)| orientation.size(size));
         self.source = Geometry::upright(width, height);
     }
 

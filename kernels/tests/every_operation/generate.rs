@@ -1,7 +1,7 @@
 //! Generates recipes with an operation from its declaration, with random values of its keys.
 
 use meetpoint_format::recipe::{
-    Bounds, DECLARATIONS, Declaration, Described, Key, KeyType, Phase, Presence, Recipe, InputType,
+    Bounds, DECLARATIONS, Declaration, Described, InputType, Key, KeyType, Phase, Presence, Recipe,
     Value, ValueKind,
 };
 

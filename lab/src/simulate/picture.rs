@@ -8,7 +8,7 @@ use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_report::svg::Picture;
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
-use meetpoint_sim::{WorkKind, Recording};
+use meetpoint_sim::{Recording, WorkKind};
 
 /// Maximum number of batches of a chart over time, for which every step is recorded.
 const DRAWN_BATCHES_MAX: u32 = 200_000;

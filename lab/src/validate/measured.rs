@@ -130,7 +130,13 @@ pub fn rows<B: Bench>(
     Ok((rows, replays))
 }
 
-fn row(point: Point, parameters: JobParameters, material: &Material, report: &Report, run: &Run) -> Row {
+fn row(
+    point: Point,
+    parameters: JobParameters,
+    material: &Material,
+    report: &Report,
+    run: &Run,
+) -> Row {
     let measured = run.totals.seconds;
     let times = Times::of(run);
     let batches = report.job.batches;

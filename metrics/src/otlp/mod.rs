@@ -11,7 +11,7 @@ mod settings;
 pub use sender::CLOSE_LIMIT;
 pub use settings::Settings;
 
-use crate::{CompletedEpoch, Error, ConsumedBatch};
+use crate::{CompletedEpoch, ConsumedBatch, Error};
 use instruments::Instruments;
 use sender::{ExportState, Sender};
 use settings::of_environment;

@@ -17,7 +17,7 @@ use meetpoint_datasets::operations::carried;
 use meetpoint_datasets::options::Choice;
 use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
-    WriterInput, ResumeConflict, PART_BYTES_TARGET, WriterInputs, TOOL,
+    PART_BYTES_TARGET, ResumeConflict, TOOL, WriterInput, WriterInputs,
 };
 use meetpoint_datasets::{Error as DatasetsError, LeftOut, OnError, Writer, WriterOptions};
 use meetpoint_diagnose::Setting;
@@ -397,7 +397,9 @@ impl Work<'_> {
         let build = |builder: &mut Result<StoredSampleBuilder<'_>, Error>, sample| match builder {
             _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
             Ok(builder) => builder.build(dataset, sample),
-            Err(_) => Err(StoredSampleBuilder::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
+            Err(_) => Err(StoredSampleBuilder::new(dataset, beginning, options)
+                .err()
+                .unwrap_or(Error::Stopped)),
         };
         let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
         let mut rows = DatasetRows { work: self, record_batch: None };

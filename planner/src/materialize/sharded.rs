@@ -8,7 +8,7 @@ use super::{
 use crate::Error;
 use crate::vocabulary::Codec;
 use meetpoint_datasets::shards::{
-    Attempt, PartSplitter, Joined, PartBuilder, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, alone, check_rule, folder_of, join,
     with_remains,
 };

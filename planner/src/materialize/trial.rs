@@ -1,7 +1,7 @@
 //! Prepares a few samples before anything is written, to check whether the rest of the recipe is
 //! bit-identical to the whole, and to estimate the bytes of all samples.
 
-use super::{StoredSampleBuilder, PrepareOptions};
+use super::{PrepareOptions, StoredSampleBuilder};
 use crate::Error;
 use meetpoint_datasets::Writer;
 use meetpoint_format::recipe::Recipe;

@@ -204,7 +204,11 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<PlanChoice, Pla
 }
 
 /// Raises the number of batches ahead if that is faster.
-fn prefetch(results: &[Measured], request: &Request, best: &mut RankedAlternative) -> Result<(), PlanError> {
+fn prefetch(
+    results: &[Measured],
+    request: &Request,
+    best: &mut RankedAlternative,
+) -> Result<(), PlanError> {
     if request.pins.prefetch.is_some() || best.alternative.workers == 0 {
         return Ok(());
     }
@@ -270,7 +274,8 @@ fn changes(request: &Request, ranked: &[RankedAlternative], refused: &[Refused])
     let others = || (1..).zip(&ranked[1..]);
     let others = || others().filter(|(_, it)| differs(&it.alternative, &best.alternative));
     let is_better = |it: &RankedAlternative, epochs: u32| {
-        cost(request, &it.prediction, epochs) < cost(request, &best.prediction, epochs) * (1.0 - TIE)
+        cost(request, &it.prediction, epochs)
+            < cost(request, &best.prediction, epochs) * (1.0 - TIE)
     };
     // Costs are linear in the number of epochs: finds the smallest number from which each plan is
     // better.

@@ -19,7 +19,7 @@ mod pins;
 pub mod write;
 
 pub use alternatives::{Alternative, CacheChoice};
-pub use choose::{Change, PlanChoice, Refused, RefusedBecause, RankedAlternative, choose};
+pub use choose::{Change, PlanChoice, RankedAlternative, Refused, RefusedBecause, choose};
 pub use error::PlanError;
 pub use explain::sentences;
 pub use model::{EpochPrediction, Prediction};

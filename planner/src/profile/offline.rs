@@ -104,7 +104,8 @@ pub(super) fn materialize(
         let preparer = beginning.as_ref().map(|it| SamplePreparer::new(it, Cpu::detect()));
         (StoredSampleBuilder { choice, point, preparer }, Moments::default(), 0.0)
     };
-    let build = |(builder, per_sample, saving): &mut (StoredSampleBuilder<'_>, Moments, f64), index| {
+    let build = |(builder, per_sample, saving): &mut (StoredSampleBuilder<'_>, Moments, f64),
+                 index| {
         let begun = Instant::now();
         let (raw, spec) = builder.build(index)?;
         let raw_bytes = raw.len() as u64;

@@ -1,7 +1,8 @@
 //! Plans by a made-up profile, against those of another program; limits, pins and devices.
 
 use meetpoint_planner::plan::{
-    Aim, Change, PlanChoice, DeviceModel, Pins, PlanError, RefusedBecause, Request, choose, sentences,
+    Aim, Change, DeviceModel, Pins, PlanChoice, PlanError, RefusedBecause, Request, choose,
+    sentences,
 };
 use meetpoint_planner::{Form, Measured, read_csv};
 use meetpoint_scheduler::StrategyName;

@@ -4,7 +4,7 @@
 use crate::measuring::dataset;
 use crate::recipe;
 use meetpoint_datasets::{Error as DatasetsError, OnError, Writer, verify, verify_deep};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{ContentKind, PreparedError};
 use meetpoint_format::recipe::{CutRefusal, Recipe};
 use meetpoint_format::sampler::Sampling;

@@ -1,6 +1,6 @@
 //! One thread's use of an application cache: lookups and insertions.
 
-use super::{CpuPreparer, BatchProgress, nanoseconds, of_one};
+use super::{BatchProgress, CpuPreparer, nanoseconds, of_one};
 use crate::Error;
 use crate::cache::{SampleCache, Use};
 use crate::codec::raw_bytes;
@@ -180,7 +180,10 @@ fn into_memory(
 
 impl CpuPreparer {
     /// Takes the next sample from the cache; `false` if it is to be read.
-    pub(super) fn take_next_cached(&mut self, progress: &mut BatchProgress<'_>) -> Result<bool, Error> {
+    pub(super) fn take_next_cached(
+        &mut self,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<bool, Error> {
         let position = progress.next;
         let taken = match self.take_cached(position, progress) {
             Ok(false) => return Ok(false),
@@ -193,7 +196,11 @@ impl CpuPreparer {
     }
 
     /// Prepares a sample from the cache; `false` if it is not there.
-    fn take_cached(&mut self, position: usize, progress: &mut BatchProgress<'_>) -> Result<bool, Error> {
+    fn take_cached(
+        &mut self,
+        position: usize,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<bool, Error> {
         let Some(cached) = &mut self.cached else { return Ok(false) };
         let started = Instant::now();
         let (sample, location) = self.samples[position].clone();

@@ -1,7 +1,7 @@
 //! The result of the damaged samples of a batch: an error, a gap that is closed, or another
 //! sample.
 
-use super::{CpuPreparer, BatchProgress};
+use super::{BatchProgress, CpuPreparer};
 use crate::{Action, Damage, Error, Replacement};
 
 impl CpuPreparer {

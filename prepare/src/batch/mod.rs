@@ -426,7 +426,11 @@ impl CpuPreparer {
     }
 
     /// Reads one sample without the engine: for an engine that takes no request at all.
-    fn read_plainly(&mut self, position: usize, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
+    fn read_plainly(
+        &mut self,
+        position: usize,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<(), Error> {
         self.pass(position, progress);
         let (sample, location) = self.samples[position].clone();
         let outcome = self.read_and_decode_into(position, (sample, &location), progress);
@@ -461,7 +465,11 @@ impl CpuPreparer {
     }
 
     /// Decodes what a read has brought.
-    fn decode(&mut self, completion: Completion, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
+    fn decode(
+        &mut self,
+        completion: Completion,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<(), Error> {
         if completion.token >> 32 != u64::from(self.call) {
             self.pool.give(completion.buffer);
             return Ok(());
@@ -521,7 +529,9 @@ impl CpuPreparer {
         // One that the CPU would refuse is not prepared elsewhere either: what a sample becomes
         // does not depend on who prepares it.
         let is_refused = self.offload.is_some() && !self.is_admitted(stored, id);
-        if !is_refused && self.offload_sample(position, (sample, location), (stored, id), progress)? {
+        if !is_refused
+            && self.offload_sample(position, (sample, location), (stored, id), progress)?
+        {
             progress.stats.compute_ns += nanoseconds(started.elapsed());
             return Ok(());
         }
@@ -628,15 +638,15 @@ impl CpuPreparer {
     ) -> Result<Option<Reserved>, Error> {
         let Some(memory) = &self.memory else { return Ok(None) };
         let Some(needed) = needed else { return Ok(None) };
-        memory.reserve(needed, &mut || progress.ask().is_ok() && !self.interrupt.is_raised()).map_err(
-            |why| match why {
+        memory
+            .reserve(needed, &mut || progress.ask().is_ok() && !self.interrupt.is_raised())
+            .map_err(|why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
                 NoMemory::Never { limit } => {
                     let (part, row, key) = self.job.dataset.location_in_words(sample, location);
                     Error::DecodeMemory { part, row, key, needed, limit }
                 }
-            },
-        )
+            })
     }
 
     fn read_failed(

@@ -1,6 +1,6 @@
 //! One thread's use of what prepares pictures elsewhere.
 
-use super::{CpuPreparer, BatchProgress, nanoseconds};
+use super::{BatchProgress, CpuPreparer, nanoseconds};
 use crate::gpu::NotOffloaded;
 use crate::{Error, Offload, OffloadCounts};
 use meetpoint_format::dataset::SampleLocation;

@@ -1,6 +1,6 @@
 //! Prepares small samples from memory, or from one read of their whole record batch.
 
-use super::{CpuPreparer, BatchProgress, READS_MAX, read_token};
+use super::{BatchProgress, CpuPreparer, READS_MAX, read_token};
 use crate::Error;
 use crate::small_samples::Content;
 use meetpoint_storage::{Completion, Error as StorageError, Refused, Request, RequestKind};

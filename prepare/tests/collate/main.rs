@@ -6,7 +6,7 @@ mod further;
 mod support;
 
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{Collate, ColumnError, List, Pad};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};

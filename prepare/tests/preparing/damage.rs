@@ -4,7 +4,8 @@ use crate::support::{NoRoom, SAMPLES, SEED, damage, expected, job, picture, shuf
 use meetpoint_format::replacement::candidates;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::{
-    Action, CpuPreparer, Dataset, Error, Job, DamagePolicy, OnError, PreparedBatch, Preparer, samples_held,
+    Action, CpuPreparer, DamagePolicy, Dataset, Error, Job, OnError, PreparedBatch, Preparer,
+    samples_held,
 };
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::{EngineKind, RequestKind, open_engine};

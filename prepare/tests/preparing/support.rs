@@ -1,6 +1,6 @@
 //! A dataset of small pictures in two parts, and what its batches must be.
 
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{
     Columns, EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder,
     PartEntry, Provenance, Row, Stored, part_name,
@@ -11,7 +11,8 @@ use meetpoint_kernels::{Cpu, SampleId, SamplePreparer, jpeg};
 use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::memory::{self, MemoryEngine, MemoryFiles};
 use meetpoint_storage::{
-    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, RefusedRequest, Request,
+    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, RefusedRequest,
+    Request,
 };
 use std::collections::BTreeMap;
 use std::path::Path;

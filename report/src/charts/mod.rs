@@ -4,9 +4,9 @@
 //! area), `labels` (positions of the names of points), `heat` (colours of a map).
 
 mod heat;
+mod labels;
 mod lines;
 mod map;
-mod labels;
 mod plane;
 
 pub use lines::{Chart, lines};

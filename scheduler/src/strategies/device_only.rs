@@ -9,7 +9,7 @@ use super::guarantees::Order;
 use super::name::StrategyName;
 use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
 use super::plan::Grant;
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// The devices prepare everything, in ascending order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::name::StrategyName;
 use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// The host prepares everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -8,9 +8,11 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, WholeRange, set_word, texts, word_of};
-use super::ordered::{Caps, OrderProgress, Division, Ordered, Pattern, Shares, SharePolicy, Sharing};
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::option::{AcceptedValues, OptionSpec, Value, WholeRange, set_word, texts, word_of};
+use super::ordered::{
+    Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
+};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// A fixed split: the host's part is consumed first, then the devices'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -12,8 +12,10 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::ordered::{Caps, OrderProgress, Division, Ordered, Pattern, Shares, SharePolicy, Sharing};
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::ordered::{
+    Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
+};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// With many parts, the switch is checked less often: one host claim is skipped per this number of
 /// parts.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AnyStrategy;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, share};
+use super::option::{AcceptedValues, OptionSpec, Value, share};
 
 /// Every strategy with its options, so that any of them can be run.
 ///

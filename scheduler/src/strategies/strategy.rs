@@ -8,7 +8,7 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, WrongOption};
+use super::option::{AcceptedValues, OptionSpec, Value, WrongOption};
 use super::plan::Plan;
 use super::selection::Selection;
 

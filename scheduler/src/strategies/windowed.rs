@@ -21,10 +21,10 @@ use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, AcceptedValues, Value, WholeRange};
-use super::ordered::{AgreedWindows, OrderProgress, GRANT_UNMEASURED, Ordered, Pattern, Rule};
+use super::option::{AcceptedValues, OptionSpec, Value, WholeRange};
+use super::ordered::{AgreedWindows, GRANT_UNMEASURED, OrderProgress, Ordered, Pattern, Rule};
 use super::plan::{Consumption, Grant, Rescue};
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum open windows: that of consumption, that of the host, and the next.
 const OPEN: usize = 4;
@@ -58,7 +58,10 @@ impl Strategy for Windowed {
         spec: OptionSpec {
             name: "window",
             summary: "batches in a window",
-            takes: AcceptedValues { whole: Some(WholeRange::within(1, WINDOW_MAX, "batches")), ..AcceptedValues::NOTHING },
+            takes: AcceptedValues {
+                whole: Some(WholeRange::within(1, WINDOW_MAX, "batches")),
+                ..AcceptedValues::NOTHING
+            },
         },
         get: |windowed| Value::Whole(windowed.window),
         set: |windowed, value| match value {
@@ -125,7 +128,12 @@ impl Rule for Windows {
         work.saturating_mul(t_s) > self.reached_ns(board, window, batch.0)
     }
 
-    fn is_late_with(&mut self, progress: &mut OrderProgress, board: &Board, batch: BatchIndex) -> bool {
+    fn is_late_with(
+        &mut self,
+        progress: &mut OrderProgress,
+        board: &Board,
+        batch: BatchIndex,
+    ) -> bool {
         let is_late = progress.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
             && board.ledger.parts.is_untouched(batch);
         if is_late {

@@ -10,9 +10,9 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::name::StrategyName;
 use super::ordered::{
-    Caps, OrderProgress, Division, Frozen, Ordered, Pattern, Shares, SharePolicy, Sharing,
+    Caps, Division, Frozen, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
 };
-use super::strategy::{EpochPlanner, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum number of batches by which devices may run ahead.
 const SLACK_MAX: u32 = 4;
@@ -68,7 +68,13 @@ impl SharePolicy for WrrFrozen {
         if hidden { 0 } else { ready_ns }
     }
 
-    fn pattern(&self, progress: &OrderProgress, board: &Board, shares: &Shares, first: u32) -> Pattern {
+    fn pattern(
+        &self,
+        progress: &OrderProgress,
+        board: &Board,
+        shares: &Shares,
+        first: u32,
+    ) -> Pattern {
         let total: u32 = progress.layout.shares.iter().sum();
         let slots = board.terms.spool_slots();
         Pattern::Frozen(Frozen {

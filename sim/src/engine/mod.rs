@@ -26,7 +26,7 @@ mod steps;
 use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
 
 use crate::Error;
-use crate::outcome::{WorkKind, EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording};
+use crate::outcome::{EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording, WorkKind};
 use crate::scenario::{RankFaultKind, Scenario};
 use device::{Device, Lane};
 use draw::Draws;

@@ -1,8 +1,8 @@
 //! A rank: its scheduler, its host's threads and its accelerator, polled as the host's driver does.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, CommonTimes, DeviceId, Epoch, Generation, HostDecision, Learned,
-    Level, Outcome as Taken, Proposal, Source, Time,
+    AcceleratorDecision, BatchIndex, CommonTimes, DeviceId, Epoch, Generation, HostDecision,
+    Learned, Level, Outcome as Taken, Proposal, Source, Time,
 };
 
 use super::World;
@@ -10,7 +10,7 @@ use super::across::scaled;
 use super::draw::{DrawKey, Stream};
 use super::operation::{Part, Work};
 use super::queue::Event;
-use crate::outcome::{WorkKind, RankOutcome, Recording};
+use crate::outcome::{RankOutcome, Recording, WorkKind};
 
 #[derive(Debug)]
 pub(super) struct Rank {
@@ -397,8 +397,13 @@ impl World<'_> {
     fn start_step(&mut self, rank: u32, batch: BatchIndex, source: Source) {
         let (scenario, now) = (self.scenario, self.now);
         let found = &mut self.ranks[rank as usize];
-        let drawn =
-            DrawKey { stream: Stream::Step, entity: rank, index: found.steps, nth: found.steps, now };
+        let drawn = DrawKey {
+            stream: Stream::Step,
+            entity: rank,
+            index: found.steps,
+            nth: found.steps,
+            now,
+        };
         found.steps += 1;
         let step = self.draws.time(&scenario.accelerator.step, drawn);
         let waited = (now - found.free_since).saturating_sub(found.prepared_ns);

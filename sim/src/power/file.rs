@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::error::PowerError;
-use super::section::{Parts, Resolved, SectionKind, SectionInput};
+use super::section::{Parts, Resolved, SectionInput, SectionKind};
 
 /// The bundled parts, as text.
 pub(super) const PARTS: &str = include_str!("../../power/parts.toml");

@@ -1,11 +1,11 @@
 //! Slows an engine down to the speed of a given device.
 
-use super::{Achieved, WaitDecision, Direction, Lead, CommandTimes, Pace, Pacer};
+use super::{Achieved, CommandTimes, Direction, Lead, Pace, Pacer, WaitDecision};
 use crate::engine::WAIT_MAX;
 use crate::slots::Slots;
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
-    RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use std::fs::File;
 use std::path::Path;

@@ -10,6 +10,6 @@ mod pacer;
 mod throttle;
 
 pub use engine::{Meter, SlowEngine};
-pub use lead::{WaitDecision, LATE_MAX, LEAD_MAX, Lead};
-pub use pacer::{Achieved, Direction, Figures, CommandTimes, Pace, Pacer};
+pub use lead::{LATE_MAX, LEAD_MAX, Lead, WaitDecision};
+pub use pacer::{Achieved, CommandTimes, Direction, Figures, Pace, Pacer};
 pub use throttle::{SLICE_MAX, Throttle};

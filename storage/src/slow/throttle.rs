@@ -1,6 +1,6 @@
 //! Paces transfers without an engine: copies into shared memory that emulates a device's memory.
 
-use super::{Achieved, WaitDecision, Direction, Lead, Pace, Pacer};
+use super::{Achieved, Direction, Lead, Pace, Pacer, WaitDecision};
 use std::time::{Duration, Instant};
 
 /// Longest sleep between two calls of `go_on`.

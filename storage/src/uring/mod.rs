@@ -10,7 +10,8 @@ use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request,
 };
 use ring::Ring;
 use std::collections::VecDeque;

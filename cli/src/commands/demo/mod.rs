@@ -20,7 +20,7 @@ use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::Context;
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, BatchOptions};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};

@@ -15,13 +15,13 @@ use crate::index::index_keys;
 use crate::message::Message;
 use crate::verify::{VerifyOptions, verify_with};
 use crate::writer::{Writer, WriterOptions};
-use manifest::{PriorManifest, RecoveredSamples};
 pub use manifest::{LabelsFrom, ManifestState};
+use manifest::{PriorManifest, RecoveredSamples};
 use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::Columns;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::Dataset;
-use part::{RepairLosses, Part};
+use part::{Part, RepairLosses};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -225,7 +225,11 @@ fn save(
 }
 
 /// Opens the parts that have a footer; the others are lost.
-fn open_parts(from: &Path, before: &PriorManifest, found: &mut RepairLosses) -> Result<Vec<Part>, Error> {
+fn open_parts(
+    from: &Path,
+    before: &PriorManifest,
+    found: &mut RepairLosses,
+) -> Result<Vec<Part>, Error> {
     let mut parts = Vec::new();
     for (name, listed) in before.parts(from)? {
         match Part::open(from, &name, listed) {

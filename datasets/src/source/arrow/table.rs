@@ -2,7 +2,7 @@
 
 use super::shard::Shard;
 use crate::Error;
-use crate::source::budget::{Reservation, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;

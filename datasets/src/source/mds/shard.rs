@@ -5,7 +5,7 @@ use super::index::{FileEntry, ShardEntry};
 use crate::Error;
 use crate::message::Message;
 use crate::source::OpenFile;
-use crate::source::budget::{ReservedBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, ReservedBytes, over_budget};
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, read_at, too_large, unreadable};
 use crate::store::StorePath;

@@ -7,7 +7,7 @@
 
 use super::value_ranges::{PageLocator, ValueRanges};
 use crate::source::OverBudget;
-use crate::source::budget::{Reservation, ReservedBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, Reservation, ReservedBytes, over_budget};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Compression;

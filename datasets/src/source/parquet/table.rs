@@ -4,7 +4,7 @@ use super::pages::RowGroup;
 use super::value_ranges::{ByteRange, ValueRanges};
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::budget::{Reservation, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::rows::files::{Files, Seen};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;

@@ -3,7 +3,7 @@
 
 use super::unfolded::unfolded_bytes;
 use crate::source::OverBudget;
-use crate::source::budget::{Reservation, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use arrow_array::RecordBatch;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};

@@ -9,7 +9,7 @@ use super::table::ContentColumn;
 use crate::Error;
 use crate::message::Message;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
-use crate::source::{ContentKind, SourceOptions, SampleOrigin};
+use crate::source::{ContentKind, SampleOrigin, SourceOptions};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;

@@ -5,7 +5,8 @@ use super::roles::{self, KeyRole, Roles};
 use super::table::{Batch, ContentColumn, Contents, RowContent, Table, read_at};
 use crate::message::Message;
 use crate::source::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::{Error, LeftOut};
 use arrow_array::cast::AsArray;

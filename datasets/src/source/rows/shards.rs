@@ -3,7 +3,7 @@
 use super::malformed;
 use crate::message::Message;
 use crate::source::arrow::chosen_split;
-use crate::store::{FileKind, WalkEntry, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, StorePath, WalkEntry, WalkError, WalkOptions};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::path::Path;
@@ -27,8 +27,9 @@ pub(crate) struct SplitFile {
 /// Whether a file whose name `is_member` accepts is among the first entries of a folder.
 pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
     // A dangling link, or a folder that cannot be opened, is not such a file.
-    let is_one =
-        |found: WalkEntry| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
+    let is_one = |found: WalkEntry| {
+        found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File
+    };
     walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)
 }
 

@@ -8,7 +8,7 @@ use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
-use crate::source::{SourceOptions, SampleOrigin};
+use crate::source::{SampleOrigin, SourceOptions};
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};

@@ -13,14 +13,15 @@ mod types;
 mod unlisted;
 
 use super::columns::{Cell, Gather, Shape};
-use super::reader_source::{SampleReader, ReaderSource};
 use super::json::whole_number;
 use super::links::Links;
 use super::names::{kind_of, relative_path};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::tar::WHOLE_KEY;
 use super::unused_label::{LABEL_NAME, UnusedLabel};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{ReservedBytes, MemoryBudget};
+use crate::source::budget::{MemoryBudget, ReservedBytes};
 use crate::source::input::{Compression, Input, read_up_to};
 use crate::source::names::shown;
 use crate::store::StorePath;

@@ -13,11 +13,13 @@ mod survey;
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::reader_source::{SampleReader, ReaderSource};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
 use super::names::Seen;
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, SampleOrigin};
+use super::reader_source::{ReaderSource, SampleReader};
+use super::{
+    Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+};
 use crate::message::Message;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut};
@@ -25,7 +27,7 @@ use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
 use plan::{From, ShardPlan};
-use samples::{Group, Part, Samples, ReadLimits, Yield};
+use samples::{Group, Part, ReadLimits, Samples, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
@@ -78,7 +80,10 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let budget = MemoryBudget::of(options);
     let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
     let malformed = |problem: Message| Error::Malformed {
-        origin: Box::new(SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() }),
+        origin: Box::new(SampleOrigin {
+            file: path.display().to_string(),
+            ..SampleOrigin::default()
+        }),
         problem,
     };
     if survey.samples == 0 {
@@ -118,7 +123,10 @@ fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
-            origin: Box::new(SampleOrigin { file: shard.display().to_string(), ..SampleOrigin::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(
                 "another shard has the same name, and samples have the same keys",
             )
@@ -178,7 +186,10 @@ impl SampleReader for TarSource {
     fn changed(&self, problem: &str) -> Error {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
-            origin: Box::new(SampleOrigin { file: shard.display().to_string(), ..SampleOrigin::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(problem).remedy("pack again when no program writes to it"),
         }
     }

@@ -5,7 +5,7 @@
 
 use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
-use crate::source::budget::{ReservedBytes, MemoryBudget};
+use crate::source::budget::{MemoryBudget, ReservedBytes};
 use crate::source::names::{Seen, relative_path, shown};
 use crate::source::{Entry, SampleOrigin};
 use crate::store::StorePath;

@@ -3,10 +3,10 @@
 //! A full pass is needed, because a part is a column even if only the last sample has it, and the
 //! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
-use super::samples::{Group, Samples, ReadLimits, Yield};
+use super::samples::{Group, ReadLimits, Samples, Yield};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{Reservation, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
@@ -220,7 +220,11 @@ impl PartSeen {
 }
 
 /// Records a word, up to one more than the maximum.
-fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Reservation) -> Result<(), OverBudget> {
+fn note(
+    words: &mut BTreeSet<String>,
+    word: &str,
+    names: &mut Reservation,
+) -> Result<(), OverBudget> {
     if words.len() <= CLASSES_MAX && !words.contains(word) {
         names.grow(word.len() as u64 + NAME_BYTES)?;
         words.insert(word.to_owned());

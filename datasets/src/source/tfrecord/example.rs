@@ -148,7 +148,10 @@ impl From<OverBudget> for Fault {
 }
 
 /// The features of an example by name; memory for their lists is added to `held`.
-pub(super) fn parse(record: &[u8], held: &mut Reservation) -> Result<Vec<(String, Feature)>, Fault> {
+pub(super) fn parse(
+    record: &[u8],
+    held: &mut Reservation,
+) -> Result<Vec<(String, Feature)>, Fault> {
     let mut features: Vec<(String, Feature)> = Vec::new();
     let parsed = each(record, 0..record.len(), |number, field| {
         let (1, Wire::Bytes(all)) = (number, field) else { return Ok(()) };
@@ -429,7 +432,10 @@ mod tests {
             let names = (0..count).map(|number| message(1, number.to_string().as_bytes()));
             message(1, &names.flat_map(|name| message(1, &name)).collect::<Vec<u8>>())
         };
-        assert_eq!(parse(&record(FIELDS_MAX), &mut Reservation::default()).unwrap().len(), FIELDS_MAX);
+        assert_eq!(
+            parse(&record(FIELDS_MAX), &mut Reservation::default()).unwrap().len(),
+            FIELDS_MAX
+        );
         let fault = parse(&record(FIELDS_MAX + 1), &mut Reservation::default());
         assert!(matches!(fault, Err(Fault::Malformed(_))), "{fault:?}");
     }

@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::budget::{Reservation, ReservedBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, Reservation, ReservedBytes, over_budget};
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, too_large, unreadable};
 use crate::store::StorePath;

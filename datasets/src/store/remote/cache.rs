@@ -255,12 +255,24 @@ mod tests {
     #[test]
     fn a_cache_that_others_can_change_is_refused() {
         let (user, other, root) = (1000, 1001, 0);
-        assert_eq!(CacheLocation::Default.check_access(user, 0o40700, user), Ok(FolderAccess::Private));
-        assert_eq!(CacheLocation::Default.check_access(user, 0o40777, user), Ok(FolderAccess::NeedsChmod));
+        assert_eq!(
+            CacheLocation::Default.check_access(user, 0o40700, user),
+            Ok(FolderAccess::Private)
+        );
+        assert_eq!(
+            CacheLocation::Default.check_access(user, 0o40777, user),
+            Ok(FolderAccess::NeedsChmod)
+        );
         assert!(CacheLocation::Default.check_access(other, 0o40700, user).is_err());
         assert!(CacheLocation::Default.check_access(root, 0o41777, user).is_err());
-        assert_eq!(CacheLocation::Custom.check_access(user, 0o40755, user), Ok(FolderAccess::Private));
-        assert_eq!(CacheLocation::Custom.check_access(root, 0o41777, user), Ok(FolderAccess::Private));
+        assert_eq!(
+            CacheLocation::Custom.check_access(user, 0o40755, user),
+            Ok(FolderAccess::Private)
+        );
+        assert_eq!(
+            CacheLocation::Custom.check_access(root, 0o41777, user),
+            Ok(FolderAccess::Private)
+        );
         assert!(CacheLocation::Custom.check_access(other, 0o40755, user).is_err());
         assert!(CacheLocation::Custom.check_access(user, 0o40775, user).is_err());
         let folder = tempfile::tempdir().unwrap();

@@ -79,7 +79,8 @@ async fn from(
 ) -> Result<(), TransferError> {
     let DownloadRequest { object, url, scheme, .. } = *request;
     let refusal = |error: &object_store::Error| refused(url.to_owned(), scheme, error);
-    let changed = |what: String| TransferError::Fatal(RemoteError::Changed { url: url.to_owned(), what });
+    let changed =
+        |what: String| TransferError::Fatal(RemoteError::Changed { url: url.to_owned(), what });
     let range = (*got > 0).then_some(GetRange::Offset(*got));
     let options = GetOptions { range, ..GetOptions::default() };
     let asked = watch.unless_stopped(client.get_opts(&object.key, options)).await;
@@ -88,7 +89,9 @@ async fn from(
         // The server does not support ranges: fetch the whole object again.
         Err(object_store::Error::NotSupported { source }) if *got > 0 => {
             restart(file, got).map_err(|error| TransferError::Fatal(cache(to, &error)))?;
-            return Err(TransferError::Resumable(refusal(&object_store::Error::NotSupported { source })));
+            return Err(TransferError::Resumable(refusal(&object_store::Error::NotSupported {
+                source,
+            })));
         }
         Err(object_store::Error::NotFound { .. }) => {
             return Err(changed("it is no longer there".to_owned()));
@@ -118,7 +121,9 @@ async fn from(
         let next = watch.unless_stopped(stream.try_next()).await;
         let bytes = match next.map_err(TransferError::Fatal)? {
             Ok(Some(bytes)) => bytes,
-            Ok(None) if *got < object.bytes => return Err(TransferError::Resumable(short(url, *got, object))),
+            Ok(None) if *got < object.bytes => {
+                return Err(TransferError::Resumable(short(url, *got, object)));
+            }
             Ok(None) => return Ok(()),
             Err(error) => return Err(TransferError::Resumable(refusal(&error))),
         };

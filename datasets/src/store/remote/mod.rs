@@ -21,9 +21,9 @@ mod error;
 #[cfg(feature = "remote")]
 mod fetcher;
 #[cfg(feature = "remote")]
-mod object_cache;
-#[cfg(feature = "remote")]
 mod listing;
+#[cfg(feature = "remote")]
+mod object_cache;
 #[cfg(feature = "remote")]
 mod store;
 

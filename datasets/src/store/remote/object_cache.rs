@@ -159,7 +159,7 @@ impl ObjectCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{ObjectCache, Eviction, Slot};
+    use super::{Eviction, ObjectCache, Slot};
 
     #[test]
     fn the_least_recently_opened_object_is_evicted_and_unopened_ones_stay() {
@@ -170,14 +170,25 @@ mod tests {
             held.end(object, true);
         }
         assert_eq!(held.eviction_for(2, false), Eviction::Wait, "neither was opened");
-        assert_eq!(held.eviction_for(2, true), Eviction::After(1), "the last in order is wanted last");
+        assert_eq!(
+            held.eviction_for(2, true),
+            Eviction::After(1),
+            "the last in order is wanted last"
+        );
         held.touch(1);
         held.touch(0);
         assert_eq!(held.eviction_for(2, false), Eviction::After(1));
         held.let_go(1);
-        assert_eq!((held.eviction_for(2, false), held.slot(1)), (Eviction::NotNeeded, Slot::Absent));
+        assert_eq!(
+            (held.eviction_for(2, false), held.slot(1)),
+            (Eviction::NotNeeded, Slot::Absent)
+        );
         assert_eq!(held.eviction_for(3, true), Eviction::After(0));
-        assert_eq!(held.eviction_for(4, true), Eviction::Impossible, "longer than all that may be held");
+        assert_eq!(
+            held.eviction_for(4, true),
+            Eviction::Impossible,
+            "longer than all that may be held"
+        );
         held.begin(2);
         held.end(2, false);
         held.let_go(0);

@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, InputType,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, InputType,
-    numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -109,7 +109,8 @@ impl Data for ColorJitter {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
-        let is_plain = InputType::IMAGE.dtypes.contains(&sample.dtype.name()) && sample.channels != 4;
+        let is_plain =
+            InputType::IMAGE.dtypes.contains(&sample.dtype.name()) && sample.channels != 4;
         if is_plain || self.hue == (0.0, 0.0) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::ColorSpace;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, InputType,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;

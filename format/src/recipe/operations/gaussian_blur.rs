@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, InputType,
-    WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

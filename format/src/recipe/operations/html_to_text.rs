@@ -1,7 +1,9 @@
 //! `html_to_text`: the visible text of an HTML document.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, OutputType, Needs, OnTargets, Phase, Property, InputType};
+use crate::recipe::declaration::{
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property,
+};
 use crate::recipe::value::{Value, Values};
 
 /// The text of an HTML document, with a line for each block.

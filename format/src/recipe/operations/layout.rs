@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, InputType,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

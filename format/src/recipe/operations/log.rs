@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::LogBase;
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, InputType,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 

@@ -2,7 +2,7 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    Declaration, OutputType, Needs, OnTargets, Phase, RandomParameter, InputType,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -29,7 +29,13 @@ impl Data for MixUp {
         about: "blends the samples and labels of a batch with one another",
         phase: Phase::Batch,
         targets: OnTargets::Refuses,
-        takes: &[InputType::ANY_IMAGE, InputType::TENSOR, InputType::AUDIO, InputType::SPECTROGRAM, InputType::BATCH],
+        takes: &[
+            InputType::ANY_IMAGE,
+            InputType::TENSOR,
+            InputType::AUDIO,
+            InputType::SPECTROGRAM,
+            InputType::BATCH,
+        ],
         gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[RandomParameter {

@@ -1,7 +1,7 @@
 //! `one_hot`: labels as rows of float32.
 
 use super::{Data, mixing};
-use crate::recipe::declaration::{Declaration, OutputType, Needs, OnTargets, Phase, InputType};
+use crate::recipe::declaration::{Declaration, InputType, Needs, OnTargets, OutputType, Phase};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{SampleType, SoftLabels};

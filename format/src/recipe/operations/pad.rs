@@ -1,7 +1,9 @@
 //! `pad`: adds pixels around a picture.
 
 use super::{Data, fill, padding};
-use crate::recipe::declaration::{Declaration, OutputType, Needs, OnTargets, Phase, Property, InputType};
+use crate::recipe::declaration::{
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::sizes::SizeRange;

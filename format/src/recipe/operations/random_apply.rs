@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    APPLIED, Declaration, OutputType, Key, Needs, OnTargets, Phase, Property, InputType,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};

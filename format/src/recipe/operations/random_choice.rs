@@ -3,8 +3,8 @@
 use super::{Data, Operation};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, InputType,
-    numbers,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sizes::SizeRange;

@@ -2,8 +2,8 @@
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, InputType,
-    WholeSize,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;

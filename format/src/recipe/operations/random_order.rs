@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, Needs, OnTargets, Phase, Property, RandomParameter, InputType,
+    Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase, Property, RandomParameter,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};

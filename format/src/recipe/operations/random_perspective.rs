@@ -2,8 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    InputType,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;

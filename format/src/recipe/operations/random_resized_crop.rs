@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    InputType, WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::value::{Value, Values};
 

@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    InputType, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::value::{Value, Values};
 

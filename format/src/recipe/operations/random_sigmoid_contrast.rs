@@ -3,8 +3,8 @@
 use super::Data;
 use super::random_gamma::SHARE;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, InputType,
-    numbers,
+    APPLIED, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::value::{Value, Values};
 

@@ -3,7 +3,7 @@
 use super::{Data, fix_length};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Needs, OnTargets, Phase, Property, RandomParameter, InputType,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

@@ -3,8 +3,8 @@
 use super::{Data, fill};
 use crate::recipe::Fill;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property,
-    RandomParameter, InputType, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    Property, RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, SIDE_MAX, InputType, WholeSize,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, SIDE_MAX,
+    WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;

@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    SIDE_MAX, InputType, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, SIDE_MAX, numbers,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};

@@ -3,7 +3,7 @@
 use super::{Data, Stft};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, OutputType, Needs, OnTargets, Phase, Property, InputType, ValueKind,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, OutputType, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, InputType,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, RandomParameter,
+    SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};

@@ -1,7 +1,7 @@
 //! The declarations: they are complete, agree with what operations do, and are what documents say.
 
 use crate::recipe::{
-    DECLARATIONS, Declaration, DecodeMode, OutputType, Key, KeyType, Operation, Planes, Presence,
+    DECLARATIONS, Declaration, DecodeMode, Key, KeyType, Operation, OutputType, Planes, Presence,
     Property, Recipe, SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
     target_keys_table, targets_table,
 };

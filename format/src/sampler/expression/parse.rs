@@ -11,7 +11,7 @@
 //! unary      = "-" unary | number | text | "true" | "false" | column | "(" or ")"
 //! ```
 
-use super::token::{TokenKind, Token};
+use super::token::{Token, TokenKind};
 use super::{Arithmetic, Comparison, Fault, Node, Term};
 
 /// Deepest nesting of parentheses, `not` and signs.

@@ -5,7 +5,7 @@ use super::super::{
     Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use super::columns::Made;
-use crate::batching::{Batching, BatchOptions, Entry, Rank};
+use crate::batching::{BatchOptions, Batching, Entry, Rank};
 use crate::holders::Holders;
 use crate::order::Order;
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 use super::super::{ClassBalanced, Sampler, Sampling, Weighted, Weights};
 use super::columns::Made;
-use crate::batching::{Batching, BatchOptions};
+use crate::batching::{BatchOptions, Batching};
 use crate::golden;
 
 /// The samples of an epoch.

@@ -2,7 +2,7 @@
 
 use super::super::{LengthLimit, Mixture, Sampler, SamplerError, Sampling, Stop, Value};
 use super::columns::Made;
-use crate::batching::{Batching, BatchOptions, Rank};
+use crate::batching::{BatchOptions, Batching, Rank};
 use crate::golden;
 use crate::holders::Holders;
 use proptest::prelude::*;

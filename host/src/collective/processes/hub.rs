@@ -37,7 +37,10 @@ pub(super) struct Hub {
 
 impl Hub {
     /// Waits until all ranks are connected.
-    pub(super) fn gather(mut config: RendezvousConfig, stop: &StopHandle) -> Result<Self, CollectiveError> {
+    pub(super) fn gather(
+        mut config: RendezvousConfig,
+        stop: &StopHandle,
+    ) -> Result<Self, CollectiveError> {
         let listener = match config.listener.take() {
             Some(listener) => listener,
             None => Listener::bind(&config.place)?,
@@ -182,7 +185,9 @@ impl Handshake {
     fn advance(mut self, config: &RendezvousConfig, now: Instant) -> HandshakeState {
         match self.incoming.receive(&self.stream) {
             Ok(Some(Message::Hello(hello))) if hello.token.is(&config.token) => {
-                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else { return HandshakeState::Invalid };
+                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else {
+                    return HandshakeState::Invalid;
+                };
                 let member = Member { rank: hello.rank, stream, incoming: self.incoming };
                 HandshakeState::Complete(hello, member)
             }
@@ -339,7 +344,10 @@ mod tests {
             };
         }
         theirs.write_all(&words[3..4]).unwrap();
-        assert!(matches!(handshake.advance(&config(), begun + HELLO_LIMIT), HandshakeState::Invalid));
+        assert!(matches!(
+            handshake.advance(&config(), begun + HELLO_LIMIT),
+            HandshakeState::Invalid
+        ));
     }
 
     #[test]
@@ -350,7 +358,9 @@ mod tests {
         let words = words_of(&hello);
         let (first, last) = words.split_at(words.len() - 1);
         theirs.write_all(first).unwrap();
-        let HandshakeState::Incomplete(handshake) = handshake.advance(&config(), begun) else { panic!() };
+        let HandshakeState::Incomplete(handshake) = handshake.advance(&config(), begun) else {
+            panic!()
+        };
         theirs.write_all(last).unwrap();
         match handshake.advance(&config(), begun) {
             HandshakeState::Complete(heard, member) => assert_eq!((heard, member.rank), (hello, 1)),

@@ -27,7 +27,10 @@ pub(super) struct Member {
 
 impl Member {
     /// Connects to rank 0 and waits until all ranks are connected.
-    pub(super) fn join(config: RendezvousConfig, stop: &StopHandle) -> Result<Self, CollectiveError> {
+    pub(super) fn join(
+        config: RendezvousConfig,
+        stop: &StopHandle,
+    ) -> Result<Self, CollectiveError> {
         let RendezvousConfig { place, token, rank, ranks, job, limit, .. } = config;
         let begun = Instant::now();
         let missing = || {

@@ -214,7 +214,8 @@ fn unidentified_connections_and_wrong_tokens_are_refused() {
     let place = RendezvousAddress::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
     let token = Token([7; TOKEN_BYTES]);
     scope(|scope| {
-        let own = RendezvousConfig { listener: Some(listener), token, ..config(&place, 0, 2, LONG) };
+        let own =
+            RendezvousConfig { listener: Some(listener), token, ..config(&place, 0, 2, LONG) };
         let hub = scope.spawn(|| meet(own).map(drop));
         let RendezvousAddress::Tcp(address) = &place else { unreachable!() };
         let mut stranger = std::net::TcpStream::connect(address).unwrap();

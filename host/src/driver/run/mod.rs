@@ -9,7 +9,7 @@ mod end;
 
 pub(crate) use end::DeviceEnd;
 
-use super::batch_order::{OrderedScheduler, BatchOrder};
+use super::batch_order::{BatchOrder, OrderedScheduler};
 use crate::Error;
 use crate::batch::{Contents, Memory, Table};
 use crate::clock::monotonic_ns;
@@ -20,8 +20,8 @@ use crate::stats::{BatchCheck, BatchRecord, Displacement, Meter, Preparer, Sched
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, CommonTimes, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
-    Source,
+    BatchIndex, CommonTimes, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision,
+    Outcome, Source,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::{Batching, BatchOptions, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;

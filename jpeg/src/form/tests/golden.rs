@@ -1,6 +1,6 @@
 //! Forms that are stored in `tests/golden/forms.txt`; `read_form.py` beside it reads them too.
 
-use super::{FORMS, BlockContent, coefficients, frame};
+use super::{BlockContent, FORMS, coefficients, frame};
 use crate::Coefficients;
 use crate::form::{FormError, Frame, pack, unpack_all};
 use crate::golden::{bytes, instruction_sets, sha256};

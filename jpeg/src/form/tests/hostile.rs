@@ -1,7 +1,7 @@
 //! Damaged bytes give an error or some coefficients, the same from every instruction set.
 
 use super::golden::STORED;
-use super::{FORMS, BLOCK_CONTENTS, BlockContent, Numbers, coefficients, frame};
+use super::{BLOCK_CONTENTS, BlockContent, FORMS, Numbers, coefficients, frame};
 use crate::Cpu;
 use crate::form::{FormError, pack, unpack_all};
 use crate::golden::{bytes, instruction_sets};

@@ -26,7 +26,13 @@ enum BlockContent {
     Extreme,
 }
 
-const BLOCK_CONTENTS: [BlockContent; 5] = [BlockContent::Empty, BlockContent::Sparse, BlockContent::Photo, BlockContent::Dense, BlockContent::Extreme];
+const BLOCK_CONTENTS: [BlockContent; 5] = [
+    BlockContent::Empty,
+    BlockContent::Sparse,
+    BlockContent::Photo,
+    BlockContent::Dense,
+    BlockContent::Extreme,
+];
 
 /// A frame of this size; sampling factors by component, horizontal and vertical.
 fn frame(width: u32, height: u32, sampling: &[(u8, u8)]) -> Frame {

@@ -1,6 +1,6 @@
 //! Every picture survives a round trip.
 
-use super::{FORMS, BLOCK_CONTENTS, coefficients, frame};
+use super::{BLOCK_CONTENTS, FORMS, coefficients, frame};
 use crate::Cpu;
 use crate::form::{pack, unpack_all};
 use proptest::prelude::*;

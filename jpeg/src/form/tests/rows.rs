@@ -1,6 +1,6 @@
 //! Rows, regions and extents.
 
-use super::{FORMS, BLOCK_CONTENTS, BlockContent, Numbers, coefficients, frame};
+use super::{BLOCK_CONTENTS, BlockContent, FORMS, Numbers, coefficients, frame};
 use crate::Block;
 use crate::form::{FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all};
 use crate::golden::instruction_sets;
@@ -66,7 +66,9 @@ pub(super) fn fits(got: &Unpacked, expected: &Unpacked) -> bool {
 fn a_damaged_form_does_not_affect_the_next_one() {
     let mut numbers = Numbers(7);
     let frame = frame(60, 33, &[(2, 1), (1, 1), (1, 1)]);
-    for (content, form) in BLOCK_CONTENTS.into_iter().flat_map(|content| FORMS.map(|form| (content, form))) {
+    for (content, form) in
+        BLOCK_CONTENTS.into_iter().flat_map(|content| FORMS.map(|form| (content, form)))
+    {
         let packed = pack(form, &frame, &coefficients(&frame, content, 9), b"skeleton").unwrap();
         let mut sound = FormReader::open(&packed, Cpu::Portable).unwrap();
         let expected = read(&mut sound, 0, 0..3).unwrap();
@@ -127,7 +129,8 @@ fn every_region_is_that_part_of_the_whole() {
 #[test]
 fn rows_and_columns_out_of_range_are_refused() {
     let frame = frame(40, 20, &[(1, 1); 3]);
-    let packed = pack(FORMS[0], &frame, &coefficients(&frame, BlockContent::Photo, 1), &[]).unwrap();
+    let packed =
+        pack(FORMS[0], &frame, &coefficients(&frame, BlockContent::Photo, 1), &[]).unwrap();
     let mut reader = FormReader::open(&packed, Cpu::Portable).unwrap();
     let refused = |result| matches!(result, Err(FormError::Request { .. }));
     assert!(refused(read(&mut reader, 3, 0..1)));

@@ -7,16 +7,16 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
-mod weighted_mean;
 mod weighted_lines;
+mod weighted_mean;
 
 use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::BLOCK;
-use weighted_mean::weighted_mean;
 use weighted_lines::WeightedLines;
+use weighted_mean::weighted_mean;
 
 /// Positions up to this have more than 20 exact fraction bits.
 const POSITION_MAX: f64 = (1 << 20) as f64;
@@ -147,7 +147,9 @@ impl Slide {
                     let (lines, weights) = ([lines[1], lines[2]], [weights[1], weights[2]]);
                     weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful });
                 }
-                Taps::Four => weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful }),
+                Taps::Four => {
+                    weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful })
+                }
             }
             for index in &buffers.doubtful {
                 let bytes = lines.map(|line| line[*index]);

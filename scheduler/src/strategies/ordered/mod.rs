@@ -6,14 +6,14 @@
 //! windows that ranks agree on).
 
 mod agreed;
-mod order_progress;
 mod order;
+mod order_progress;
 mod rule;
 mod shares;
 mod sharing;
 
 pub(super) use agreed::{AgreedWindows, GRANT_UNMEASURED};
-pub(super) use order_progress::OrderProgress;
 pub(super) use order::{Frozen, Pattern};
+pub(super) use order_progress::OrderProgress;
 pub(super) use rule::{Ordered, Rule};
-pub(super) use sharing::{Caps, Division, Shares, SharePolicy, Sharing};
+pub(super) use sharing::{Caps, Division, SharePolicy, Shares, Sharing};

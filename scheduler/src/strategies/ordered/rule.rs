@@ -8,8 +8,8 @@ use crate::strategies::plan::{Consumption, Grant, Next, Plan, Rescue};
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
 
-use super::order_progress::OrderProgress;
 use super::order::Pattern;
+use super::order_progress::OrderProgress;
 
 /// What one strategy adds to [`Ordered`]. The defaults are for a strategy that gives devices shares
 /// from the back of each part.
@@ -39,7 +39,12 @@ pub(crate) trait Rule: Debug + Clone {
 
     /// As [`Plan::is_late_with`].
     #[inline]
-    fn is_late_with(&mut self, _progress: &mut OrderProgress, _board: &Board, _batch: BatchIndex) -> bool {
+    fn is_late_with(
+        &mut self,
+        _progress: &mut OrderProgress,
+        _board: &Board,
+        _batch: BatchIndex,
+    ) -> bool {
         false
     }
 

@@ -29,7 +29,11 @@ pub(crate) struct DivisionInputs {
 }
 
 /// Computes shares so that both ends finish together. Returns whether a cap reduced a share.
-pub(crate) fn equal_finish(inputs: DivisionInputs, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
+pub(crate) fn equal_finish(
+    inputs: DivisionInputs,
+    parts: &[PartSpeed],
+    shares: &mut [u32],
+) -> bool {
     let n = f64::from(inputs.batches);
     let t_c = inputs.host_ns as f64;
     fill(parts, shares, |rate, capped| (n - capped) * t_c / (1.0 + rate * t_c))
@@ -136,7 +140,11 @@ mod tests {
         DivisionInputs { batches, host_ns, ready_ns }
     }
 
-    fn one(of: fn(DivisionInputs, &[PartSpeed], &mut [u32]) -> bool, inputs: DivisionInputs, device_ns: u64) -> u32 {
+    fn one(
+        of: fn(DivisionInputs, &[PartSpeed], &mut [u32]) -> bool,
+        inputs: DivisionInputs,
+        device_ns: u64,
+    ) -> u32 {
         let mut shares = [0];
         of(inputs, &[PartSpeed { device_ns, cap: inputs.batches }], &mut shares);
         shares[0]

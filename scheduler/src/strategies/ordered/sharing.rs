@@ -11,10 +11,10 @@ use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 
-use super::order_progress::OrderProgress;
 use super::order::Pattern;
+use super::order_progress::OrderProgress;
 use super::rule::{Ordered, Rule};
-use super::shares::{self, PartSpeed, DivisionInputs};
+use super::shares::{self, DivisionInputs, PartSpeed};
 
 /// How shares follow from times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +60,13 @@ pub(crate) trait SharePolicy: Debug + Clone {
     }
 
     /// The order for the shares in `progress`. `first`: host steps before the pattern begins.
-    fn pattern(&self, progress: &OrderProgress, board: &Board, shares: &Shares, first: u32) -> Pattern;
+    fn pattern(
+        &self,
+        progress: &OrderProgress,
+        board: &Board,
+        shares: &Shares,
+        first: u32,
+    ) -> Pattern;
 
     /// The order if ranks agreed on a total.
     fn agreed_pattern(&self, pattern: Pattern, _combined: &Proposal, _total: u32) -> Pattern {
