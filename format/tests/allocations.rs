@@ -1,5 +1,5 @@
-//! No sampler allocates memory for a position, also at the first: counted in a program of its own,
-//! since the count is of all that the process does on the thread.
+//! No sampler allocates memory to find a position, not even the first one. This is a separate
+//! program, since the allocator counts all allocations of a thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
 use meetpoint_format::batching::{BatchOptions, Batching};
@@ -17,7 +17,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is; counting touches no memory of it.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter does not use its
+// memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
@@ -71,7 +72,7 @@ impl SampleColumns for Labelled {
     }
 }
 
-/// Every sampler, those with several ways to find a position more than once.
+/// Every sampler, several times if it has several ways to find a position.
 fn samplers() -> Vec<Sampler> {
     let weighted = |replacement| Weighted {
         weights: Weights::Numbers((0..SAMPLES).map(|n| (n * 31 % 97) as f64).collect()),

@@ -1,5 +1,5 @@
-//! An exporter and a collector on loopback: the service that OpenTelemetry generates of its
-//! definition of the protocol, one that is not there, ones that fail or say nothing.
+//! An exporter and collectors on the loopback interface: the service that OpenTelemetry generates
+//! from its protocol definition, one that does not exist, and ones that fail or do not answer.
 
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus, Settings};
@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status};
 
-/// Longer than anything here takes.
+/// A limit that no test reaches.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What a collector says.
+/// The answer of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
     Thanks,
@@ -43,7 +43,7 @@ impl MetricsService for Service {
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         let before = self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // A test that is over hears nothing.
+        // The test may have ended.
         let _ = self.received.send(request.into_inner());
         match self.says {
             Says::NotYet if before == 0 => Err(Status::new(Code::Internal, "not yet")),
@@ -53,7 +53,8 @@ impl MetricsService for Service {
     }
 }
 
-/// Starts a collector; where it listens and what it receives. It goes with its thread.
+/// Starts a collector; returns its address and the requests that it receives. It ends with its
+/// thread.
 fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) {
     let (received, requests) = channel();
     let (bound, address) = channel();
@@ -72,7 +73,7 @@ fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) 
     (address.recv().expect("it listens"), requests)
 }
 
-/// An exporter that sends when it is asked to and when it is closed.
+/// An exporter that sends on request and when it is closed.
 fn exporter(address: SocketAddr) -> Exporter {
     let settings = Settings {
         endpoint: Some(format!("http://{address}")),
@@ -252,7 +253,7 @@ fn a_silent_collector_delays_nobody() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [of_service, listener.local_addr().unwrap()] {
         let exporter = exporter(address);
-        // Where nothing was counted nothing is sent.
+        // Without counts, nothing is sent.
         assert_eq!((flush(&exporter), exporter.status().exports), (Ok(()), 0));
         exporter.batch(&batch("host"));
         let flushed = exporter.flush();

@@ -321,7 +321,7 @@ fn a_null_is_damage_of_its_sample_and_removes_or_replaces_all_of_its_columns() {
     replaced[position] = by;
     assert_columns(&replacer, &prepared, &out, &replaced);
 
-    // Who does not ask for the column has no damage.
+    // Jobs without the column have no damage.
     let unaware = job(&dataset, &["image", "caption"]);
     let mut preparer = preparer(&unaware);
     let prepared = preparer.prepare(0, batch, &mut memory(&unaware), &mut |_| true).unwrap();

@@ -51,7 +51,7 @@ const RECIPE: &str = "
 
 const COLUMNS: [&str; 6] = ["image", "boxes", "labels", "joints", "masks", "mask"];
 
-/// Corners; box 1 is too narrow to be kept.
+/// Corners; box 1 is too narrow to be retained.
 fn boxes_of(sample: u64) -> Vec<[f64; 4]> {
     let corners = |at: u64| {
         let (x, y) = (at as f64, 0.5 * at as f64);
@@ -79,7 +79,7 @@ fn grouped(values: ArrayRef, length: i32) -> ArrayRef {
     Arc::new(FixedSizeListArray::new(Arc::new(item), length, values, None))
 }
 
-/// The further columns of all samples. The labels of `odd` are one too many.
+/// The further columns of all samples. `odd` has one label too many.
 fn further(odd: Option<u64>) -> RecordBatch {
     let all = || 0..SAMPLES;
     let counts = || all().map(|it| boxes_of(it).len() as u64);
@@ -163,7 +163,7 @@ fn job(dataset: &Arc<Dataset>, columns: &[&str], on_error: OnError) -> Job {
     }
 }
 
-/// A sample, and what each column of a batch but the image has of it.
+/// A sample, and its values in each column of a batch except the image.
 type Values = (u64, Vec<Vec<u8>>);
 
 /// The values of the batch of a job.

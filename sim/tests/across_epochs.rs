@@ -1,4 +1,4 @@
-//! What one epoch leaves to the next has the expected effect with constant times.
+//! State that one epoch passes to the next has the expected effect with constant times.
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
@@ -54,7 +54,7 @@ fn a_device_runs_ahead_as_far_as_its_slots_go() {
     assert!(ahead(&outcome)[1..].iter().all(|&batches| (2..=10).contains(&batches)));
 }
 
-/// Kept batches are neither read nor prepared again: the device does E·n_s - (E-1)·k.
+/// Retained batches are neither read nor prepared again: the device does E·n_s - (E-1)·k.
 #[test]
 fn retained_batches_are_not_prepared_again() {
     let mut scenario = fixed(100, 30, 1_500, 4);
@@ -71,8 +71,8 @@ fn retained_batches_are_not_prepared_again() {
     assert!(outcome.epochs.iter().all(|epoch| epoch.devices[0].slots_max <= 44));
 }
 
-/// With host time by size alone and device time the same for all, devices are given the largest:
-/// the host is left with the sum of the smallest.
+/// With host time by size alone and device time the same for all, devices get the largest batches,
+/// and the host the smallest.
 #[test]
 fn devices_are_given_what_saves_the_host_most() {
     let (batches, split) = (200, 60);

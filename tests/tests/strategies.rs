@@ -1,4 +1,4 @@
-//! What documents say of the strategies is what the strategies declare.
+//! Documents describe the strategies as they are declared.
 
 use crate::layers::root;
 use meetpoint_scheduler::{AcceptedValues, Order, StrategyName, Value};

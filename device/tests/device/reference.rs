@@ -23,12 +23,12 @@ pub(crate) fn alone() -> Batching {
     Batching::alone(BATCH_OPTIONS, Sampling::shuffled(20))
 }
 
-/// That of one of several ranks.
+/// The batching of one of several ranks.
 pub(crate) fn of_rank(rank: u32, ranks: u32) -> Batching {
     Batching::new(BATCH_OPTIONS, sampling(), Rank { rank, ranks }, Holders::all_alike()).unwrap()
 }
 
-/// That of one rank where devices hold different parts.
+/// The batching of one rank with devices that hold different parts.
 pub(crate) fn spread(device: &Device, devices: u32, of_part: &[u32]) -> Batching {
     let holders = Dataset::open(&device.dataset()).unwrap().spread(devices, of_part).unwrap();
     Batching::new(BATCH_OPTIONS, sampling(), Rank::ALONE, holders).unwrap()
@@ -39,7 +39,7 @@ pub(crate) fn prepared(device: &Device, batching: &Batching, epoch: u32, batch: 
     prepared_columns(device, batching, (epoch, batch), ColumnNames::default())
 }
 
-/// The same with other columns.
+/// A batch with other columns.
 pub(crate) fn prepared_columns(
     device: &Device,
     batching: &Batching,

@@ -1,4 +1,4 @@
-//! Damaged samples: the same batches on both ends, in every strategy, and exact books.
+//! Damaged samples: the same batches on both ends, in every strategy, and exact counts.
 
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
@@ -100,7 +100,8 @@ fn replacing_leaves_batches_full_and_is_the_same_in_every_strategy_at_either_end
             for ((seen, stats), (expected, _)) in runs.iter().zip(&alone) {
                 assert_eq!(&sorted(seen.clone()), expected, "{strategy:?}");
                 assert_eq!(met(stats), DAMAGED, "{strategy:?}, {workers} workers");
-                // It may be slow under load, but it was not given up for what the samples are.
+                // The device may be slow under load, but it was not given up because of the
+                // samples.
                 let is_given_up = |it: &&Event| matches!(it.kind, EventKind::DeviceGivenUp { .. });
                 assert_eq!(stats.events.iter().find(is_given_up), None, "{strategy:?}");
             }
@@ -229,7 +230,7 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     };
     epochs_of(config.clone(), 2);
     assert_eq!(samples(), DAMAGED);
-    // As a process leaves it that is killed while it writes: the last line has no end.
+    // The state after a process was killed while it wrote: the last line is incomplete.
     let mut text = std::fs::read(&path).unwrap();
     text.truncate(text.len() - 20);
     std::fs::write(&path, text).unwrap();
@@ -243,7 +244,7 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     assert!(matches!(refused.err(), Some(Error::Quarantine { .. })));
 }
 
-/// A small progressive file whose header promises a picture so large that its coefficients alone
+/// A small progressive file whose header declares a picture so large that its coefficients alone
 /// take 96 MiB.
 fn bomb() -> Vec<u8> {
     let mut file = Vec::new();
@@ -274,7 +275,7 @@ fn a_picture_that_the_budget_cannot_decode_ends_the_epoch_whatever_is_done_about
             }
         };
         match outcome {
-            // There is memory to find out that its data break off.
+            // There is enough memory to detect that its data are truncated.
             Ok(damaged) => assert_eq!((budget, damaged), (256 << 20, vec![5])),
             Err(Error::Prepare(meetpoint_prepare::Error::DecodeMemory {
                 needed, limit, ..

@@ -1,4 +1,4 @@
-//! What an epoch's times are said to mean, on times that are made up.
+//! Explanations of epochs with synthetic times.
 
 use crate::support::{config, consume, dataset};
 use meetpoint_host::explain::{
@@ -9,8 +9,8 @@ use meetpoint_host::{Loader, MemoryKind};
 
 const MS: u64 = 1_000_000;
 
-/// An epoch whose batches are waited for and trained on for a given number of milliseconds; those
-/// of a device were published so long after they were asked for.
+/// An epoch from the wait, the step and, for batches of a device, the time between request and
+/// publish of each batch, in milliseconds.
 fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
     let folder = dataset(8);
     let mut loader = Loader::open(config(folder.path())).unwrap();
@@ -58,7 +58,7 @@ fn ceiling(explanation: &Explanation, stage: Stage) -> f64 {
 
 #[test]
 fn a_consumer_that_hardly_waits_is_its_own_bottleneck() {
-    // The time until the first batch is that of starting, not of the pace.
+    // The time until the first batch belongs to the start, not to the rate.
     let said = explained(&[(500, 100, None), (1, 100, None), (0, 100, None)], &context(2));
     assert!(!said.is_loading && said.stage == Stage::Step, "{said:?}");
     assert_eq!(said.startup_seconds, 0.5);
@@ -99,7 +99,7 @@ fn a_replay_makes_the_gain_a_measured_one() {
     assert_eq!(said.measured_gain, Some(22.0 / 3.0));
     let contention = Contention { step_seconds: 0.002, replayed_step_seconds: 0.001 };
     assert_eq!(said.contention, Some(contention));
-    // What report.json and Python hold, and a sentence for each fact.
+    // The form in report.json and Python, and a sentence for each fact.
     let text = serde_json::to_string(&said).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), said);
     assert_eq!(said.sentences().len(), 5, "{:?}", said.sentences());

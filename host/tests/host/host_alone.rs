@@ -1,4 +1,5 @@
-//! Epochs of the host alone: the same bytes whatever the threads, and every way to stop early.
+//! Epochs of the host alone: the same bytes with any number of threads, and every way to stop
+//! early.
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{BatchOptions, Batching};
@@ -319,7 +320,7 @@ fn what_was_consumed_is_verified_against_an_independent_preparation() {
         assert!(matches!(verdict, Verdict::Verified { .. }), "{level:?}: {verdict:?}");
     }
     assert!(matches!(judged(&runs, &portable, Level::C5), Verdict::NotChecked { .. }));
-    // The order and the content of a run that was tampered with do not pass.
+    // Verification fails for a run with a changed order or changed content.
     let mut damaged = runs.clone();
     damaged[1].checks[2].crc32c[1] ^= 1;
     let Verdict::Failed { place } = judged(&damaged, &portable, Level::C2) else { panic!() };

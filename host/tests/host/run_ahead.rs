@@ -89,7 +89,7 @@ fn a_dropped_epoch_drops_the_batches_prepared_ahead() {
     let expected = of_host_alone(folder.path(), 2);
     let device = FakeDevice::start(Behaviour::default());
     let mut config = running_ahead(folder.path(), &device);
-    // Few slots: one that did not come back would be missed.
+    // Few slots, so that a slot that was not released would be noticed.
     config.spool.quota_bytes = 12 * (8 << 10);
     let mut loader = Loader::open(config).unwrap();
     for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! Traces are what their viewers read, and hold what happened.
+//! Traces have the format that viewers read, and contain the events of the run.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, consume, dataset};

@@ -37,7 +37,8 @@ fn without_tuning_it_is_not_reported() {
 #[test]
 fn a_small_memory_budget_leaves_no_room_to_raise() {
     let folder = dataset(8);
-    // A place of the ring has at least 2 MiB: four batches, of which two are the consumer's.
+    // A slot of the ring has at least 2 MiB, so the budget holds four batches, two of which the
+    // consumer uses.
     let config = LoaderConfig {
         memory_budget_bytes: 8 << 20,
         workers: 1,

@@ -188,7 +188,7 @@ pub(crate) fn after(declaration: &Declaration) -> &'static str {
     }
 }
 
-/// What is in the file that a recipe decodes.
+/// The content of the file that a recipe decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A picture, with alpha or without.

@@ -132,7 +132,7 @@ fn the_best_is_certain_only_beyond_the_spread() {
     results[2].per_second_deviation = 0.0;
     results[2].sampling_error = 3.0;
     assert!(!decide(&results, &GOAL).unwrap().is_certain);
-    // One run says nothing of the spread.
+    // One run gives no spread.
     results[2].sampling_error = 0.0;
     results.iter_mut().for_each(|it| it.runs = 1);
     let decision = decide(&results, &GOAL).unwrap();

@@ -1,4 +1,4 @@
-//! Plans by a made-up profile, against those of another program; limits, pins and devices.
+//! Plans for a synthetic profile, compared with those of another program; limits, pins and devices.
 
 use meetpoint_planner::plan::{
     Aim, Change, DeviceModel, Pins, PlanChoice, PlanError, RefusedBecause, Request, choose,
@@ -128,7 +128,7 @@ fn a_device_gets_work_where_that_saves_time_and_nothing_where_it_does_not() {
     assert_ne!(fast.best().alternative.strategy, StrategyName::HostOnly);
     assert!(fast.best().prediction.later.device_batches > 0.0);
     assert!(fast.best().cost < alone.best().cost);
-    // As slow as this, it costs the host more of its cores than it gives.
+    // A device this slow costs the host more core time than it saves.
     let slow = DeviceModel { cpu_ratio: 0.01, shares_cores: true, ..DEVICE };
     let slow = choose(&profile(), &with(slow)).unwrap();
     assert_eq!(slow.best().alternative.strategy, StrategyName::HostOnly);
@@ -170,7 +170,7 @@ fn the_largest_number_of_epochs_gives_a_plan() {
         | Change::StorageAtLeast { .. }
         | Change::MemoryAtLeast { .. } => None,
     });
-    // The plan of fewer epochs is better up to exactly there.
+    // Up to exactly this number, the plan for fewer epochs is better.
     let (epochs, index) = earlier.unwrap();
     let cost = |of: usize, epochs: u32| chosen.ranked[of].prediction.seconds(epochs);
     let is_better = |epochs| cost(index, epochs) < cost(0, epochs) * 0.995;

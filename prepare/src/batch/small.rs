@@ -3,7 +3,7 @@
 use super::{BatchProgress, CpuPreparer, READS_MAX, read_token};
 use crate::Error;
 use crate::small_samples::Content;
-use meetpoint_storage::{Completion, Error as StorageError, Refused, Request, RequestKind};
+use meetpoint_storage::{Completion, Error as StorageError, RefusedRequest, Request, RequestKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -149,7 +149,7 @@ impl CpuPreparer {
                 Ok(NextSmall::InFlight)
             }
             Err(refused) => {
-                let Refused { request, error } = *refused;
+                let RefusedRequest { request, error } = *refused;
                 self.pool.give(request.buffer);
                 match error {
                     StorageError::QueueFull { .. } if self.engine.in_flight() > 0 => {

@@ -299,7 +299,7 @@ fn batches_of_similar_aspect_ratios_waste_less_padding() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
-    /// No picture is larger, or smaller, than the recipe says before it is decoded.
+    /// No picture exceeds the bounds that are known from the recipe before decoding.
     #[test]
     fn pictures_are_within_the_sizes_of_their_recipe(
         height in 1..60_u32, width in 1..60_u32, seed: u64, which in 0..9_usize,

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(crate) const SAMPLES: u64 = 12;
 pub(crate) const SEED: u64 = 3;
 
-/// Every picture becomes one of a size of its own.
+/// Every picture has a result of a different size.
 pub(crate) const OPERATIONS: &str = "
     [[operation]]
     name = 'decode'
@@ -127,7 +127,7 @@ impl Made {
     pub(crate) fn object(&self, sample: u64, at: u64) -> Vec<u8> {
         let elements: Vec<u8> =
             self.mask(sample).iter().map(|element| element + 20 * at as u8).collect();
-        // That of another sample has another size.
+        // The mask of another sample has another size.
         let of = if self.misfit == Some(Misfit::Object) && sample == 4 { 5 } else { sample };
         if of != sample { self.png(of) } else { self.png_of(sample, &elements) }
     }
@@ -306,7 +306,7 @@ pub(crate) fn pad(multiple_of: u32, fill: f64) -> Collate {
     Collate::Pad(Pad { multiple_of, fill, max_size: None })
 }
 
-/// What a plain computation pads a row-major tensor to.
+/// A row-major tensor, padded by a simple computation.
 pub(crate) fn padded(data: &[u8], from: &[usize], to: &[usize], fill: &[u8]) -> Vec<u8> {
     let element = fill.len();
     let mut out = Vec::new();

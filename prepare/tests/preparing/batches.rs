@@ -57,7 +57,7 @@ fn an_engine_that_refuses_requests_is_bypassed() {
     prepare_all(&job(&write(folder.path(), |_, _| ()), 7), Box::new(NoRoom));
 }
 
-/// Counts the buffers that are asked of an engine.
+/// Counts the buffers that are requested from an engine.
 struct Counting {
     inner: Box<dyn Engine>,
     buffers: Arc<AtomicUsize>,

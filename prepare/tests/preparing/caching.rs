@@ -1,4 +1,4 @@
-//! Batches of which samples come from an application cache: the same bits within the budget.
+//! Batches with samples from an application cache: the same bits, within the budget.
 
 use crate::contract::prepare;
 use crate::support::{SAMPLES, damage, expected, job, shuffled, write};

@@ -68,7 +68,8 @@ fn damaged_dataset(folder: &Path) -> Arc<Dataset> {
     dataset
 }
 
-/// What a batch must be when damaged samples are replaced, place by place: an oracle of its own.
+/// The expected batch when damaged samples are replaced, computed independently position by
+/// position.
 fn replaced(job: &Job, epoch: u32, batch: u32) -> (Vec<u64>, Vec<u8>) {
     let mut preparer = SamplePreparer::new(&job.recipe, Cpu::Portable);
     let bytes = job.recipe.output().unwrap().bytes();
@@ -193,7 +194,7 @@ fn a_read_that_fails_is_damage_of_its_sample_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let job = Job { on_error: OnError::Always(Action::Skip), ..job(&dataset, 6) };
-    // What this process has too little of just now says nothing of the sample.
+    // A temporary lack of a resource is not damage of the sample.
     let faults =
         [(Fault::Broken, true), (Fault::ShortRead { bytes: 3 }, true), (Fault::Busy, false)];
     for (fault, is_damage) in faults {

@@ -1,4 +1,4 @@
-//! A dataset of small pictures in two parts, and what its batches must be.
+//! A dataset of small pictures in two parts, and the expected batches.
 
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{
@@ -43,7 +43,7 @@ pub(crate) fn picture(sample: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes a dataset of two parts; `change` may spoil an image before it is written.
+/// Writes a dataset of two parts; `change` may damage an image before it is written.
 pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
     write_labelled(folder, change, (0, |_| None))
 }
@@ -89,7 +89,7 @@ pub(crate) fn write_labelled(
         labels: (0..labels).map(|label| label.to_string()).collect(),
         parts,
         stored: Some(Stored {
-            // Files are let pass in any form.
+            // Files are accepted in any form.
             form: Form::Compact,
             entry_points: EntryPointsStored {
                 spacing: Some(EntryPointSpacing::McuRow),
@@ -113,7 +113,7 @@ pub(crate) fn write_labelled(
     Arc::new(Dataset::open(folder).unwrap())
 }
 
-/// Changes a byte of a sample's image on disk, behind the checksum's back.
+/// Changes a byte of a sample's image on disk, without updating its checksum.
 pub(crate) fn damage(dataset: &Dataset, sample: u64) {
     let location = dataset.locate(sample).unwrap();
     let path = dataset.part_path(location.part);
@@ -132,7 +132,7 @@ pub(crate) fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
     Job { dataset: Arc::clone(dataset), recipe, batching, on_error, columns }
 }
 
-/// What a batch must be: each sample prepared alone.
+/// The expected batch: each sample prepared alone.
 pub(crate) fn expected(job: &Job, epoch: u32, batch: u32) -> Vec<u8> {
     let mut preparer = SamplePreparer::new(&job.recipe, Cpu::Portable);
     let bytes = job.recipe.output().unwrap().bytes();
@@ -177,7 +177,7 @@ pub(crate) fn prepare_all(job: &Job, engine: Box<dyn Engine>) {
     }
 }
 
-/// An engine with room for nothing.
+/// An engine that refuses every request.
 pub(crate) struct NoRoom;
 
 impl Engine for NoRoom {

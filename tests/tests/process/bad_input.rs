@@ -1,4 +1,4 @@
-//! What a user gets wrong: one error that names the file, the place and the remedy; exit code 1.
+//! User errors: one message that names the file, the position and the remedy; exit code 1.
 
 use super::jobs::{SAMPLES, job};
 use super::support::{finish, packed, pictures, program, run};
@@ -297,7 +297,7 @@ fn a_socket_of_another_program_is_reported_as_no_device() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = web.accept().unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-        // Held open until the other side has gone.
+        // Held open until the other side has disconnected.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let words = ["is not a device", "does not speak the device link"];

@@ -1,4 +1,4 @@
-//! A dataset whose content stays where it lies: indexed, looked into, verified, trained on.
+//! A dataset with content in place: indexed, inspected, verified and used by a run.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
 use super::support::{packed, pictures, run};

@@ -37,7 +37,7 @@ fn serve(folder: &Path, extra: &[&str]) -> Served {
     stdout.read_line(&mut line).expect("it says where it listens");
     let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
     let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
-    // What it says later is of no interest, but it must not wait for a reader.
+    // Its later output is ignored, but must not block it.
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     Served { child, port }
 }

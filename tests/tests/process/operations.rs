@@ -110,7 +110,7 @@ fn operations_that_cannot_be_done_are_refused() {
     assert!(!folder.join("x.set").exists());
 }
 
-/// Killed again and again, a shuffle ends as if it had not been.
+/// A shuffle that is killed repeatedly gives the result of one that is not.
 #[test]
 fn a_killed_shuffle_resumes_without_a_lost_or_repeated_sample() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn a_killed_shuffle_resumes_without_a_lost_or_repeated_sample() {
         let mut child = command(folder, &resumed).spawn().unwrap();
         let ended = super::support::wait(&mut child, wait).is_some();
         if !ended {
-            // It may end just now; then there is nothing to kill.
+            // It may have ended already.
             let _ = child.kill();
             kills += 1;
         }

@@ -1,4 +1,4 @@
-//! The declarations: they are complete, agree with what operations do, and are what documents say.
+//! The declarations are complete and agree with the operations and the documents.
 
 use crate::recipe::{
     DECLARATIONS, Declaration, DecodeMode, Key, KeyType, Operation, OutputType, Planes, Presence,

@@ -1,4 +1,4 @@
-//! Random access against a reference that goes through an epoch from its beginning.
+//! Random access, compared with a pass through the epoch from its beginning.
 
 use super::super::{
     AspectRatio, ClassBalanced, Expression, Filter, Indices, Mixture, Repeated, Sampler, Sampling,
@@ -147,7 +147,7 @@ fn what_differs_has_another_checksum() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Batches in any order, of any rank and device, hold what a pass from the beginning holds;
+    /// Batches in any order, of any rank and device, equal those of a pass from the beginning;
     /// ranks and devices divide the positions; keys differ where samples repeat.
     #[test]
     fn ranks_and_devices_divide_the_epoch_of_every_sampler(

@@ -25,7 +25,7 @@ fn batches(own: &Batching, epoch: u32) -> Vec<Vec<u64>> {
     (0..count).map(|batch| own.samples_of(&order, batch).collect()).collect()
 }
 
-/// The bucket of a made-up sample.
+/// The bucket of a synthetic sample.
 fn bucket(factor: u64, sample: u64) -> usize {
     let sizes = super::super::SampleColumns::picture_sizes(&Made::of(sample + 1)).unwrap();
     let size = sizes[sample as usize].unwrap_or((1, 1));
@@ -108,8 +108,9 @@ fn sizes_come_from_columns_where_these_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Every sample once; whole batches of one bucket, but for at most as many as there are
-    /// buckets, which hold what is left; a short one only at the end.
+    /// Every sample occurs once. Batches have samples of one bucket, except for at most as many
+    /// batches as there are buckets, which contain the remaining samples. Only the last batch may
+    /// be short.
     #[test]
     fn every_sample_occurs_once_in_batches_of_one_bucket(
         samples in 1..300_u64,
@@ -134,7 +135,7 @@ proptest! {
         prop_assert!(mixed <= AspectRatio::edges(factor).len() + 1, "{} mixed", mixed);
     }
 
-    /// The sample at a position is the same, whichever rank asks for it, in any order.
+    /// The sample at a position is the same, for all ranks and in any order of access.
     #[test]
     fn random_access_gives_what_a_pass_from_the_beginning_gives(
         samples in 1..300_u64,

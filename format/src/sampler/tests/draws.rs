@@ -1,4 +1,4 @@
-//! Distributions of draws, and their values against an implementation of its own.
+//! Distributions of draws, and their values, compared with an independent implementation.
 
 use super::super::{ClassBalanced, Sampler, Sampling, Weighted, Weights};
 use super::columns::Made;

@@ -1,4 +1,4 @@
-//! Mixtures: values from an implementation of its own, quotas of every stretch, passes, refusals.
+//! Mixtures: values from an independent implementation, quotas of every range, passes, errors.
 
 use super::super::{LengthLimit, Mixture, Sampler, SamplerError, Sampling, Stop, Value};
 use super::columns::Made;
@@ -91,7 +91,7 @@ fn every_pass_over_a_dataset_has_an_order_of_its_own() {
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());
     }
     assert!(passes[0] != passes[1] && passes[1] != passes[2] && passes[0] != passes[2]);
-    // Datasets of one length have orders of their own, too.
+    // Datasets of equal length also have different orders.
     let got = alone(mixture(&[1.0, 1.0], Stop::FirstExhausted), &[100, 100], 9);
     let first: Vec<u64> = got.iter().copied().filter(|sample| *sample < 100).collect();
     let second: Vec<u64> = got.iter().filter_map(|sample| sample.checked_sub(100)).collect();
@@ -139,8 +139,8 @@ fn mixtures_that_do_not_fit_the_datasets_are_refused() {
 }
 
 proptest! {
-    /// Every stretch has each dataset in proportion, within three positions; a dataset has its
-    /// samples equally often, within one; devices divide that.
+    /// Every range has each dataset in proportion, within three positions. The samples of a dataset
+    /// occur equally often, within one. Devices divide these positions.
     #[test]
     fn every_stretch_has_the_datasets_in_proportion(
         datasets in prop::collection::vec(1..60_u64, 1..5),

@@ -1,4 +1,4 @@
-//! Options that are wrong, and those that do not fit the dataset.
+//! Invalid options, and options that do not match the dataset.
 
 use super::super::{
     ClassBalanced, DECLARATIONS, Expression, Filter, Indices, LengthLimit, Repeated, Sampler,
@@ -7,7 +7,7 @@ use super::super::{
 use super::columns::Made;
 use meetpoint_diagnose::Surface;
 
-/// What the command line advises.
+/// The remedy on the command line.
 fn remedy(error: &SamplerError) -> String {
     error.instruction().spelled(Surface::CommandLine)
 }
