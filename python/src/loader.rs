@@ -396,7 +396,7 @@ impl Loader {
         // An aborted epoch is used only if none was finished.
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
-        let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
+        let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &context(past)));
         let json = explained.map(|explained| {
             let sentences = explained.sentences().into_iter().chain(explained.ceiling_sentences());
             let sentences: Vec<String> = sentences.collect();

@@ -17,7 +17,7 @@ use meetpoint_gpu::cuda::{Driver, Gpu, Options as GpuOptions};
 use meetpoint_jpeg_benches::{Options, Report, Row, Target, encoded_picture, jpeg_files, median};
 use meetpoint_kernels::jpeg::{Form, Restarts, Rewrite, Spacing, entry_points, rewrite, to_form};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
-use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, Taken};
+use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, OfferOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -166,7 +166,7 @@ fn compare(
         for position in 0..batch {
             let number = first + position;
             let file = files[number % files.len()].encoded();
-            if let Taken::No(reason) = on_gpu.take(position, file, id(number))? {
+            if let OfferOutcome::No(reason) = on_gpu.take(position, file, id(number))? {
                 refused += 1;
                 why = format!(", such as: {reason}");
             }
