@@ -2,7 +2,8 @@
 //!
 //! The kernels call back between stages, each about a stripe of rows and well below a millisecond.
 //! A period of the duty cycle consists of several stages, together [`QUANTUM`] of CPU time,
-//! followed by a sleep. [`Governor`] only computes; [`CpuThrottle`] reads the thread's clocks and sleeps.
+//! followed by a sleep. [`Governor`] only computes; [`CpuThrottle`] reads the thread's clocks and
+//! sleeps.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::waits::StorageWaits;
@@ -133,8 +134,8 @@ pub(crate) struct CpuThrottle {
 }
 
 impl CpuThrottle {
-    /// A throttle for the calling thread; without a ratio, only [`CpuThrottle::stretch`] has an effect.
-    /// `storage_waits` are this thread's.
+    /// A throttle for the calling thread; without a ratio, only [`CpuThrottle::stretch`] has an
+    /// effect. `storage_waits` are this thread's.
     pub(crate) fn new(ratio: Option<f64>, storage_waits: Arc<StorageWaits>) -> Self {
         // Avoids the usual 50 µs by which sleeps are too long. If this is not permitted, sleeps are
         // longer, and the excess is credited as always.

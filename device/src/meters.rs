@@ -122,8 +122,8 @@ impl HeartbeatMonitor {
         is_alive
     }
 
-    /// Epoch, batch, generation and samples done, if there is a batch and there was any heartbeat since
-    /// the last poll. CPU time counts as one, because a long stage sends no other heartbeat.
+    /// Epoch, batch, generation and samples done, if there is a batch and there was any heartbeat
+    /// since the last poll. CPU time counts as one, because a long stage sends no other heartbeat.
     pub(crate) fn poll(&mut self, heartbeats: &Heartbeats) -> Option<((u32, u32, u32), u32)> {
         let is_alive = self.is_alive(heartbeats);
         let at = *heartbeats.at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,8 @@
 //! the same result.
 //!
 //! In reading order: this file (the trait of a collective), `error`, `heartbeats`,
-//! `rank_wait` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`] (ranks
-//! that are processes, over a socket of rank 0).
+//! `rank_wait` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`]
+//! (ranks that are processes, over a socket of rank 0).
 
 pub(crate) mod error;
 mod heartbeats;

@@ -3,8 +3,8 @@
 //!
 //! In reading order: `split` ([`Split`], where a recipe is divided, and why one is not), `stage`
 //! ([`DeliveryStage`], which brings batches of a loader to a GPU), `target` (an NVIDIA GPU for it),
-//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`GpuAccelerator`], steps on batches that are
-//! there).
+//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`GpuAccelerator`], steps on batches
+//! that are there).
 
 mod accelerator;
 mod split;

@@ -2,8 +2,8 @@
 //!
 //! The scheduler gives devices the back of its range, so mapping its positions to other batches
 //! determines which batches devices get: the scheduler uses positions, all other code uses the
-//! numbers of batches in the epoch. [`OrderedScheduler`] translates between the two and exposes nothing
-//! untranslated.
+//! numbers of batches in the epoch. [`OrderedScheduler`] translates between the two and exposes
+//! nothing untranslated.
 
 use crate::stats::{Displacement, Schedule};
 use meetpoint_scheduler::{

@@ -59,8 +59,8 @@ pub struct Refused {
     pub because: RefusedBecause,
 }
 
-/// A change that would make another plan the best; `index` is its position in [`PlanChoice::ranked`] or
-/// [`PlanChoice::refused`].
+/// A change that would make another plan the best; `index` is its position in
+/// [`PlanChoice::ranked`] or [`PlanChoice::refused`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {

@@ -4,8 +4,8 @@
 //! A closed connection shows at once that its rank has ended, so nothing waits for a timeout if a
 //! process dies.
 //!
-//! In reading order: this file ([`RendezvousConfig`]), `message` and `stream` (the protocol), `hub` (rank
-//! 0), `member` (the other ranks).
+//! In reading order: this file ([`RendezvousConfig`]), `message` and `stream` (the protocol), `hub`
+//! (rank 0), `member` (the other ranks).
 
 mod hub;
 mod listener;
