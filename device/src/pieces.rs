@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
 
-/// Longest wait between two signs of life.
+/// Longest wait between two heartbeats.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// A message to the host, or the status that ends the stream.
 pub(crate) type Outgoing = Result<DeviceMessage, Status>;
 
-/// Called while waiting; `false` cancels what can be cancelled. It also gives signs of life.
+/// Called while waiting; `false` cancels what can be cancelled. It also sends heartbeats.
 pub(crate) type GoOn<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Pieces of a slot that wait to be sent.

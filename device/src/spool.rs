@@ -17,7 +17,7 @@ use tokio::sync::mpsc::Sender;
 /// Most slots of a spool.
 pub(crate) const SLOTS_MAX: u32 = 1 << 16;
 
-/// Longest wait between two signs of life.
+/// Longest wait between two heartbeats.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// The layout of slots; slot i begins at i times the bytes of a slot.
@@ -226,8 +226,8 @@ pub(crate) fn slowed(engine: Box<dyn Engine>, pace: Pace) -> (Box<dyn Engine>, O
     (Box::new(slow), Some(meter))
 }
 
-/// Writes and waits. While a device of this pace would still be writing, the worker gives signs of
-/// life; after that, the storage hangs, and it gives none.
+/// Writes and waits. While a device of this pace would still be writing, the worker sends
+/// heartbeats; after that, the storage hangs, and it sends none.
 fn write_file(
     engine: &mut dyn Engine,
     file: FileId,

@@ -89,9 +89,9 @@ pub fn run(
             let stop = shared.stop.clone();
             let body = move || {
                 // Also on a panic, so that other ranks do not wait for this one.
-                let mut alarm = Alarm { stop, is_armed: true };
+                let mut guard = StopOnDrop { stop, is_armed: true };
                 let result = run_rank(config, epochs, conductor);
-                alarm.is_armed = result.is_err();
+                guard.is_armed = result.is_err();
                 result
             };
             Builder::new().name(format!("rank-{rank}")).spawn_scoped(scope, body).map_err(|error| {
@@ -225,12 +225,12 @@ fn message_of(panic: Box<dyn Any + Send>) -> String {
 }
 
 /// Stops every rank when it is dropped, unless all went well.
-struct Alarm {
+struct StopOnDrop {
     stop: StopHandle,
     is_armed: bool,
 }
 
-impl Drop for Alarm {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         if self.is_armed {
             self.stop.stop();

@@ -238,21 +238,21 @@ pub(crate) fn start(
             let _ = cores::bind(&cores);
         }
         while let Some(task) = driver.next_for_host(number) {
-            let alarm = Alarm { driver: &driver, serial: task.serial };
+            let guard = FailOnPanic { driver: &driver, serial: task.serial };
             preparer.work(task, &driver, &mut || {});
-            drop(alarm);
+            drop(guard);
         }
     };
     std::thread::Builder::new().name(format!("prepare-{number}")).spawn(body).map_err(Error::Thread)
 }
 
 /// Ends the run with an error when its thread panics, so that no other thread waits for it.
-pub(crate) struct Alarm<'d> {
+pub(crate) struct FailOnPanic<'d> {
     pub(crate) driver: &'d Driver,
     pub(crate) serial: u64,
 }
 
-impl Drop for Alarm<'_> {
+impl Drop for FailOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.driver.fail(self.serial, Error::Panicked);

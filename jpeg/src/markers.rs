@@ -40,12 +40,12 @@ pub(crate) mod code {
 }
 use code::*;
 
-/// Most scans of a file; encoders write about ten. Each one covers the blocks of the whole picture,
-/// and may take hardly any bytes.
+/// Maximum number of scans of a file; encoders write about ten. Each one covers the blocks of the
+/// whole picture, and may consist of few bytes.
 pub(crate) const SCANS_MAX: usize = 100;
 
-/// Most segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256 MiB of
-/// metadata (ICC, XMP, previews) in segments half as long as the format allows.
+/// Maximum number of segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256
+/// MiB of metadata (ICC, XMP, previews) in segments half as long as the format allows.
 pub(crate) const SEGMENTS_MAX: usize = 8192 + 16 * SCANS_MAX;
 
 /// Zigzag position to natural order (T.81 Figure A.6).
@@ -259,7 +259,7 @@ impl Header {
                         return Ok(());
                     }
                     if at == file.len() {
-                        // Its end was not looked for.
+                        // Its end was not searched for.
                         self.end = at;
                         return self.check_complete();
                     }

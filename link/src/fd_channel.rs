@@ -126,7 +126,7 @@ fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std:
 
 /// A received offer: the token and the descriptor.
 #[derive(Debug)]
-pub struct Offered {
+pub struct ReceivedOffer {
     /// The offer with its token.
     pub offer: FdOffer,
     /// The descriptor.
@@ -135,7 +135,7 @@ pub struct Offered {
 
 /// Reads one offer. Anything other than the sixteen expected bytes with exactly one descriptor is
 /// an error, and received descriptors are closed. The caller bounds the time.
-pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
+pub async fn read_offer(stream: &UnixStream) -> std::io::Result<ReceivedOffer> {
     let mut bytes = [0; 16];
     let (mut filled, mut fds) = (0, Vec::new());
     while filled < bytes.len() {
@@ -152,7 +152,7 @@ pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
     }
     let offer = FdOffer::decode(&bytes).ok_or_else(|| wrong("it is not an offer of a spool"))?;
     match <[OwnedFd; 1]>::try_from(fds) {
-        Ok([fd]) => Ok(Offered { offer, fd }),
+        Ok([fd]) => Ok(ReceivedOffer { offer, fd }),
         Err(_) => Err(wrong("an offer has one file descriptor")),
     }
 }
@@ -198,7 +198,7 @@ mod tests {
         Answers(&'static [u8]),
     }
 
-    async fn serve(socket: tokio::net::UnixListener, device: Device) -> Offered {
+    async fn serve(socket: tokio::net::UnixListener, device: Device) -> ReceivedOffer {
         let (mut stream, _) = socket.accept().await.unwrap();
         let offered = read_offer(&stream).await.unwrap();
         match device {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Hands a file of five bytes to a device.
-    fn offer_to(device: Device) -> (Result<(), HandOverError>, Offered) {
+    fn offer_to(device: Device) -> (Result<(), HandOverError>, ReceivedOffer) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -1,6 +1,6 @@
 //! The counters as text that Prometheus scrapes (OpenMetrics 1.0).
 
-use crate::{Ended, Handed, wait_buckets};
+use crate::{CompletedEpoch, ConsumedBatch, wait_buckets};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -81,7 +81,7 @@ impl Prometheus {
     }
 
     /// Counts a batch that was passed to the consumer.
-    pub fn batch(&self, handed: &Handed) {
+    pub fn batch(&self, handed: &ConsumedBatch) {
         self.batches.get_or_create(&Prepared { source: handed.source }).inc();
         self.samples.inc_by(handed.samples);
         self.bytes.inc_by(handed.bytes);
@@ -92,7 +92,7 @@ impl Prometheus {
     }
 
     /// Counts a completed epoch.
-    pub fn epoch(&self, ended: &Ended) {
+    pub fn epoch(&self, ended: &CompletedEpoch) {
         self.epochs.inc();
         self.revoked.inc_by(ended.revoked);
         self.stalls.inc_by(ended.stalls);

@@ -53,7 +53,7 @@ mod small_samples;
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
-pub use damage::{Action, Damage, Judge, OnError, Replacement, samples_held};
+pub use damage::{Action, Damage, DamagePolicy, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
 pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};

@@ -1,6 +1,6 @@
 //! Contact sheets for Python.
 
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use crate::{errors, guarded};
 use meetpoint_datasets::{Preview, PreviewError, PreviewOptions, preview};
 use meetpoint_prepare::Dataset;
@@ -42,5 +42,5 @@ fn of_preview(py: Python<'_>, error: &PreviewError) -> PyErr {
         PreviewError::Range { .. } | PreviewError::TooLarge => "SettingError",
         PreviewError::Encode(_) => "MeetpointError",
     };
-    errors::plain(py, class, Said::of(error))
+    errors::plain(py, class, ProblemText::of(error))
 }

@@ -1,7 +1,7 @@
 //! The sampler of a loader, from the package.
 
 use crate::errors;
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use meetpoint_format::sampler::{Sampler, Value};
 use pyo3::prelude::*;
 
@@ -22,7 +22,7 @@ pub(crate) enum Setting {
 pub(crate) fn read(py: Python<'_>, (name, options): Given) -> PyResult<Sampler> {
     let options = options.into_iter().map(|(option, given)| (option, value(given))).collect();
     Sampler::read(&name, options).map_err(|error| {
-        errors::plain(py, "SettingError", Said::new(format!("sampler: {error}"), &error))
+        errors::plain(py, "SettingError", ProblemText::new(format!("sampler: {error}"), &error))
     })
 }
 

@@ -1,13 +1,13 @@
 //! The settings of a loader, from the package.
 
 use crate::damage::{self, Raised};
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use crate::gpu::{DecodeArguments, GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
-use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
+use meetpoint_host::collective::{Collective, CollectiveError, RendezvousConfig, Turn};
 use meetpoint_host::{
     DeviceSource, LoaderConfig, RemoteDevice, SpawnDevice, SpoolConfig, SpoolKind, Tune,
 };
@@ -15,7 +15,7 @@ use meetpoint_link::AddressSyntax;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
-    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
+    AcceptedValues, Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Value,
 };
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -85,7 +85,7 @@ pub(crate) struct Settings {
 pub(crate) struct Configured {
     pub(crate) config: LoaderConfig,
     /// The other ranks to connect to first.
-    pub(crate) meeting: Option<Meeting>,
+    pub(crate) meeting: Option<RendezvousConfig>,
     /// The GPU that batches are copied to.
     pub(crate) gpu: Option<GpuSettings>,
     /// Hash of the whole recipe; the configuration may contain only the host's part of it.
@@ -153,9 +153,9 @@ impl RemoteSettings {
 
 /// Ranks that reach the same result without communication.
 #[derive(Debug)]
-struct Apart;
+struct IndependentRanks;
 
-impl Collective for Apart {
+impl Collective for IndependentRanks {
     fn agree(&self, _: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
         Ok(proposal.agreement())
     }
@@ -185,7 +185,7 @@ impl Settings {
         let sampler = sampler::read(py, self.sampler)?;
         let (mode, multiple_of, fill, max_size) = self.collate;
         let collate = Collate::read(&mode, multiple_of, fill, max_size).map_err(|error| {
-            errors::plain(py, "SettingError", Said::new(error.to_string(), &error))
+            errors::plain(py, "SettingError", ProblemText::new(error.to_string(), &error))
         })?;
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
@@ -208,7 +208,7 @@ impl Settings {
         }
         // Ranks whose batches all come from their hosts need no agreement.
         let is_apart = self.ranks > 1 && meeting.is_none();
-        let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
+        let collective = is_apart.then(|| Arc::new(IndependentRanks) as Arc<dyn Collective>);
         let recipe_hash = recipe.hash().to_string();
         let mut config = LoaderConfig {
             columns: ColumnNames::from(self.columns).collated(collate),
@@ -240,7 +240,7 @@ impl Settings {
 
     /// The strategy, with all of its options that are arguments here.
     fn strategy(&self, py: Python<'_>) -> PyResult<AnyStrategy> {
-        let wrong = |said: Said| errors::plain(py, "SettingError", said);
+        let wrong = |said: ProblemText| errors::plain(py, "SettingError", said);
         let mut strategy = StrategyName::from_str(&self.strategy)
             .map_err(|_| {
                 let remedy = known(&self.strategy, StrategyName::TEXTS);
@@ -277,7 +277,7 @@ enum Argument<'a> {
 }
 
 impl Argument<'_> {
-    fn value(&self, takes: &Takes) -> Option<Value> {
+    fn value(&self, takes: &AcceptedValues) -> Option<Value> {
         match self {
             Self::Word(text) => takes.word(text),
             Self::Whole(number) => takes.number((*number).into()),

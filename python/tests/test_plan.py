@@ -29,7 +29,7 @@ def test_later_epochs_come_from_the_cache_with_the_same_bits(dataset):
         assert "The cache after operation 2" in str(loader.explain())
 
 
-def test_a_cache_that_cannot_be_is_refused(dataset):
+def test_an_invalid_cache_is_refused(dataset):
     with pytest.raises(meetpoint.BudgetError, match="cache"):
         meetpoint.Loader(dataset, recipe=RECIPE, cache="900TiB")
     with pytest.raises(meetpoint.SettingError, match="cache"):

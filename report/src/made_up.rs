@@ -90,7 +90,7 @@ pub fn report(count: u32) -> Report {
 }
 
 fn device(read_off: f64) -> Device {
-    let knob = |name: &str, unit: &str, target: f64, achieved: f64| Knob {
+    let limit = |name: &str, unit: &str, target: f64, achieved: f64| SpeedLimit {
         name: name.into(),
         unit: unit.into(),
         target,
@@ -109,8 +109,8 @@ fn device(read_off: f64) -> Device {
         busy_seconds: 6.2,
         peak_memory_bytes: 48 << 20,
         knobs: vec![
-            knob("cpu-ratio", "ratio", 0.5, 0.502),
-            knob("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
+            limit("cpu-ratio", "ratio", 0.5, 0.502),
+            limit("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
         ],
     }
 }

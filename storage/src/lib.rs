@@ -35,9 +35,10 @@ pub mod uring;
 
 pub use block::BLOCK_BYTES;
 pub use buffer::AlignedBuffer;
-pub use choose::{Chosen, EngineKind, open_engine};
+pub use choose::{EngineKind, SelectedEngine, open_engine};
 pub use engine::{
-    Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, Refused, Request, RequestKind,
+    Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, RefusedRequest, Request,
+    RequestKind,
 };
 pub use error::Error;
 pub use lender::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};

@@ -5,8 +5,8 @@ use crate::lender::Lender;
 use crate::open::{FileTable, Opened};
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
-    RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::fs::File;
@@ -155,7 +155,7 @@ impl Engine for ThreadsEngine {
         self.files.get(file)?.bytes()
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let work = Work::accept(request, &self.files, self.in_flight, self.depth)?;
         let sender = self.work.as_ref().expect("the channel is open until the engine is dropped");
         sender.try_send(work).expect("the channel has room: requests are capped at its size");

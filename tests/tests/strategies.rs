@@ -1,7 +1,7 @@
-//! What documents say of the strategies is what the strategies declare.
+//! Documents describe the strategies as they are declared.
 
 use crate::layers::root;
-use meetpoint_scheduler::{Order, StrategyName, Takes, Value};
+use meetpoint_scheduler::{AcceptedValues, Order, StrategyName, Value};
 
 fn read(path: &str) -> String {
     let text = std::fs::read_to_string(root().join(path));
@@ -84,7 +84,7 @@ fn the_tables_of_options_have_each_with_its_default_and_words() {
             for (row, (spec, default)) in rows.iter().zip(options) {
                 let [key, said, meaning] = &row[..] else { panic!("{document}: {row:?}") };
                 assert_eq!((key, said), (&format!("`{}`", spec.name), &toml(default)));
-                let Takes { words, share, .. } = &spec.takes;
+                let AcceptedValues { words, share, .. } = &spec.takes;
                 let said = format!("{said} {meaning}");
                 for word in *words {
                     let is_said = said.contains(&format!("{word:?}"));

@@ -270,19 +270,19 @@ fn describe(info: &DeviceInfo) -> String {
         text.push_str(&format!(" ({})", info.storage_note));
     }
     text.push('\n');
-    let Some(knobs) = &info.emulation else {
+    let Some(settings) = &info.emulation else {
         text.push_str("not slowed down\n");
         return text;
     };
     let rate = |rate: u64| units::rate(rate as f64);
-    let knobs = [
-        ("CPU ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string())),
-        ("read bandwidth", knobs.read_bytes_per_second.map(rate)),
-        ("write bandwidth", knobs.write_bytes_per_second.map(rate)),
-        ("latency", knobs.latency_ns.map(units::nanoseconds)),
-        ("core", knobs.core.map(|core| core.to_string())),
+    let settings = [
+        ("CPU ratio", settings.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("read bandwidth", settings.read_bytes_per_second.map(rate)),
+        ("write bandwidth", settings.write_bytes_per_second.map(rate)),
+        ("latency", settings.latency_ns.map(units::nanoseconds)),
+        ("core", settings.core.map(|core| core.to_string())),
     ];
-    let set = knobs.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    let set = settings.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
     text.push_str(&format!("emulated: {}\n", set.collect::<Vec<_>>().join(", ")));
     text
 }

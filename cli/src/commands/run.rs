@@ -347,7 +347,7 @@ mod tests {
     use meetpoint_host::StrategyName;
 
     #[test]
-    fn every_strategy_can_be_asked_for_by_its_name() {
+    fn every_strategy_is_selected_by_its_name() {
         for name in StrategyName::ALL {
             assert_eq!(Choice::from_str(name.as_str(), false), Ok(Choice::One(name)));
         }

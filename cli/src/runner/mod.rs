@@ -3,14 +3,14 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
-//! started), [`judge`] (figures for the report), [`ranks`] (several ranks combined), [`metering`]
-//! (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
+//! started), [`figures`] (of a run, for the report), [`ranks`] (several ranks combined),
+//! [`metering`] (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
 //! [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;
 mod device;
-mod judge;
+mod figures;
 mod machine;
 mod metering;
 mod ranks;
@@ -29,7 +29,7 @@ use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use delivery::Deliveries;
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, Conductor, RankOutcome};
@@ -158,8 +158,8 @@ pub(crate) fn run(
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge::judge(job, run, reference.as_ref());
-            judge::with_energy(job, run, judged, power, machine.cores)
+            let figures = figures::figures(job, run, reference.as_ref());
+            figures::with_energy(job, run, figures, power, machine.cores)
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -332,8 +332,9 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     // In the batches of a single rank, without gaps; those of several ranks differ.
     let prepared = &run.ranks[0].job;
     let own = &prepared.batching;
-    let (cut, sampling) = (Cut { drop_last: false, ..*own.cut() }, Arc::clone(own.sampling()));
-    let batching = Batching::new(cut, sampling, Rank::ALONE, own.holders().clone())
+    let (options, sampling) =
+        (BatchOptions { drop_last: false, ..*own.options() }, Arc::clone(own.sampling()));
+    let batching = Batching::new(options, sampling, Rank::ALONE, own.holders().clone())
         .map_err(meetpoint_host::Error::from)?;
     let all = Job { batching, ..prepared.clone() };
     Reference::prepare(&all, epochs, job.engine, Cpu::Portable, switch)
@@ -373,7 +374,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn what_fails_every_strategy_is_said_once() {
+    fn a_failure_of_every_strategy_is_reported_once() {
         let mut messages = Messages::default();
         messages.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
         messages.failure("wrr", &anyhow!("no such file").context("failed to open the set"));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
+    fn all_skips_device_only_if_it_would_take_too_long() {
         let all = RunPlan::all();
         assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
         let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_by_name_is_always_run() {
+    fn strategies_selected_by_name_always_run() {
         let plan = RunPlan::of(&[StrategyName::DeviceOnly]);
         assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
     }

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::threads::threads;
 use crate::verify::{DamageLocation, Problem};
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ pub fn check_contents(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result: (location, read) } =
+        let VisitedSample { sample, result: (location, read) } =
             visited.map_err(|unread| unread.error)?;
         match read {
             Ok(bytes) => {

@@ -6,11 +6,12 @@
 
 use super::links::Links;
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, Metadata, StorePath, WalkEntry, WalkError, WalkOptions};
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
@@ -189,7 +190,7 @@ impl Source for Folder {
         let key = std::mem::take(&mut file.key);
         let path = self.path.join(&key);
         Ok(Some(Entry::Sample(Box::new(Item {
-            whence: Whence { file: path.display().to_string(), ..Whence::default() },
+            origin: SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
             content: Content::File { path, bytes: file.bytes },
             label: file.label,
             extra: None,
@@ -214,7 +215,7 @@ fn name_of(kind: ContentKind) -> &'static str {
 }
 
 /// The files of a folder, by relative path, in natural order.
-pub(super) struct Listed {
+pub(super) struct FolderListing {
     /// Files that would be samples of a folder.
     pub(super) samples: Vec<String>,
     /// Files that would be unreadable samples.
@@ -230,11 +231,11 @@ pub(super) fn list(
     from: &StorePath,
     kind: ContentKind,
     follow_links: bool,
-) -> Result<Listed, Error> {
+) -> Result<FolderListing, Error> {
     let (found, _) = look_through(from, kind, follow_links)?;
     let Scan { files, unreadable, others, ignored, .. } = found;
     let samples = files.into_iter().map(|file| file.key).collect();
-    Ok(Listed { samples, unreadable, others, ignored })
+    Ok(FolderListing { samples, unreadable, others, ignored })
 }
 
 /// Lists the folder, and determines the classes.
@@ -273,7 +274,7 @@ fn look_through(
     let mut folders = BTreeSet::new();
     let mut ignored = 0;
     let mut leading_out = Vec::new();
-    let is_seen = |entry: &Found| {
+    let is_seen = |entry: &WalkEntry| {
         if is_ignored(entry.name()) {
             ignored += 1;
             return false;

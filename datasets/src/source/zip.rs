@@ -7,8 +7,8 @@
 use super::budget::{MemoryBudget, over_budget};
 use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
-    SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
+    SourceOptions, SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -99,20 +99,23 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 const DAMAGED: &str = "it is damaged or truncated";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
-    malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
+    malformed_at(
+        SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
+        problem,
+    )
 }
 
 /// The location of a member's header.
-fn place(path: &StorePath, member: &str, header: u64) -> Whence {
-    Whence {
+fn place(path: &StorePath, member: &str, header: u64) -> SampleOrigin {
+    SampleOrigin {
         file: path.display().to_string(),
         member: Some(format!("member {member}")),
         offset: Some(header),
     }
 }
 
-fn malformed_at(whence: Whence, problem: impl Into<Message>) -> Error {
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+fn malformed_at(origin: SampleOrigin, problem: impl Into<Message>) -> Error {
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 /// A member that is a sample.
@@ -128,7 +131,7 @@ struct Member {
 
 /// The contents of an archive.
 #[derive(Default)]
-struct Found {
+struct ArchiveContents {
     members: Vec<Member>,
     /// Entries that are not samples or cannot be read.
     noted: VecDeque<Entry>,
@@ -143,8 +146,8 @@ fn list(
     buffer: &mut [u8],
     kind: ContentKind,
     file_bytes: u64,
-) -> Result<Found, Error> {
-    let mut found = Found::default();
+) -> Result<ArchiveContents, Error> {
+    let mut found = ArchiveContents::default();
     let mut seen = Seen::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
@@ -255,7 +258,11 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
 }
 
 /// Sets the class of each member: the first folder in its name, below a folder shared by all.
-fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
+fn label(
+    path: &StorePath,
+    found: &mut ArchiveContents,
+    kind: ContentKind,
+) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
             return Err(match kind {
@@ -340,21 +347,21 @@ impl Source for ZipSource {
         let Some(member) = self.members.next() else {
             return Ok(None);
         };
-        let whence = place(&self.file.path, &member.key, member.header);
+        let origin = place(&self.file.path, &member.key, member.header);
         Ok(Some(match self.content(&member) {
             Ok(content) => Entry::Sample(Box::new(Item {
                 key: member.key,
-                whence,
+                origin,
                 content,
                 label: member.label,
                 extra: None,
             })),
             Err(error) => {
                 if let Some(over) = over_budget(&error) {
-                    return Err(Error::OverBudget { whence: Box::new(whence), over });
+                    return Err(Error::OverBudget { origin: Box::new(origin), over });
                 }
                 let reason = format!("{error}; {DAMAGED}");
-                Entry::Unreadable(LeftOut { path: whence.to_string(), reason: reason.into() })
+                Entry::Unreadable(LeftOut { path: origin.to_string(), reason: reason.into() })
             }
         }))
     }

@@ -9,7 +9,7 @@ mod local;
 mod memory;
 mod path;
 mod remote;
-mod seam;
+mod traits;
 mod tree;
 
 pub use faulty::Faulty;
@@ -19,4 +19,6 @@ pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
 pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, Watch};
-pub use seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
+pub use traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};

@@ -5,7 +5,7 @@ use super::{DamageLocation, DeepReport, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{Converter, entry_points_until, form_of};
 use crate::threads::threads;
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{ContentKind, Form, MANIFEST_NAME, NotConverted};
 use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
 use meetpoint_prepare::{Dataset, original_until};
@@ -60,7 +60,7 @@ pub fn verify_deep(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result } = visited.map_err(|unread| unread.error)?;
+        let VisitedSample { sample, result } = visited.map_err(|unread| unread.error)?;
         match result {
             Ok(found) => {
                 deep.decoded += 1;

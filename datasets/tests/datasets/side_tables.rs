@@ -19,9 +19,9 @@ fn images_and(name: &str, table: &[u8]) -> Bench {
 fn refuses(name: &str, table: &[u8], line: u64) {
     let bench = images_and(name, table);
     let error = bench.pack().unwrap_err();
-    let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
-    assert!(whence.file.ends_with(name), "{whence}");
-    assert_eq!(whence.member, Some(format!("line {line}")), "{error}");
+    let Error::Malformed { origin, problem } = &error else { panic!("{error:?}") };
+    assert!(origin.file.ends_with(name), "{origin}");
+    assert_eq!(origin.member, Some(format!("line {line}")), "{error}");
     assert!(problem.to_string().contains("--from folder"), "{problem}");
     assert_eq!(bench.names(), ["in"]);
     let from = Some("folder".to_owned());
@@ -71,8 +71,8 @@ fn a_quote_that_is_not_closed_is_an_error_at_its_line() {
     refuses("metadata.csv", b"file_name,label\na.jpg,\"1\nb.jpg,2\n", 2);
     let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\nb.jpg,\"2\n");
     let error = bench.pack().unwrap_err();
-    let Error::Malformed { whence, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(whence.member.as_deref(), Some("line 3"), "{error}");
+    let Error::Malformed { origin, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(origin.member.as_deref(), Some("line 3"), "{error}");
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_table_under_another_name_that_names_no_files_is_left_out_and_named() {
 }
 
 #[test]
-fn several_tables_that_name_files_want_a_choice() {
+fn several_tables_that_name_files_require_a_choice() {
     let bench = images_and("test.csv", b"file_name,label\na.jpg,1\n");
     bench.put("train.csv", b"file_name,label\nb.jpg,2\n");
     assert!(matches!(bench.pack(), Err(Error::Malformed { .. })));
@@ -156,8 +156,8 @@ fn metadata_that_is_no_regular_file_is_an_error_that_names_it() {
             let bench = Bench::with_images(&[&format!("{below}a.jpg")]);
             make(&bench.from().join(name));
             let error = bench.pack().unwrap_err();
-            let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
-            assert!(whence.file.ends_with(name), "{whence}");
+            let Error::Malformed { origin, problem } = &error else { panic!("{error:?}") };
+            assert!(origin.file.ends_with(name), "{origin}");
             assert!(problem.to_string().contains("--from folder"), "{problem}");
             let from = Some("folder".to_owned());
             let packed = bench.pack_with(&PackOptions { from, ..PackOptions::default() });

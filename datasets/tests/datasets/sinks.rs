@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_datasets::source::{
-    self, Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema,
-    Whence,
+    self, Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{
@@ -67,7 +67,7 @@ fn memory(
     let schema = extra.as_ref().map_or(Arc::new(Schema::empty()), RecordBatch::schema);
     let extra = extra.map(Arc::new);
     let item = |(row, (key, content, label)): (usize, (String, Vec<u8>, Option<i32>))| Item {
-        whence: Whence { file: format!("memory:{key}"), ..Whence::default() },
+        origin: SampleOrigin { file: format!("memory:{key}"), ..SampleOrigin::default() },
         key,
         content: Content::Bytes(content),
         label,
@@ -335,7 +335,7 @@ fn parquet_preserves_every_type() {
 }
 
 #[test]
-fn shards_end_where_they_are_asked_to() {
+fn shards_end_where_requested() {
     for (sink, names) in [
         (SinkKind::WebDataset, ["shard-000000.tar", "shard-000001.tar", "shard-000002.tar"]),
         (SinkKind::TfRecord, ["data-00000.tfrecord", "data-00001.tfrecord", "data-00002.tfrecord"]),

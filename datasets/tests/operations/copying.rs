@@ -66,7 +66,7 @@ proptest! {
 }
 
 #[test]
-fn a_sample_has_the_size_that_was_asked_for_in_the_order_of_the_dataset() {
+fn a_sample_has_the_requested_size_and_the_order_of_the_dataset() {
     let place = TestFolder::new();
     let from = place.write_some("a", 50);
     let all = made(50, 3);
@@ -104,7 +104,7 @@ fn a_sample_of_each_class_has_as_many_of_each() {
 }
 
 #[test]
-fn more_than_there_is_and_nothing_are_refused() {
+fn samples_that_are_empty_or_larger_than_the_dataset_are_refused() {
     let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |amount| {
@@ -120,7 +120,7 @@ fn more_than_there_is_and_nothing_are_refused() {
 }
 
 #[test]
-fn a_selection_takes_what_fits_all_it_asks_for() {
+fn a_selection_has_the_samples_that_match_all_conditions() {
     let place = TestFolder::new();
     let from = place.write_some("a", 30);
     let all = made(30, 3);
@@ -145,7 +145,7 @@ fn a_selection_takes_what_fits_all_it_asks_for() {
 }
 
 #[test]
-fn what_no_dataset_can_be_selected_by_is_refused() {
+fn invalid_selections_are_refused() {
     let place = TestFolder::new();
     let from = place.write_some("a", 9);
     let refusal = |selection: &Selection| {

@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn exactly_the_undamaged_samples_are_saved(
+    fn exactly_the_undamaged_samples_are_recovered(
         damages in proptest::collection::vec((any::<Index>(), any::<Index>(), 1_u8..), 1..6),
         loses_manifest: bool,
     ) {
@@ -287,7 +287,7 @@ fn repair_in_place_leaves_a_sound_dataset_and_replaces_a_damaged_one() {
 }
 
 #[test]
-fn nothing_is_made_of_nothing() {
+fn a_folder_without_recoverable_samples_is_refused() {
     let place = TestFolder::new();
     let refusal =
         |from: &Path| repaired(from, &place.path("b")).unwrap_err().in_full(Surface::CommandLine);

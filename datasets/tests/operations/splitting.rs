@@ -110,7 +110,7 @@ fn a_column_splits_by_its_values() {
 }
 
 #[test]
-fn what_is_no_split_is_refused_and_nothing_is_written() {
+fn invalid_splits_are_refused_and_nothing_is_written() {
     let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |by: &SplitBy| {
@@ -145,7 +145,7 @@ fn needs_labels(error: &Error, by: Setting) -> bool {
 }
 
 #[test]
-fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
+fn options_per_label_are_refused_if_no_sample_has_a_label() {
     let place = TestFolder::new();
     let none = place.write("a", &[], &made(6, 0), 500);
     // A dataset with names of labels may have no labels.

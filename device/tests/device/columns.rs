@@ -7,10 +7,10 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_prepare::Dataset;
 
-/// In another order than that in which they lie in a slot.
+/// In an order that differs from that in a slot.
 const COLUMNS: [&str; 4] = ["key", "sample", "image", "label"];
 
-/// Bytes of a batch of five beside images and labels: numbers, and keys behind their offsets.
+/// Bytes of a batch of five without images and labels: numbers, then offsets and keys.
 const FURTHER: u64 = 64 + 5 * 8 + 64 + 6 * 8 + 5 * 6;
 
 fn names(columns: &[&str]) -> Vec<String> {
@@ -52,7 +52,7 @@ fn every_column_has_the_bytes_that_the_host_would_have_prepared() {
 #[test]
 fn a_batch_whose_values_do_not_fit_its_slot_fails_alone_with_the_figures() {
     let device = Device::start(|_| ());
-    // Images, labels and offsets of 13 samples, which leave 16 bytes of the slot to their keys.
+    // Images, labels and offsets of 13 samples, which leave 16 bytes of the slot for their keys.
     let spool = Spool::new(SpoolKind::Memory, 2, 13 * 6912 + 13 * 8 + 24 + 14 * 8);
     let asked = ["image", "label", "key"];
     talk(async {

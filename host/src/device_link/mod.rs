@@ -284,7 +284,7 @@ fn load_request(
     spool: &Spool,
 ) -> LoadRequest {
     let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
-    let (cut, rank, sampling) = (batching.cut(), batching.rank(), batching.sampling());
+    let (options, rank, sampling) = (batching.options(), batching.rank(), batching.sampling());
     let limits = spool.limits();
     let kind = match (target, &setup.spool.kind) {
         (Target::Remote(_), _) => SpoolKind::Stream,
@@ -310,9 +310,9 @@ fn load_request(
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
-        seed: cut.seed,
-        batch_size: cut.batch_size,
-        drop_last: cut.drop_last,
+        seed: options.seed,
+        batch_size: options.batch_size,
+        drop_last: options.drop_last,
         spool_token,
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,

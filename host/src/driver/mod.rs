@@ -6,12 +6,12 @@
 //! thread).
 
 mod ahead;
+mod batch_order;
 mod consumer;
-mod labels;
 mod run;
 
+pub(crate) use batch_order::BatchOrder;
 pub(crate) use consumer::Step;
-pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;

@@ -22,22 +22,24 @@ use crate::cores::Bound;
 use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceLink, LinkSetup};
-use crate::driver::{Driver, Labels, Prepared, RunSetup};
+use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
 use crate::ring::Ring;
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
-use gpu::GpuSoFar;
+use gpu::GpuReportState;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job};
-use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
-use saving::Saving;
+use meetpoint_scheduler::{
+    BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
+};
+use saving::BatchTimes;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tuning::Tuning;
@@ -100,9 +102,9 @@ pub struct Loader {
     /// The times learned in earlier epochs.
     learned: Learned,
     /// The times common to all ranks one epoch earlier.
-    known_before: Option<Common>,
+    known_before: Option<CommonTimes>,
     /// Measurements of batches by size, of host and devices.
-    saving: Saving,
+    batch_times: BatchTimes,
     /// The file of damaged samples.
     quarantine: Option<Quarantine>,
     /// Prepared samples in memory.
@@ -110,7 +112,7 @@ pub struct Loader {
     /// The tuner, if the numbers of workers and of batches ahead adapt.
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
-    gpu: GpuSoFar,
+    gpu: GpuReportState,
 }
 
 impl Loader {
@@ -151,7 +153,7 @@ impl Loader {
             threads: Vec::new(),
             own: None,
             tuning: Tuning::new(&config, &limits),
-            gpu: GpuSoFar::default(),
+            gpu: GpuReportState::default(),
             links: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),
@@ -161,7 +163,7 @@ impl Loader {
             next_generation: 1,
             learned: config.learned.clone(),
             known_before: None,
-            saving: Saving::default(),
+            batch_times: BatchTimes::default(),
             quarantine,
             cache,
             config,
@@ -332,16 +334,16 @@ impl Loader {
     /// if that fails, this epoch runs without it and reports this in its events.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
-        let labels = self.labels(epoch)?;
+        let order = self.order(epoch)?;
         let config = self.schedule_config();
-        self.begin(epoch, config, labels)
+        self.begin(epoch, config, order)
     }
 
     fn begin(
         &mut self,
         epoch: u32,
         config: Config,
-        labels: Option<Labels>,
+        order: Option<BatchOrder>,
     ) -> Result<Epoch<'_>, Error> {
         let mut events = Vec::new();
         for number in 0..self.links.len() {
@@ -349,19 +351,19 @@ impl Loader {
         }
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
-        let labels = labels.map(Arc::new);
+        let order = order.map(Arc::new);
         let known_before = self.learned.common;
-        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
+        Epoch::begin(self, RunSetup { epoch, config, sessions, order, events, known_before })
     }
 
     /// The positions of the batches of an epoch, if batches are chosen for devices and the strategy
     /// does not fix an order.
-    fn labels(&self, epoch: u32) -> Result<Option<Labels>, Error> {
+    fn order(&self, epoch: u32) -> Result<Option<BatchOrder>, Error> {
         let keeps_order = self.config.strategy.levels().contains(&Level::C4);
         if !self.config.choose_by_saving || keeps_order || self.links.is_empty() {
             return Ok(None);
         }
-        Ok(self.saving.labels(&self.job, epoch)?)
+        Ok(self.batch_times.order(&self.job, epoch)?)
     }
 
     /// Reopens a lost link, and records the result.

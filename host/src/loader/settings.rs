@@ -2,7 +2,7 @@
 
 use crate::config::{LoaderConfig, WORKERS_MAX};
 use crate::{ChoiceConflict, Error, ReuseConflict};
-use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
@@ -87,10 +87,14 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     }
     read_sizes(config, &dataset)?;
     let sampling = Arc::new(Sampling::of(&config.sampler, &*dataset)?);
-    let cut = Cut { batch_size: config.batch_size, drop_last: config.drop_last, seed: config.seed };
+    let options = BatchOptions {
+        batch_size: config.batch_size,
+        drop_last: config.drop_last,
+        seed: config.seed,
+    };
     check_size(config, &sampling)?;
     let rank = Rank { rank: config.rank, ranks: config.ranks };
-    let batching = Batching::new(cut, sampling, rank, holders(config, &dataset)?)?;
+    let batching = Batching::new(options, sampling, rank, holders(config, &dataset)?)?;
     let recipe = match config.recipe.files().is_empty() {
         true => Arc::clone(&config.recipe),
         false => Arc::new(read_recipe_files((*config.recipe).clone())?),

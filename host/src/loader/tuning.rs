@@ -157,9 +157,9 @@ mod tests {
 
     /// Creates up to a number of preparers, and refuses more.
     #[derive(Debug)]
-    struct Few(AtomicU32);
+    struct LimitedFactory(AtomicU32);
 
-    impl PreparerFactory for Few {
+    impl PreparerFactory for LimitedFactory {
         fn preparer(
             &self,
             job: &Job,
@@ -179,7 +179,7 @@ mod tests {
         let recipe = Arc::new(Recipe::from_toml(recipe).unwrap());
         let mut config = LoaderConfig::new("../datasets/tests/golden/version-3", recipe, 1);
         config.tune = Tune::Auto;
-        config.preparers = Arc::new(Few(AtomicU32::new(preparers)));
+        config.preparers = Arc::new(LimitedFactory(AtomicU32::new(preparers)));
         let mut loader = Loader::open(config).unwrap();
         let start = loader.tuning.as_ref().unwrap().tuner.start();
         assert_eq!(start, Effort { workers: 1, ahead: 2 });

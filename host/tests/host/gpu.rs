@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The subject of the tests, which fails at a launch and from then on.
+/// The simulated GPU, which fails at a given launch and from then on.
 #[derive(Debug, Clone, Default)]
 struct Subject {
     launches_left: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! Ranks as threads: equal steps from the same kind of source, and none is waited for forever.
+//! Ranks as threads: equal steps from the same kind of source, and no wait for a rank is endless.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, dataset_in_parts};
@@ -61,7 +61,7 @@ fn ranks_config(dataset: &Path, strategy: AnyStrategy, ranks: u32) -> LoaderConf
     config.ranks = ranks;
     config.stall_timeout = Duration::from_secs(30);
     config.memory_budget_bytes = 256 << 20;
-    // The conductor says where each rank finds its own.
+    // The conductor returns the devices of each rank.
     config.devices = vec![DeviceSource::Connect { socket: "nowhere".into() }];
     config
 }
@@ -92,7 +92,7 @@ fn devices(ranks: u32, behaviour: impl Fn(u32) -> Behaviour) -> Vec<Vec<FakeDevi
 
 #[test]
 fn ranks_take_equal_steps_from_the_same_kind_of_source() {
-    // 43 batches: with 2 and 4 ranks the last steps are not whole.
+    // 43 batches: with 2 and 4 ranks the last steps are incomplete.
     let folder = dataset_in_parts(170, 2);
     for ranks in [2, 4] {
         for strategy in STRATEGIES {
@@ -129,8 +129,8 @@ fn a_device_that_dies_at_one_rank_costs_no_batch_and_no_rank() {
     }
 }
 
-/// A rank that waits for its device sends messages meanwhile, so that no other rank gives it up,
-/// however long devices are waited for and however often they stall.
+/// A rank that waits for its device sends heartbeats, so that no other rank times out, however long
+/// the device takes and however often it stalls.
 #[test]
 fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not_given_up() {
     let folder = dataset_in_parts(40, 2);

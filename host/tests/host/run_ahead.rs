@@ -70,7 +70,7 @@ fn a_device_that_is_done_begins_the_next_epoch_and_no_epoch_after_the_last() {
 }
 
 #[test]
-fn another_epoch_than_the_next_makes_what_was_begun_void() {
+fn an_epoch_out_of_order_voids_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 4);
     let device = FakeDevice::start(Behaviour::default());
@@ -84,12 +84,12 @@ fn another_epoch_than_the_next_makes_what_was_begun_void() {
 }
 
 #[test]
-fn an_epoch_that_is_dropped_takes_what_was_begun_of_the_next_with_it() {
+fn a_dropped_epoch_drops_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 2);
     let device = FakeDevice::start(Behaviour::default());
     let mut config = running_ahead(folder.path(), &device);
-    // Few slots: one that did not come back would be missed.
+    // Few slots, so that a slot that was not released would be noticed.
     config.spool.quota_bytes = 12 * (8 << 10);
     let mut loader = Loader::open(config).unwrap();
     for _ in 0..5 {

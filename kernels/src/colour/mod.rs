@@ -156,7 +156,7 @@ impl Change {
             Self::Gamma { gamma, gain } => table(tables::gamma(gamma, gain)),
             Self::SigmoidContrast(contrast) => table(tables::tone(contrast, 1.0)),
             Self::Saturation(factor) => RowChange::Saturation(blend::Saturate::by(factor)),
-            Self::Hue(factor) => RowChange::Hue(hue::Turn::by(factor)),
+            Self::Hue(factor) => RowChange::Hue(hue::HueRotation::by(factor)),
             Self::Grey => RowChange::Grey,
             Self::Channels(order) => RowChange::Channels(Permute { order }),
             Self::Contrast(_)
@@ -217,7 +217,7 @@ pub(crate) enum RowChange {
     /// See [`Change::Saturation`].
     Saturation(blend::Saturate),
     /// See [`Change::Hue`].
-    Hue(hue::Turn),
+    Hue(hue::HueRotation),
     /// See [`Change::Grey`].
     Grey,
     /// See [`Change::Channels`].

@@ -106,20 +106,20 @@ use five_crop::OneCrop;
 
 /// Why an operation cannot join a stage.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum StageRefusal {
     /// It does not fit the picture of the stage.
     Misfit(Misfit),
     /// Anything else.
     Error(Error),
 }
 
-impl From<Misfit> for Refused {
+impl From<Misfit> for StageRefusal {
     fn from(misfit: Misfit) -> Self {
         Self::Misfit(misfit)
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for StageRefusal {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
@@ -135,7 +135,7 @@ pub(crate) trait Geometry: Debug + Send + Sync {
         stage: &mut Stage,
         draws: &mut Draws,
         points: &mut Points,
-    ) -> Result<Fit, Refused>;
+    ) -> Result<Fit, StageRefusal>;
 
     /// The key that determines the size of the result, for errors if the size does not fit a
     /// picture.

@@ -10,7 +10,7 @@ use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
 
 /// A warp, and the number of samples along each side of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Drawn {
+struct DrawnWarp {
     warp: Warp,
     samples: u32,
 }
@@ -65,7 +65,7 @@ impl Parameters {
     }
 }
 
-fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
+fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> DrawnWarp {
     let result = affine.size.map_or(size, |(height, width)| (width, height));
     let parameters = Parameters::drawn(affine, result, draws);
     let sides = |(width, height): (u32, u32)| (f64::from(width), f64::from(height));
@@ -86,7 +86,7 @@ fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
         // The cast saturates.
         ((1.0 / (parameters.scale * grow)).ceil() as u32).clamp(1, most)
     });
-    Drawn { warp, samples }
+    DrawnWarp { warp, samples }
 }
 
 impl PictureOperation for RandomAffine {
@@ -95,7 +95,7 @@ impl PictureOperation for RandomAffine {
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Drawn { warp, samples } = drawn(self, pixels.size(), draws);
+        let DrawnWarp { warp, samples } = drawn(self, pixels.size(), draws);
         warp.apply_sampled(samples, pixels)
     }
 

@@ -1,13 +1,14 @@
 //! A recipe applied to a sample.
 //!
-//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `turn` (Exif
-//! orientation), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
+//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `orientation` (of
+//! Exif), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
 //! `views` (several pictures of one sample), `series` with `series_preparer` (sound and signals),
 //! `text` (text and tokens).
 
 mod export;
 #[cfg(test)]
 mod mode_tests;
+mod orientation;
 mod plan;
 mod resume;
 mod series;
@@ -16,7 +17,6 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod text;
-mod turn;
 #[cfg(test)]
 mod view_tests;
 mod views;
@@ -39,11 +39,11 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
+use orientation::Orientation;
 pub(crate) use plan::choose;
-use plan::{Ends, for_each_stage};
+use plan::{ProgramEnd, for_each_stage};
 use series_preparer::SeriesPreparer;
 use text::TextPreparer;
-use turn::Turn;
 use views::Views;
 use wide::WidePicture;
 
@@ -188,7 +188,7 @@ pub struct SamplePreparer {
     decode: Decode,
     /// The decode options and, if needed, the orientation of the current sample.
     options: DecodeOptions,
-    turn: Option<(Turn, ImageInfo)>,
+    orientation: Option<(Orientation, ImageInfo)>,
     /// The current picture as decoded, and after orientation.
     source: Geometry,
     /// The stages of the current sample.
@@ -247,7 +247,7 @@ impl SamplePreparer {
             program,
             decode: decode.unwrap_or(Decode::EXACT),
             options: DecodeOptions::default(),
-            turn: None,
+            orientation: None,
             decoder: Decoder::new(cpu),
             interrupt: Interrupt::default(),
             source: Geometry::upright(0, 0),
@@ -299,21 +299,21 @@ impl SamplePreparer {
         // The largest picture between two stages.
         let mut pixels = u64::from(info.width) * u64::from(info.height);
         let picture = Geometry::upright(info.width, info.height);
-        let turned = if self.decode.orient { picture.bytes() } else { 0 };
-        let turned = turned.max(self.mask_bytes(picture));
-        let mut most = turned;
+        let oriented = if self.decode.orient { picture.bytes() } else { 0 };
+        let oriented = oriented.max(self.mask_bytes(picture));
+        let mut most = oriented;
         let mut chosen = Vec::new();
         choose(&self.program.steps, 0, self.program.steps.len(), id, &mut chosen);
         let sides = [(info.width, info.height), (info.height, info.width)];
         // The orientation is unknown here.
         let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
         for &(width, height) in sides {
-            let mut before = turned;
+            let mut before = oriented;
             let picture = Geometry::upright(width, height);
             let points = &mut Points::unknown();
             for_each_stage(
                 (&self.program.steps, &self.program.names),
-                (&chosen, Ends::Tensor),
+                (&chosen, ProgramEnd::Tensor),
                 picture,
                 id,
                 points,
@@ -455,7 +455,7 @@ impl SamplePreparer {
         let found = &mut |stage| self.stages.push(stage);
         let (source, points) = (self.source, &mut self.points);
         let programs = (&self.program.steps[..], &self.program.names[..]);
-        let ending = (&self.chosen[..], Ends::Tensor);
+        let ending = (&self.chosen[..], ProgramEnd::Tensor);
         let picture = for_each_stage(programs, ending, source, id, points, found)?;
         self.scale_down(info);
         Ok(self.program.result.tensor((picture.height, picture.width)))
@@ -474,9 +474,10 @@ impl SamplePreparer {
 
     /// Determines the source picture of the stages, given its orientation.
     fn turn_source(&mut self, info: ImageInfo, orientation: Option<u8>) {
-        self.turn = orientation.and_then(Turn::of).map(|turn| (turn, info));
+        self.orientation = orientation.and_then(Orientation::of).map(|it| (it, info));
         let size = (info.width, info.height);
-        let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
+        let (width, height) =
+            self.orientation.map_or(size, |(orientation, _)| orientation.size(size));
         self.source = Geometry::upright(width, height);
     }
 
@@ -490,7 +491,7 @@ impl SamplePreparer {
         };
         // A picture that needs orientation is decoded completely first.
         if self.decode.scaled
-            && self.turn.is_none()
+            && self.orientation.is_none()
             && info.format.has_stripes()
             && let Some(first) = self.stages.first_mut()
         {
@@ -525,8 +526,8 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if let (Source::Encoded(encoded), Some((turn, info))) = (source, self.turn) {
-            self.decode_turned(encoded, turn, info, after_stage)?;
+        if let (Source::Encoded(encoded), Some((orientation, info))) = (source, self.orientation) {
+            self.decode_oriented(encoded, orientation, info, after_stage)?;
         }
         // Position of the first operation of a stage.
         let mut first = 0;
@@ -553,7 +554,7 @@ impl SamplePreparer {
             };
             if let Source::Encoded(encoded) = source
                 && index == 0
-                && self.turn.is_none()
+                && self.orientation.is_none()
             {
                 self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
@@ -605,21 +606,21 @@ impl SamplePreparer {
     }
 
     /// Decodes a whole picture and applies its orientation.
-    fn decode_turned(
+    fn decode_oriented(
         &mut self,
         encoded: Encoded<'_>,
-        turn: Turn,
+        orientation: Orientation,
         info: ImageInfo,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let (width, height) = (info.width, info.height);
-        let turned = turn.size((width, height));
+        let oriented = orientation.size((width, height));
         let picture = &mut self.picture;
-        picture.set_size(turned.0 as usize, turned.1 as usize);
+        picture.set_size(oriented.0 as usize, oriented.1 as usize);
         let whole = Region { x: 0, y: 0, width, height };
         let mut first = 0;
         self.decoder.decode_opened(encoded, whole, &self.options, &mut |stripe| {
-            turn.put(stripe, first, (width as usize, height as usize), picture);
+            orientation.put(stripe, first, (width as usize, height as usize), picture);
             first += stripe.rows;
             after_stage();
         })

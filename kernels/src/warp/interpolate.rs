@@ -111,9 +111,9 @@ trait Interpolation {
 }
 
 /// Computes a row with an interpolation.
-struct By<'a, I>(WarpRow<'a>, PhantomData<I>);
+struct InterpolateRow<'a, I>(WarpRow<'a>, PhantomData<I>);
 
-impl<I: Interpolation> Kernel for By<'_, I> {
+impl<I: Interpolation> Kernel for InterpolateRow<'_, I> {
     type Output = ();
 
     #[inline(always)]
@@ -289,7 +289,7 @@ pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
         let row = WarpRow { map, from, out, fill: warp.fill };
-        run(cpu, By::<Bilinear>(row, PhantomData));
+        run(cpu, InterpolateRow::<Bilinear>(row, PhantomData));
     })
 }
 
@@ -298,6 +298,6 @@ pub(super) fn bicubic(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
         let row = WarpRow { map, from, out, fill: warp.fill };
-        run(cpu, By::<Bicubic>(row, PhantomData));
+        run(cpu, InterpolateRow::<Bicubic>(row, PhantomData));
     })
 }

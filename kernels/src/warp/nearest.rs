@@ -19,14 +19,14 @@ fn whole(position: f64) -> i32 {
 
 /// Writes a row of the result with these positions of its columns (column and row of the source).
 /// Positions are requested in order, including some after the last column.
-struct Put<'a, P> {
+struct WriteRow<'a, P> {
     from: &'a Planes,
     out: [&'a mut [u8]; 3],
     fill: [u8; 4],
     position: P,
 }
 
-impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
+impl<P: FnMut(usize) -> (i32, i32)> Kernel for WriteRow<'_, P> {
     type Output = ();
 
     #[inline(always)]
@@ -139,7 +139,7 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'
             Some(first) => copy(from, out, warp.fill, (i64::from(first), y)),
             None => {
                 let position = |x: usize| (columns[x], y);
-                run(cpu, Put { from, out, fill: warp.fill, position });
+                run(cpu, WriteRow { from, out, fill: warp.fill, position });
             }
         }
         row += a4;
@@ -184,7 +184,7 @@ fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
             begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
         };
         let position = |x| (sum(begin[0], across[0], x), sum(begin[1], across[1], x));
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteRow { from, out, fill: warp.fill, position });
         begin = [0, 1].map(|axis| begin[axis].wrapping_add(down[axis]));
     })
 }
@@ -199,7 +199,7 @@ fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWrite
             (column, row) = (column + a0, row + a3);
             position
         };
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteRow { from, out, fill: warp.fill, position });
         begin = (begin.0 + a1, begin.1 + a4);
     })
 }
@@ -213,6 +213,6 @@ pub(super) fn perspective(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
             let (column, row) = map.at(x);
             (outside(column), outside(row))
         };
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteRow { from, out, fill: warp.fill, position });
     })
 }

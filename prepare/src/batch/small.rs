@@ -1,9 +1,9 @@
 //! Prepares small samples from memory, or from one read of their whole record batch.
 
-use super::{CpuPreparer, InHand, READS_MAX, read_token};
+use super::{BatchProgress, CpuPreparer, READS_MAX, read_token};
 use crate::Error;
 use crate::small_samples::Content;
-use meetpoint_storage::{Completion, Error as StorageError, Refused, Request, RequestKind};
+use meetpoint_storage::{Completion, Error as StorageError, RefusedRequest, Request, RequestKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -83,22 +83,22 @@ impl CpuPreparer {
     }
 
     /// Prepares the next samples as long as they are in memory.
-    pub(super) fn take_small(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+    pub(super) fn take_small(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         if self.small.record_batches.is_empty() {
             return Ok(());
         }
         let dataset = Arc::clone(&self.job.dataset);
-        while let Some((_, location)) = self.samples.get(hand.next) {
-            let record_batch = self.small.record_batches[hand.next];
+        while let Some((_, location)) = self.samples.get(progress.next) {
+            let record_batch = self.small.record_batches[progress.next];
             let found = dataset.small_samples().get(record_batch, location.offset, location.bytes);
             let Some(stored) = found else { break };
-            hand.ask()?;
+            progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
-            let (position, bytes_read) = (hand.next, hand.stats.bytes_read);
-            hand.next += 1;
-            let outcome = self.decode_sample(position, stored, hand);
-            hand.stats.bytes_read = bytes_read;
-            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
+            let (position, bytes_read) = (progress.next, progress.stats.bytes_read);
+            progress.next += 1;
+            let outcome = self.decode_sample(position, stored, progress);
+            progress.stats.bytes_read = bytes_read;
+            outcome.or_else(|error| self.replace_damaged(position, error, progress))?;
         }
         Ok(())
     }
@@ -108,7 +108,7 @@ impl CpuPreparer {
     pub(super) fn read_small(
         &mut self,
         position: usize,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<NextSmall, Error> {
         let Some(&record_batch) = self.small.record_batches.get(position) else {
             return Ok(NextSmall::Alone);
@@ -144,12 +144,12 @@ impl CpuPreparer {
         };
         match self.engine.submit(request) {
             Ok(()) => {
-                hand.bytes_ahead += read.bytes();
+                progress.bytes_ahead += read.bytes();
                 self.small.reads.push(read);
                 Ok(NextSmall::InFlight)
             }
             Err(refused) => {
-                let Refused { request, error } = *refused;
+                let RefusedRequest { request, error } = *refused;
                 self.pool.give(request.buffer);
                 match error {
                     StorageError::QueueFull { .. } if self.engine.in_flight() > 0 => {
@@ -168,14 +168,14 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         completion: Completion,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Option<Completion>, Error> {
         let of_position = |read: &WholeRead| read.positions[0] == position;
         let Some(index) = self.small.reads.iter().position(of_position) else {
             return Ok(Some(completion));
         };
         let read = self.small.reads.swap_remove(index);
-        hand.bytes_ahead -= read.bytes();
+        progress.bytes_ahead -= read.bytes();
         let Completion { buffer, start, result, .. } = completion;
         let Ok(bytes) = result else {
             self.pool.give(buffer);
@@ -187,13 +187,13 @@ impl CpuPreparer {
         let first = read.content.range.start;
         self.job.dataset.small_samples().retain(read.record_batch, first, content);
         for position in read.positions {
-            hand.ask()?;
+            progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
             let location = &self.samples[position].1;
             let from = usize::try_from(location.offset - first).expect("it is small");
             let bytes = usize::try_from(location.bytes).expect("it is small");
-            let outcome = self.decode_sample(position, &content[from..from + bytes], hand);
-            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
+            let outcome = self.decode_sample(position, &content[from..from + bytes], progress);
+            outcome.or_else(|error| self.replace_damaged(position, error, progress))?;
         }
         self.pool.give(buffer);
         Ok(None)

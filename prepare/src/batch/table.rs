@@ -13,7 +13,7 @@ use meetpoint_kernels::{BatchMixer, SamplePreparer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The columns of the batch in hand.
+/// The columns of the batch in progress.
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Arc<BatchColumns>,

@@ -6,7 +6,7 @@ mod further;
 mod support;
 
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{Collate, ColumnError, List, Pad};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
@@ -279,11 +279,11 @@ fn sizes_are_those_in_the_files_and_damaged_ones_have_none() {
 fn batches_of_similar_aspect_ratios_waste_less_padding() {
     let (_made, dataset) = Made::new(false, None);
     let elements = |sampler: Sampler| {
-        let cut = Cut { batch_size: 3, drop_last: false, seed: SEED };
+        let options = BatchOptions { batch_size: 3, drop_last: false, seed: SEED };
         let sampling = Sampling::of(&sampler, &*dataset).unwrap();
         let recipe = "[[operation]]\nname = 'decode'\n";
         let job = job(&dataset, recipe, &["image"], pad(1, 0.0));
-        let job = Job { batching: Batching::alone(cut, sampling), ..job };
+        let job = Job { batching: Batching::alone(options, sampling), ..job };
         let (mut preparer, mut memory) = (preparer(&job).unwrap(), memory(&job));
         let batches = 0..u32::try_from(job.batching.batches()).unwrap();
         let bytes = batches.map(|batch| {
@@ -299,7 +299,7 @@ fn batches_of_similar_aspect_ratios_waste_less_padding() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
-    /// No picture is larger, or smaller, than the recipe says before it is decoded.
+    /// No picture exceeds the bounds that are known from the recipe before decoding.
     #[test]
     fn pictures_are_within_the_sizes_of_their_recipe(
         height in 1..60_u32, width in 1..60_u32, seed: u64, which in 0..9_usize,

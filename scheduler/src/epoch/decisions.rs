@@ -3,7 +3,7 @@
 use crate::decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
-use crate::epoch::device::Lost;
+use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::strategies::plan::{Next, Rescue};
 use crate::types::{BatchIndex, DeviceId, Generation, Source, Time, WorkRun};
@@ -49,7 +49,7 @@ impl Epoch {
             state.revoke_due = false;
             return DeviceDecision::Revoke(state.generation);
         }
-        let ended = matches!(state.lost, Some(Lost::Stalls | Lost::Slow))
+        let ended = matches!(state.lost, Some(DeviceLoss::Stalls | DeviceLoss::Slow))
             || (state.claimed.is_empty() && self.plan.grants_ended(&self.board, device));
         let state = self.board.device_mut(device);
         if ended && !state.stop_said {

@@ -16,7 +16,7 @@ use crate::strategies::{AnyPlan, Reason, Selection, StrategyName};
 use crate::types::Time;
 use agree::Ranks;
 use board::Board;
-use device::Lost;
+use device::DeviceLoss;
 use guard::Guard;
 use invariants::Watermarks;
 pub use reports::{DeviceSummary, Summary};
@@ -101,7 +101,7 @@ impl Epoch {
             device.silent = true;
             device.stalls += 1;
             if device.stalls >= stalls_max {
-                board.give_up(id, Lost::Stalls);
+                board.give_up(id, DeviceLoss::Stalls);
             }
             board.refresh(id);
             self.plan.learn(&mut self.board);

@@ -55,7 +55,7 @@ pub use auto::Goal;
 pub use guarantees::{Level, Order};
 pub use mte::{Split, Tail};
 pub use name::{StrategyName, UnknownStrategy};
-pub use option::{OptionSpec, Share, Takes, Value, Whole, WrongOption};
+pub use option::{AcceptedValues, OptionSpec, Share, Value, WholeRange, WrongOption};
 pub use options::StrategyOptions;
 pub use selection::{Reason, Selection};
 pub use strategy::{DeviceUse, RecordKind, Strategy, StrategyOption};
@@ -65,6 +65,6 @@ use crate::ranks::Proposal;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
 use plan::{Consumption, Grant, Next, Plan, Rescue};
-use strategy::{Decides, Declared, Picks};
+use strategy::{Declared, EpochPlanner, StrategySelector};
 
 for_each_strategy!(define_strategies);

@@ -91,10 +91,10 @@ macro_rules! define_strategies {
             pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Selection>) {
                 match self {
                     $(Self::$Name(strategy) => {
-                        (AnyPlan::$Name(Decides::plan(strategy, terms)), None)
+                        (AnyPlan::$Name(EpochPlanner::plan(strategy, terms)), None)
                     })*
                     $(Self::$Picker(strategy) => {
-                        let selection = Picks::pick(strategy, terms);
+                        let selection = StrategySelector::pick(strategy, terms);
                         (selection.strategy.plan(terms).0, Some(selection))
                     })*
                 }
@@ -114,7 +114,7 @@ macro_rules! define_strategies {
         /// The plan of an epoch under any strategy.
         #[derive(Debug, Clone)]
         pub(crate) enum AnyPlan {
-            $($Name(<$Name as Decides>::Plan),)*
+            $($Name(<$Name as EpochPlanner>::Plan),)*
         }
 
         impl AnyPlan {
@@ -122,7 +122,7 @@ macro_rules! define_strategies {
             pub(crate) fn consumption(&self) -> Consumption {
                 match self {
                     $(Self::$Name(_) => {
-                        <<$Name as Decides>::Plan as Plan>::CONSUMPTION
+                        <<$Name as EpochPlanner>::Plan as Plan>::CONSUMPTION
                     })*
                 }
             }

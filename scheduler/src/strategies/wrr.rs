@@ -26,7 +26,7 @@ use crate::types::{BatchIndex, DeviceId, Time};
 use super::guarantees::Order;
 use super::name::StrategyName;
 use super::plan::{Consumption, Grant, Next, Plan, Rescue};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum number of outstanding batches while too little was measured to predict the end.
 const GRANT_UNMEASURED: u32 = 2;
@@ -52,7 +52,7 @@ impl Strategy for Wrr {
     }
 }
 
-impl Decides for Wrr {
+impl EpochPlanner for Wrr {
     type Plan = WrrPlan;
 
     fn plan(&self, terms: &Terms) -> WrrPlan {

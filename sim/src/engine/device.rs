@@ -8,13 +8,13 @@ use meetpoint_scheduler::{
 
 use super::World;
 use super::across::scaled;
-use super::draw::{For, Stream};
+use super::draw::{DrawKey, Stream};
 use super::faults::Faults;
 use super::layout::Layout;
 use super::operation::{Part, Work};
 use super::queue::Event;
 use super::scheduler_config::transfer_ns;
-use crate::outcome::{DeviceOutcome, Doing};
+use crate::outcome::{DeviceOutcome, WorkKind};
 use crate::scenario::{self, Scenario};
 
 /// A rank's link to a device.
@@ -150,7 +150,7 @@ impl World<'_> {
         if let Some((op, serial)) = current.operation {
             self.cancel(op, serial);
         }
-        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+        self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
     }
 
     /// Begins the next batch, if there is one and the device is idle.
@@ -162,7 +162,7 @@ impl World<'_> {
         let Some((lane, batch, generation)) = self.next_granted(device) else { return };
         let kind = &self.scenario.devices[self.layout.kind(device)];
         let found = &mut self.devices[device as usize];
-        let drawn = For {
+        let drawn = DrawKey {
             stream: Stream::Device,
             entity: device,
             index: found.begun,
@@ -276,7 +276,7 @@ impl World<'_> {
         found.outcome.published += 1;
         self.bytes.spool_write += self.scenario.storage.batch_bytes.0;
         let rank = self.layout.lane_rank(current.lane);
-        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+        self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
         self.start_device(device);
         let Current { lane, batch, generation, corrupt, .. } = current;
         if latency == 0 {

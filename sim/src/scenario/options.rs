@@ -16,7 +16,7 @@ impl<'de> Deserialize<'de> for Scenario {
         let mut options = StrategyOptions::default();
         let fields = &[];
         let scenario =
-            Self::of_fields(Apart { inner: deserializer, options: &mut options, fields })?;
+            Self::of_fields(OptionSplitter { inner: deserializer, options: &mut options, fields })?;
         Ok(Self { options, ..scenario })
     }
 }
@@ -27,19 +27,19 @@ fn tables() -> impl Iterator<Item = StrategyName> {
 }
 
 /// A wrapper of a deserializer, its visitor or its map, which separates the tables of strategies.
-struct Apart<'o, T> {
+struct OptionSplitter<'o, T> {
     inner: T,
     options: &'o mut StrategyOptions,
     /// Keys of the scenario itself.
     fields: &'static [&'static str],
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OptionSplitter<'_, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let Self { inner, options, fields } = self;
-        inner.deserialize_any(Apart { inner: visitor, options, fields })
+        inner.deserialize_any(OptionSplitter { inner: visitor, options, fields })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -49,7 +49,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         let Self { inner, options, .. } = self;
-        inner.deserialize_struct(name, fields, Apart { inner: visitor, options, fields })
+        inner.deserialize_struct(name, fields, OptionSplitter { inner: visitor, options, fields })
     }
 
     forward_to_deserialize_any! {
@@ -58,7 +58,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Apart<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for OptionSplitter<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -67,11 +67,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Apart<'_, V> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
         let Self { inner, options, fields } = self;
-        inner.visit_map(Apart { inner: map, options, fields })
+        inner.visit_map(OptionSplitter { inner: map, options, fields })
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for OptionSplitter<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(

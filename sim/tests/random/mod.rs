@@ -59,7 +59,7 @@ impl Chance {
         }
     }
 
-    /// Any fault, early enough to matter.
+    /// Any fault, early enough to have an effect.
     pub(crate) fn fault(&mut self, batches: u32, about: Span) -> Fault {
         let time = Span(about.0 * self.within(1, 40));
         let kind = match self.within(0, 6) {
@@ -113,7 +113,7 @@ impl Chance {
     }
 }
 
-/// Every strategy; those that there were first come first, so that a seed stays what it is.
+/// Every strategy. New ones are appended, so that a seed always gives the same scenario.
 fn strategies() -> Vec<StrategyName> {
     use StrategyName::{Auto, DeviceOnly, HostOnly, Mte, MteFeedback, Windowed, Wrr, WrrFrozen};
     let mut all = vec![HostOnly, DeviceOnly, Mte, Wrr, WrrFrozen, MteFeedback, Windowed, Auto];
@@ -171,8 +171,8 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     scenario
 }
 
-/// A host and accelerator that vary little, beside devices that do anything: what `auto` must
-/// survive. Enough batches that one of them is no per cent of the epoch.
+/// A scenario for `auto`: a host and accelerator with little variation, and devices with any
+/// behaviour. There are so many batches that one is less than one per cent of the epoch.
 pub(crate) fn any_devices(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
     let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));

@@ -14,7 +14,7 @@ pub(crate) struct Machine {
     pub(crate) compute_ns: u64,
     /// Time of a resource that serves one worker at a time.
     pub(crate) serial_ns: u64,
-    /// Time that passes without use of anything.
+    /// Time without use of any resource.
     pub(crate) wait_ns: u64,
     /// Time of a step of the consumer.
     pub(crate) step_ns: u64,
@@ -71,7 +71,7 @@ struct Meter {
     cpu: f64,
 }
 
-/// What is smaller than this is rounding, in nanoseconds.
+/// Times below this, in nanoseconds, are rounding errors.
 const NOTHING_NS: f64 = 1e-3;
 
 impl Machine {
@@ -169,7 +169,7 @@ impl Machine {
         }
     }
 
-    /// Lets time pass until something ends; returns how much.
+    /// Advances the time to the next end of a phase; returns the elapsed time.
     fn advance(&self, works: &mut [Work], consumer: &mut Consumer, meter: &mut Meter) -> f64 {
         let is_step = self.is_step_on_cpu && matches!(consumer, Consumer::Stepping { .. });
         let computing = |work: &&Work| work.wait <= NOTHING_NS && work.serial <= NOTHING_NS;

@@ -99,7 +99,7 @@ prop_compose! {
         step_ns in prop_oneof![Just(0), 0..40 * MS],
         is_step_on_cpu in any::<bool>(),
         contention in 0.0..0.1_f64,
-        // Without any, workers on shared cores fall into step in one of several lasting patterns.
+        // Without variation, workers on shared cores synchronise in one of several stable patterns.
         jitter in 0.1..0.5_f64,
         straggler_every in prop_oneof![Just(0_u32), 3..32_u32],
         straggler_ns in 0..100 * MS,

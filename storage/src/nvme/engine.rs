@@ -13,7 +13,7 @@ use crate::uring::broken;
 use crate::uring::ring::{Ring, memory};
 use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
-    Refused, Request, RequestKind,
+    RefusedRequest, Request, RequestKind,
 };
 use io_uring::{cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -249,7 +249,7 @@ impl Engine for NvmeEngine {
         Ok(self.files.get(file)?.body.bytes)
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let end = request.offset.saturating_add(request.bytes as u64);
         let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
         if work.transfer.is_empty() {

@@ -10,7 +10,8 @@ use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request,
 };
 use ring::Ring;
 use std::collections::VecDeque;
@@ -135,7 +136,7 @@ impl Engine for UringEngine {
         self.files.get(file)?.bytes()
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
         if work.transfer.is_empty() {
             self.ended.push_back(work.finish(Ok(0), &mut self.books));

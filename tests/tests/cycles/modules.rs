@@ -290,7 +290,7 @@ impl Reader<'_, '_> {
         at
     }
 
-    /// Passes over an attribute; of `#[cfg(test)]` also over its item, of `#[path]` its module.
+    /// Skips an attribute; for `#[cfg(test)]` also its item, and for `#[path]` its module.
     fn attribute(&mut self, tokens: &[Token], at: usize) -> usize {
         let names: Vec<_> = tokens[at..].iter().take(8).map(|token| &token.kind).collect();
         let end = closed(tokens, at, ('[', ']'));

@@ -37,13 +37,13 @@ fn serve(folder: &Path, extra: &[&str]) -> Served {
     stdout.read_line(&mut line).expect("it says where it listens");
     let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
     let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
-    // What it says later is of no interest, but it must not wait for a reader.
+    // Its later output is ignored, but must not block it.
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     Served { child, port }
 }
 
 /// A folder with a dataset, a copy of it for the device, keys and a token.
-fn workplace() -> tempfile::TempDir {
+fn temporary_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let set = packed(folder.path(), SAMPLES);
     let copy = folder.path().join("copy/photos.set");
@@ -78,7 +78,7 @@ const KEYS: &str = "keys = \"keys\"";
 
 #[test]
 fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let device = serve(folder.path(), &TLS);
     let text = remote_job("wrr", device.port, KEYS);
     let report = report(folder.path(), &text, &["--strategy", "all", "--epochs", "2"]);
@@ -95,7 +95,7 @@ fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
 
 #[test]
 fn a_device_is_named_on_the_command_line_and_in_the_environment() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let device = serve(folder.path(), &["--token-file", "token"]);
     std::fs::write(folder.path().join("job.toml"), job("device-only", 0, "")).expect("a job");
     let address = format!("tcp://127.0.0.1:{}", device.port);
@@ -130,7 +130,7 @@ fn a_device_is_named_on_the_command_line_and_in_the_environment() {
 
 #[test]
 fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let other = ["device", "keys", "others", "--server", "elsewhere", "--client", "client"];
     run(folder.path(), &other).success();
     let more = ["device", "keys", "keys", "--client", "revoked"];
@@ -176,7 +176,7 @@ fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
 
 #[test]
 fn a_network_that_fails_costs_no_batch() {
-    let folder = workplace();
+    let folder = temporary_folder();
     for (trouble, after) in [
         (Trouble::Cut, 150_000),
         (Trouble::Cut, 20_000),
@@ -211,7 +211,7 @@ fn a_network_that_fails_costs_no_batch() {
 #[test]
 fn a_device_that_is_killed_or_stopped_costs_no_batch() {
     use rustix::process::{Pid, Signal, kill_process};
-    let folder = workplace();
+    let folder = temporary_folder();
     for signal in [Signal::KILL, Signal::STOP, Signal::TERM] {
         let mut device = serve(folder.path(), &[&TLS[..], &["--cpu-ratio", "0.3"]].concat());
         let text = remote_job("device-only", device.port, KEYS).replace("30s", "500ms");

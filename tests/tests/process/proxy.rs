@@ -1,4 +1,4 @@
-//! A proxy between a host and a device over a network, which damages what passes.
+//! A proxy between a host and a device over a network, which damages the transferred bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What happens to the bytes that a device sends, once enough of them have passed.
+/// A fault in the transfer from a device, after a given number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// Both connections end.
     Cut,
-    /// Nothing passes any more in either direction, and no end learns of it: a half-open
+    /// No bytes are forwarded in either direction, and neither end is notified: a half-open
     /// connection.
     Silence,
     /// One bit in a thousand bytes is flipped.
@@ -31,8 +31,8 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Passes connections on to a port; the trouble begins in the first connection that carries a
-    /// job, after a number of bytes of the device, and ends with it.
+    /// Forwards connections to a port. The fault begins in the first connection that carries a job,
+    /// after a number of bytes from the device, and ends with that connection.
     pub(crate) fn start(to: u16, trouble: Trouble, after: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it listens").port();

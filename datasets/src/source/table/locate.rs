@@ -8,7 +8,7 @@ use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
-use crate::source::{SourceOptions, Whence};
+use crate::source::{SampleOrigin, SourceOptions};
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -184,14 +184,14 @@ fn look(table: &StorePath) -> Result<Option<String>, Error> {
 /// Adds to an error about a table beside other files how to read them without it.
 fn with_way_out(error: Error, table: &StorePath) -> Error {
     match error {
-        Error::Malformed { whence, problem } => {
+        Error::Malformed { origin, problem } => {
             let name = table.file_name().unwrap_or_default().to_string_lossy();
             let purpose = format!("pack without {name}");
             let remedy = match problem.advice().cloned() {
                 Some(remedy) => remedy.or_by(purpose, Setting::From, as_folder()),
                 None => Remedy::by(purpose, Setting::From, as_folder()),
             };
-            Error::Malformed { whence, problem: problem.remedy(remedy) }
+            Error::Malformed { origin, problem: problem.remedy(remedy) }
         }
         error => error,
     }
@@ -203,8 +203,8 @@ fn hides(error: &std::io::Error) -> bool {
 }
 
 fn wrong(path: &StorePath, problem: impl Into<Message>) -> Error {
-    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 /// Tables at the top of a folder, in natural order.

@@ -13,11 +13,13 @@ mod survey;
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
 use super::names::Seen;
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use super::reader_source::{ReaderSource, SampleReader};
+use super::{
+    Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+};
 use crate::message::Message;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut};
@@ -25,7 +27,7 @@ use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
 use plan::{From, ShardPlan};
-use samples::{Group, Part, Samples, Wish, Yield};
+use samples::{Group, Part, ReadLimits, Samples, Yield};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
@@ -78,7 +80,10 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let budget = MemoryBudget::of(options);
     let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
     let malformed = |problem: Message| Error::Malformed {
-        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        origin: Box::new(SampleOrigin {
+            file: path.display().to_string(),
+            ..SampleOrigin::default()
+        }),
         problem,
     };
     if survey.samples == 0 {
@@ -97,7 +102,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         extra: gather.schema().clone(),
         prepared: None,
     };
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         TarSource {
             schema,
             size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
@@ -118,7 +123,10 @@ fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(
                 "another shard has the same name, and samples have the same keys",
             )
@@ -145,7 +153,7 @@ struct TarSource {
     budget: MemoryBudget,
 }
 
-impl Advance for TarSource {
+impl SampleReader for TarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -167,7 +175,7 @@ impl Advance for TarSource {
         };
         let is_plain = samples.members().is_plain();
         let plan = &self.plan;
-        match samples.next(&|part| wanted(plan, part, is_plain))? {
+        match samples.next(&|part| limits_of(plan, part, is_plain))? {
             None => self.open = None,
             Some(Yield::Other(entry)) => to.note(entry),
             Some(Yield::Group(group)) => self.add(group, to)?,
@@ -178,7 +186,10 @@ impl Advance for TarSource {
     fn changed(&self, problem: &str) -> Error {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(problem).remedy("pack again when no program writes to it"),
         }
     }
@@ -191,7 +202,7 @@ impl Advance for TarSource {
 
 impl TarSource {
     fn add(&mut self, group: Group, to: &mut Gather) -> Result<(), Error> {
-        let path = format!("{} in {}", group.key, group.whence.file);
+        let path = format!("{} in {}", group.key, group.origin.file);
         match self.item(group) {
             Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
@@ -233,15 +244,15 @@ impl TarSource {
             let bytes = key.len();
             return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
-        Ok((Item { key, whence: group.whence, content, label, extra: None }, cells))
+        Ok((Item { key, origin: group.origin, content, label, extra: None }, cells))
     }
 
     fn content(&self, group: &mut Group) -> Result<Content, String> {
         if self.plan.content.is_empty() {
             return Ok(Content::Bytes(Vec::new()));
         }
-        let wanted = |part: &&mut Part| self.plan.content.contains(&part.name);
-        let Some(part) = group.parts.iter_mut().find(wanted) else {
+        let is_content = |part: &&mut Part| self.plan.content.contains(&part.name);
+        let Some(part) = group.parts.iter_mut().find(is_content) else {
             return Err(format!(
                 "it has no {}, unlike other samples",
                 self.plan.content.join(" or ")
@@ -292,10 +303,10 @@ impl TarSource {
 }
 
 /// The limits for reading a part in the second pass; `None` if it is not read.
-fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
+fn limits_of(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<ReadLimits> {
     if plan.content.iter().any(|name| name == part) {
-        let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
-        return (!is_plain).then_some(wish);
+        let limits = ReadLimits { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
+        return (!is_plain).then_some(limits);
     }
     let is_of = |from: &From| match from {
         From::Part(name) | From::Field(name, _) => name == part,
@@ -303,7 +314,7 @@ fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)
         || plan.columns.iter().any(|column| is_of(&column.from));
-    is_used.then(|| Role::of(part).wish())
+    is_used.then(|| Role::of(part).limits())
 }
 
 fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {

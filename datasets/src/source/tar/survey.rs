@@ -3,14 +3,14 @@
 //! A full pass is needed, because a part is a column even if only the last sample has it, and the
 //! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
-use super::samples::{Group, Samples, Wish, Yield};
+use super::samples::{Group, ReadLimits, Samples, Yield};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{Held, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
 use crate::source::names::{Seen, kind_of};
-use crate::source::{ContentKind, OverBudget, Whence};
+use crate::source::{ContentKind, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
@@ -55,14 +55,14 @@ impl Role {
 
 impl Role {
     /// The limits for reading such a part.
-    pub(super) fn wish(self) -> Wish {
+    pub(super) fn limits(self) -> ReadLimits {
         let (bytes_max, memory_per_byte) = match self {
             Self::Json => (TEXT_BYTES_MAX, JSON_MEMORY_PER_BYTE),
             Self::Word => (WORD_BYTES_MAX, 1),
             Self::Text => (TEXT_BYTES_MAX, 1),
             Self::Binary(_) => (IMAGE_BYTES_MAX, 1),
         };
-        Wish { bytes_max, memory_per_byte }
+        ReadLimits { bytes_max, memory_per_byte }
     }
 }
 
@@ -113,7 +113,7 @@ impl Survey {
         for shard in shards {
             let mut samples = Samples::open(shard, budget)?;
             survey.bytes += samples.members().input().file_bytes();
-            while let Some(yielded) = samples.next(&wanted)? {
+            while let Some(yielded) = samples.next(&limits_of)? {
                 if let Yield::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
                     survey.add(&group, &mut names)?;
@@ -124,13 +124,13 @@ impl Survey {
     }
 
     /// Adds a sample; memory for names of classes is reserved in `names`.
-    fn add(&mut self, group: &Group, names: &mut Held) -> Result<(), Error> {
+    fn add(&mut self, group: &Group, names: &mut Reservation) -> Result<(), Error> {
         self.samples += 1;
         let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
         let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
         self.has_pictures_together |= pictures > 1;
         for part in &group.parts {
-            let index = self.index_of(&part.name, &group.whence)?;
+            let index = self.index_of(&part.name, &group.origin)?;
             let seen = &mut self.parts[index];
             seen.samples += 1;
             let Some(Ok(bytes)) = &part.bytes else {
@@ -144,7 +144,7 @@ impl Survey {
                         self.has_json_fraction |= label.is_some_and(has_fraction);
                         if let Some(Value::String(label)) = label {
                             note(&mut self.json_labels, label, names)
-                                .map_err(|over| too_much(&group.whence, over))?;
+                                .map_err(|over| too_much(&group.origin, over))?;
                         }
                         seen.shape.absorb(&value)
                     }
@@ -152,13 +152,13 @@ impl Survey {
                 },
                 Role::Word => {
                     seen.absorb_word(bytes.as_ref(), names)
-                        .map_err(|over| too_much(&group.whence, over))?;
+                        .map_err(|over| too_much(&group.origin, over))?;
                     Ok(())
                 }
                 Role::Text | Role::Binary(_) => Ok(()),
             };
             widened.map_err(|problem| Error::Malformed {
-                whence: Box::new(group.whence.clone()),
+                origin: Box::new(group.origin.clone()),
                 problem: Message::from(format!("{}.{}: {problem}", group.key, part.name))
                     .remedy("make the type the same in all samples"),
             })?;
@@ -166,13 +166,13 @@ impl Survey {
         Ok(())
     }
 
-    fn index_of(&mut self, name: &str, whence: &Whence) -> Result<usize, Error> {
+    fn index_of(&mut self, name: &str, origin: &SampleOrigin) -> Result<usize, Error> {
         if let Some(index) = self.parts.iter().position(|part| part.name == name) {
             return Ok(index);
         }
         if self.parts.len() == PARTS_MAX {
             return Err(Error::Malformed {
-                whence: Box::new(whence.clone()),
+                origin: Box::new(origin.clone()),
                 problem: Message::from(format!(
                     "samples have more than {PARTS_MAX} different parts, the last one {name}"
                 ))
@@ -196,7 +196,7 @@ impl Survey {
 }
 
 impl PartSeen {
-    fn absorb_word(&mut self, bytes: &[u8], names: &mut Held) -> Result<(), OverBudget> {
+    fn absorb_word(&mut self, bytes: &[u8], names: &mut Reservation) -> Result<(), OverBudget> {
         let Ok(word) = std::str::from_utf8(bytes) else {
             return Ok(());
         };
@@ -220,7 +220,11 @@ impl PartSeen {
 }
 
 /// Records a word, up to one more than the maximum.
-fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<(), OverBudget> {
+fn note(
+    words: &mut BTreeSet<String>,
+    word: &str,
+    names: &mut Reservation,
+) -> Result<(), OverBudget> {
     if words.len() <= CLASSES_MAX && !words.contains(word) {
         names.grow(word.len() as u64 + NAME_BYTES)?;
         words.insert(word.to_owned());
@@ -228,14 +232,14 @@ fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<()
     Ok(())
 }
 
-fn too_much(whence: &Whence, over: OverBudget) -> Error {
-    Error::OverBudget { whence: Box::new(whence.clone()), over }
+fn too_much(origin: &SampleOrigin, over: OverBudget) -> Error {
+    Error::OverBudget { origin: Box::new(origin.clone()), over }
 }
 
 /// The limits for reading a part in the first pass.
-fn wanted(part: &str) -> Option<Wish> {
+fn limits_of(part: &str) -> Option<ReadLimits> {
     match Role::of(part) {
-        role @ (Role::Json | Role::Word) => Some(role.wish()),
+        role @ (Role::Json | Role::Word) => Some(role.limits()),
         Role::Text | Role::Binary(_) => None,
     }
 }

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_folders_are_no_objects_and_a_name_is_a_file_or_a_folder() {
+    fn folder_markers_are_not_objects_and_a_name_is_a_file_or_a_folder() {
         let address = Address::parse("s3://bucket/a").unwrap();
         let mut objects = vec![object("a", 0), object("a/b", 3), object("empty", 0)];
         drop_folder_marks(&mut objects);

@@ -6,8 +6,8 @@
 //!
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
 //! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
-//! objects), `download` (of one object), `cache` (the folder), `held` (the state of the cache),
-//! `fetcher` (transfers and prefetch) and `store` (all of it as a store).
+//! objects), `download` (of one object), `cache` (the folder), `object_cache` (the state of the
+//! cache), `fetcher` (transfers and prefetch) and `store` (all of it as a store).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -21,9 +21,9 @@ mod error;
 #[cfg(feature = "remote")]
 mod fetcher;
 #[cfg(feature = "remote")]
-mod held;
-#[cfg(feature = "remote")]
 mod listing;
+#[cfg(feature = "remote")]
+mod object_cache;
 #[cfg(feature = "remote")]
 mod store;
 

@@ -1,4 +1,4 @@
-//! A tiny dataset of seeded JPEGs, and how tests work an epoch over it.
+//! A tiny dataset of seeded JPEGs, and functions that run epochs over it.
 
 pub(crate) mod device;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a batch was, once its memory is given back.
+/// The content of a batch, copied before its memory is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) index: u32,
@@ -59,7 +59,7 @@ pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
     dataset_in_parts(samples, 2)
 }
 
-/// The same in a given number of parts, as large as each other, give or take one.
+/// The same in a given number of parts, whose sizes differ by at most one.
 pub(crate) fn dataset_in_parts(samples: u32, parts: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     pack_in_parts(folder.path(), (0..samples).map(picture).collect(), parts);
@@ -178,8 +178,8 @@ pub(crate) fn pack_with(
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
 }
 
-/// What went wrong in an epoch. That the host finished the last batches of a slow machine's device
-/// sooner is not a fault.
+/// The faults of an epoch. On a slow machine, the host may prepare the device's last batches
+/// sooner; that is not a fault.
 pub(crate) fn events_of(stats: &EpochStats) -> Vec<EventKind> {
     let kinds = stats.events.iter().map(|event| event.kind.clone());
     kinds.filter(|it| !matches!(it, EventKind::BatchesReclaimed { silent_ns: None, .. })).collect()

@@ -1,6 +1,6 @@
-//! Every knob of the emulation, measured: never more than five percent faster than its target, on
-//! any machine. How much slower it is depends on the machine's load, so only a knob that has the
-//! effect of another value fails; `docs/measurements/` has the accuracy of a quiet machine.
+//! Every setting of the emulation, measured: never more than five percent faster than its target,
+//! on any machine. How much slower it is depends on the load, so only a setting that has the effect
+//! of another value fails; `docs/measurements/` has the accuracy of a quiet machine.
 //!
 //! A separate program, so that the worker is identified by its thread's name.
 
@@ -27,13 +27,13 @@ struct Measured {
     meters: Meters,
     /// From granting the work to the last publish.
     took: Duration,
-    /// Time that the worker was kept from its core by others (schedstat's second figure).
+    /// Time that the worker waited for its core (second number of schedstat).
     held_off: Duration,
     allowed_cores: String,
 }
 
-/// A file that the kernel keeps about the worker, the youngest thread of its name; empty if
-/// there is none.
+/// A file of /proc about the worker, which is the newest thread of its name; empty if there is
+/// none.
 fn about_worker(file: &str) -> String {
     let mut workers = Vec::new();
     for task in std::fs::read_dir("/proc/self/task").unwrap() {
@@ -48,7 +48,7 @@ fn about_worker(file: &str) -> String {
     std::fs::read_to_string(format!("/proc/self/task/{worker}/{file}")).unwrap_or_default()
 }
 
-/// Time that the worker was kept from its core.
+/// Time that the worker waited for its core.
 fn held_off() -> Duration {
     let waited = about_worker("schedstat");
     Duration::from_nanos(waited.split(' ').nth(1).and_then(|ns| ns.parse().ok()).unwrap_or(0))
@@ -94,16 +94,16 @@ fn the_worker_stays_on_the_core_it_was_given() {
     assert_eq!(measured.allowed_cores.parse().ok(), core);
 }
 
-/// Share of an attempt that others may keep the worker from its core before it counts for nothing.
+/// An attempt is ignored if the worker waited for its core for more than this share of the time.
 const HELD_OFF_MAX: f64 = 0.01;
 
-/// A knob that takes effect twice halves the speed.
+/// A limit that takes effect twice halves the speed.
 const SPEED_MIN: f64 = 0.6;
 
 /// Tries until the speed, achieved over target, is at least [`SPEED_MIN`].
 ///
-/// Too fast fails at once. Too slow fails if every attempt was, except for those in which the
-/// worker was kept from its core.
+/// A speed above the target fails at once. A lower speed fails if all attempts have one, except for
+/// those in which the worker waited for its core.
 fn no_faster_than_its_target(what: &str, mut attempt: impl FnMut() -> (f64, Measured)) {
     let mut got = Vec::new();
     for _ in 0..ATTEMPTS {
@@ -133,7 +133,8 @@ fn the_worker_gets_its_share_of_a_core() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for target in [0.5, 0.25] {
         let targets = Targets { cpu_ratio: Some(target), ..Targets::default() };
-        // Enough work that what is owed at the end, or was credited at the start, is little of it.
+        // Enough work that the sleep owed at the end or credited at the start is a small part of
+        // it.
         let images = (0..40).map(|index| jpeg(index, 900)).collect();
         let device = emulated(images, &targets);
         no_faster_than_its_target("cpu ratio", || {
@@ -191,7 +192,7 @@ fn every_read_takes_its_latency() {
     });
 }
 
-/// The knobs are the device's, not each host's. Others on this machine can only make it slower.
+/// The limits apply to the device, not to each host. Other load can only make it slower.
 #[test]
 fn two_hosts_get_no_more_than_one_device_together() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -233,8 +234,8 @@ fn two_hosts_get_no_more_than_one_device_together() {
             if targets.cpu_ratio.is_some() {
                 let share = sum.cpu_ns as f64 / took.as_nanos() as f64;
                 eprintln!("{share:.4} of a core for {ratio}, two hosts together");
-                // A share for each host would be twice the ratio. What is owed at the end, or was
-                // credited at the start, is less than half of it.
+                // A share for each host would be twice the ratio. The sleep owed at the end or
+                // credited at the start is less than half of it.
                 assert!(share <= ratio * 1.5, "{share}");
             } else {
                 let got = sum.dataset_bytes_read as f64 / took.as_secs_f64();

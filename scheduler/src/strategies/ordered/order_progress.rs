@@ -19,7 +19,7 @@ use super::order::{Cursor, Layout, Pattern};
 const EXAMINED_MAX: usize = 8;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Course {
+pub(crate) struct OrderProgress {
     pub(crate) layout: Layout,
     /// Whether shares and pattern are final.
     pub(crate) fixed: bool,
@@ -34,8 +34,8 @@ pub(crate) struct Course {
     redo: Tournament,
 }
 
-impl Course {
-    /// A course whose shares are not fixed yet.
+impl OrderProgress {
+    /// The start of an order whose shares are not fixed yet.
     pub(crate) fn new(terms: &Terms, pattern: Pattern) -> Self {
         let parts = terms.holders.parts();
         Self {

@@ -4,17 +4,17 @@
 const LINE: f64 = 16.0;
 const CHARACTER: f64 = 7.0;
 
-/// Names that have their place.
+/// The labels of points that have been placed.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct PointLabels {
     /// First and last baseline that a name may have.
     between: (f64, f64),
     /// Left edge, baseline and right edge; all are as high as a line.
     taken: Vec<(f64, f64, f64)>,
 }
 
-impl Names {
-    /// Names between two baselines.
+impl PointLabels {
+    /// No labels yet; they must lie between two baselines.
     pub(super) fn new(first: f64, last: f64) -> Self {
         Self { between: (first, last), taken: Vec::new() }
     }
@@ -51,13 +51,13 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use super::{LINE, Names};
+    use super::{LINE, PointLabels};
 
     #[test]
     fn a_name_does_not_cover_another_point() {
-        let mut names = Names::new(20.0, 400.0);
+        let mut names = PointLabels::new(20.0, 400.0);
         let alone = names.place((100.0, 200.0), "twelve chars", false);
-        let mut names = Names::new(20.0, 400.0);
+        let mut names = PointLabels::new(20.0, 400.0);
         names.keep_off((150.0, 196.0), 5.0);
         let beside = names.place((100.0, 200.0), "twelve chars", false);
         assert_eq!(alone, (109.0, 196.0));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn names_of_points_close_together_do_not_cover_each_other() {
-        let mut names = Names::new(20.0, 400.0);
+        let mut names = PointLabels::new(20.0, 400.0);
         let points = [(100, 100), (101, 100), (99, 103), (130, 98), (400, 100), (100, 100)];
         for (x, y) in points {
             names.place((f64::from(x), f64::from(y)), "twelve chars", x > 300);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_name_of_a_point_at_the_top_stands_below_it() {
-        let mut names = Names::new(20.0, 400.0);
+        let mut names = PointLabels::new(20.0, 400.0);
         assert_eq!(names.place((50.0, 20.0), "top", false), (59.0, 33.0));
         assert_eq!(names.place((50.0, 398.0), "bottom", false), (59.0, 394.0));
     }

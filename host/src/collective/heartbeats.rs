@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Heartbeats per timeout of the others.
-const SIGNS_IN_A_WAIT: u32 = 4;
+const HEARTBEATS_PER_TIMEOUT: u32 = 4;
 
 /// One rank's heartbeats, sent only from the consumer's thread.
 #[derive(Debug)]
-pub(crate) struct Signs {
+pub(crate) struct Heartbeats {
     collective: Option<Arc<dyn Collective>>,
     rank: u32,
     every: Duration,
@@ -21,10 +21,10 @@ pub(crate) struct Signs {
     due: Option<Instant>,
 }
 
-impl Signs {
+impl Heartbeats {
     pub(crate) fn new(config: &LoaderConfig) -> Self {
         let collective = config.collective.clone().filter(|_| config.ranks > 1);
-        let every = EVERY.min(config.rank_timeout / SIGNS_IN_A_WAIT);
+        let every = EVERY.min(config.rank_timeout / HEARTBEATS_PER_TIMEOUT);
         let due = collective.is_some().then(|| Instant::now() + every);
         Self { collective, rank: config.rank, every, due }
     }

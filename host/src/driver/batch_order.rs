@@ -2,8 +2,8 @@
 //!
 //! The scheduler gives devices the back of its range, so mapping its positions to other batches
 //! determines which batches devices get: the scheduler uses positions, all other code uses the
-//! numbers of batches in the epoch. [`Labelled`] translates between the two and exposes nothing
-//! untranslated.
+//! numbers of batches in the epoch. [`OrderedScheduler`] translates between the two and exposes
+//! nothing untranslated.
 
 use crate::stats::{Displacement, Schedule};
 use meetpoint_scheduler::{
@@ -19,7 +19,7 @@ struct Position(BatchIndex);
 
 /// The mapping between positions and batches of an epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Labels {
+pub(crate) struct BatchOrder {
     /// By position.
     batches: Vec<u32>,
     /// By batch; `u32::MAX`, which is out of any range, if it has no position.
@@ -28,11 +28,11 @@ pub(crate) struct Labels {
     are_chosen: bool,
 }
 
-impl Labels {
+impl BatchOrder {
     /// The batch at each position: every number below the count, once.
     pub(crate) fn new(batches: Vec<u32>) -> Self {
         let positions = Self::positions(&batches, batches.len());
-        assert!(!positions.contains(&u32::MAX), "labels are a permutation");
+        assert!(!positions.contains(&u32::MAX), "an order is a permutation");
         Self { batches, positions, are_chosen: true }
     }
 
@@ -63,28 +63,28 @@ impl Labels {
 
 /// A scheduler with an interface of batches that decides about positions.
 #[derive(Debug)]
-pub(crate) struct Labelled {
+pub(crate) struct OrderedScheduler {
     scheduler: Epoch,
-    labels: Option<Arc<Labels>>,
+    order: Option<Arc<BatchOrder>>,
     /// Work that was decided but not handed out yet: batches at neighbouring positions need not be
     /// neighbours.
     pending: VecDeque<(DeviceId, BatchIndex, Generation)>,
 }
 
 /// Methods without batches or positions.
-impl Labelled {
-    pub(crate) fn new(scheduler: Epoch, labels: Option<Arc<Labels>>) -> Self {
-        Self { scheduler, labels, pending: VecDeque::new() }
+impl OrderedScheduler {
+    pub(crate) fn new(scheduler: Epoch, order: Option<Arc<BatchOrder>>) -> Self {
+        Self { scheduler, order, pending: VecDeque::new() }
     }
 
     pub(crate) fn displacement(&self) -> Option<Displacement> {
-        let chosen = self.labels.as_ref().filter(|labels| labels.are_chosen);
-        chosen.map(|labels| labels.displacement())
+        let chosen = self.order.as_ref().filter(|order| order.are_chosen);
+        chosen.map(|order| order.displacement())
     }
 
     /// Whether it decides about anything other than all batches in order.
-    pub(crate) fn is_labelled(&self) -> bool {
-        self.labels.is_some()
+    pub(crate) fn has_order(&self) -> bool {
+        self.order.is_some()
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -107,7 +107,7 @@ impl Labelled {
         self.scheduler.learned()
     }
 
-    /// A record of positions: it replays the same epoch with the same labels.
+    /// A record of positions: it replays the same epoch with the same order.
     pub(crate) fn record(&self) -> Option<Record> {
         self.scheduler.record()
     }
@@ -146,19 +146,19 @@ impl Labelled {
 }
 
 /// Methods that translate between batches and positions.
-impl Labelled {
+impl OrderedScheduler {
     fn batch(&self, position: Position) -> BatchIndex {
         let Position(index) = position;
-        match &self.labels {
-            Some(labels) => BatchIndex(labels.batches[index.0 as usize]),
+        match &self.order {
+            Some(order) => BatchIndex(order.batches[index.0 as usize]),
             None => index,
         }
     }
 
     /// A batch out of range gets a position out of range.
     fn position(&self, batch: BatchIndex) -> Position {
-        let labels = self.labels.as_ref();
-        let position = labels.and_then(|labels| labels.positions.get(batch.0 as usize));
+        let order = self.order.as_ref();
+        let position = order.and_then(|order| order.positions.get(batch.0 as usize));
         Position(position.map_or(batch, |&position| BatchIndex(position)))
     }
 
@@ -175,7 +175,7 @@ impl Labelled {
             return DeviceDecision::Work(WorkRun { first, count: 1, descending: true }, generation);
         }
         match self.scheduler.device(now, device) {
-            DeviceDecision::Work(run, generation) if self.labels.is_some() => {
+            DeviceDecision::Work(run, generation) if self.order.is_some() => {
                 let WorkRun { first: BatchIndex(first), count, descending } = run;
                 for n in 0..count {
                     let index = if descending { first - n } else { first + n };
@@ -184,7 +184,7 @@ impl Labelled {
                 }
                 self.device(now, device)
             }
-            // Without labels, positions are batches.
+            // Without an order, positions are batches.
             DeviceDecision::Work(run, generation) => DeviceDecision::Work(run, generation),
             // Work that was not handed out is revoked with the rest: it was requested until there
             // was no more.
@@ -265,7 +265,7 @@ mod tests {
     use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Source, Wrr};
 
     /// Four batches under round robin, one device.
-    fn labelled(batches: Vec<u32>) -> Labelled {
+    fn with_order(batches: Vec<u32>) -> OrderedScheduler {
         let config = Config {
             batches: 4,
             strategy: AnyStrategy::Wrr(Wrr),
@@ -281,12 +281,12 @@ mod tests {
             ranks: 1,
             costs: None,
         };
-        Labelled::new(Epoch::new(config).unwrap(), Some(Arc::new(Labels::new(batches))))
+        OrderedScheduler::new(Epoch::new(config).unwrap(), Some(Arc::new(BatchOrder::new(batches))))
     }
 
     #[test]
     fn both_ends_get_batches_and_every_one_is_consumed_once() {
-        let mut epoch = labelled(vec![2, 0, 3, 1]);
+        let mut epoch = with_order(vec![2, 0, 3, 1]);
         let device = DeviceId(0);
         let DeviceDecision::Work(first, generation) = epoch.device(0, device) else { panic!() };
         assert_eq!(first, WorkRun { first: BatchIndex(1), count: 1, descending: true });
@@ -312,9 +312,9 @@ mod tests {
 
     #[test]
     fn the_rest_of_an_epoch_is_prepared_from_both_ends_and_nothing_else() {
-        let config = Config { batches: 3, ..labelled(vec![0, 1, 2, 3]).config().clone() };
-        let rest = Labels::rest(vec![2, 3, 6], 8);
-        let mut epoch = Labelled::new(Epoch::new(config).unwrap(), Some(Arc::new(rest)));
+        let config = Config { batches: 3, ..with_order(vec![0, 1, 2, 3]).config().clone() };
+        let rest = BatchOrder::rest(vec![2, 3, 6], 8);
+        let mut epoch = OrderedScheduler::new(Epoch::new(config).unwrap(), Some(Arc::new(rest)));
         assert_eq!(epoch.host(0), HostDecision::Prepare(BatchIndex(2)));
         let DeviceDecision::Work(run, generation) = epoch.device(0, DeviceId(0)) else { panic!() };
         assert_eq!(run.first, BatchIndex(6));
@@ -325,9 +325,9 @@ mod tests {
 
     #[test]
     fn displacement_is_the_distance_from_the_order() {
-        let displacement = Labels::new(vec![3, 1, 2, 0]).displacement();
+        let displacement = BatchOrder::new(vec![3, 1, 2, 0]).displacement();
         assert_eq!((displacement.mean, displacement.max), (1.5, 3));
-        let none = Labels::new(vec![0, 1]).displacement();
+        let none = BatchOrder::new(vec![0, 1]).displacement();
         assert_eq!((none.mean, none.max), (0.0, 0));
     }
 }

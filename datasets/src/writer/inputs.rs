@@ -8,7 +8,7 @@ use std::fmt;
 /// An input that determines the written rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decider {
+pub enum WriterInput {
     /// The folder or file that is read.
     Source,
     /// The files that it contains.
@@ -75,13 +75,13 @@ impl From<&str> for Value {
 /// All inputs that determine the written rows: a writer resumes only if all of them are the same.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Recipe(Vec<(Decider, Value)>);
+pub struct WriterInputs(Vec<(WriterInput, Value)>);
 
-impl Recipe {
+impl WriterInputs {
     /// Adds the value of an input.
     #[must_use]
-    pub fn with(mut self, decider: Decider, value: impl Into<Value>) -> Self {
-        self.0.push((decider, value.into()));
+    pub fn with(mut self, input: WriterInput, value: impl Into<Value>) -> Self {
+        self.0.push((input, value.into()));
         self
     }
 
@@ -89,29 +89,29 @@ impl Recipe {
     #[must_use]
     pub fn option(self, setting: Setting, value: Option<impl Into<Value>>) -> Self {
         match value {
-            Some(value) => self.with(Decider::Option(setting), value),
+            Some(value) => self.with(WriterInput::Option(setting), value),
             None => self,
         }
     }
 
-    fn value(&self, decider: Decider) -> Option<&Value> {
-        self.0.iter().find(|(name, _)| *name == decider).map(|(_, value)| value)
+    fn value(&self, input: WriterInput) -> Option<&Value> {
+        self.0.iter().find(|(name, _)| *name == input).map(|(_, value)| value)
     }
 
     /// The first input whose value differs in `now`.
-    pub(super) fn difference(&self, now: &Self) -> Option<Difference> {
-        let deciders = now.0.iter().chain(&self.0).map(|(decider, _)| *decider);
-        let values = |decider| (self.value(decider).cloned(), now.value(decider).cloned());
-        deciders
-            .map(|decider| (decider, values(decider)))
+    pub(super) fn difference(&self, now: &Self) -> Option<ResumeConflict> {
+        let inputs = now.0.iter().chain(&self.0).map(|(input, _)| *input);
+        let values = |input| (self.value(input).cloned(), now.value(input).cloned());
+        inputs
+            .map(|input| (input, values(input)))
             .find(|(_, (before, now))| before != now)
-            .map(|(decider, (before, now))| Difference::Decider { decider, before, now })
+            .map(|(input, (before, now))| ResumeConflict::Input { input, before, now })
     }
 }
 
 /// Why an interrupted command cannot resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
+pub enum ResumeConflict {
     /// Another version of the program started it.
     Tool {
         /// The version that started it.
@@ -120,9 +120,9 @@ pub enum Difference {
         now: String,
     },
     /// An input that determines the written rows.
-    Decider {
+    Input {
         /// The input.
-        decider: Decider,
+        input: WriterInput,
         /// Its value when the command started; `None` if not set.
         before: Option<Value>,
         /// Its value now.
@@ -135,7 +135,7 @@ pub enum Difference {
     },
 }
 
-impl Difference {
+impl ResumeConflict {
     /// What differs, with both values.
     pub fn message(&self) -> Message {
         let shown = |value: &Option<Value>| {
@@ -144,16 +144,16 @@ impl Difference {
         match self {
             Self::Tool { before, now } => format!("it was begun by {before}, this is {now}").into(),
             Self::Journal { problem } => format!("its journal cannot be read: {problem}").into(),
-            Self::Decider { decider, before, now } => {
-                let what = match decider {
-                    Decider::Source => "the source".into(),
-                    Decider::SourceFiles => {
+            Self::Input { input, before, now } => {
+                let what = match input {
+                    WriterInput::Source => "the source".into(),
+                    WriterInput::SourceFiles => {
                         return "the files of the source have changed".into();
                     }
-                    Decider::InPlace => "indexing in place".into(),
-                    Decider::Operation => "the operation".into(),
-                    Decider::Parents => "the datasets read".into(),
-                    Decider::Option(setting) => Message::default().name(*setting),
+                    WriterInput::InPlace => "indexing in place".into(),
+                    WriterInput::Operation => "the operation".into(),
+                    WriterInput::Parents => "the datasets read".into(),
+                    WriterInput::Option(setting) => Message::default().name(*setting),
                 };
                 what + format!(" was {}, is {} now", shown(before), shown(now))
             }

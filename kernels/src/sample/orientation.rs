@@ -7,9 +7,9 @@ const TILE: usize = 64;
 
 /// An Exif orientation, 2..=8: the positions of the file's first row and first column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn(u8);
+pub(super) struct Orientation(u8);
 
-impl Turn {
+impl Orientation {
     /// `None` for an orientation that does not change the picture.
     pub(super) fn of(orientation: u8) -> Option<Self> {
         (2..=8).contains(&orientation).then_some(Self(orientation))
@@ -89,21 +89,21 @@ mod tests {
                 *value = (plane * 101 + y * 37 + x * 3) as u8;
             }
         }
-        for orientation in 2..=8 {
-            let turn = Turn::of(orientation).unwrap();
-            let (turned_width, turned_height) = turn.size((width as u32, height as u32));
-            let mut turned = Planes::default();
-            turned.set_size(turned_width as usize, turned_height as usize);
+        for tag in 2..=8 {
+            let orientation = Orientation::of(tag).unwrap();
+            let (oriented_width, oriented_height) = orientation.size((width as u32, height as u32));
+            let mut oriented = Planes::default();
+            oriented.set_size(oriented_width as usize, oriented_height as usize);
             for first in (0..height).step_by(11) {
                 let rows = 11.min(height - first);
                 let stripe = whole.stripe((0, first), width, rows);
-                turn.put(stripe, first, (width, height), &mut turned);
+                orientation.put(stripe, first, (width, height), &mut oriented);
             }
             for (plane, y) in (0..3).flat_map(|plane| (0..height).map(move |y| (plane, y))) {
                 for x in 0..width {
-                    let (to_x, to_y) = turn.place((x, y), (width, height));
+                    let (to_x, to_y) = orientation.place((x, y), (width, height));
                     let expected = (plane * 101 + y * 37 + x * 3) as u8;
-                    assert_eq!(turned.row_mut(plane, to_y)[to_x], expected, "{orientation}");
+                    assert_eq!(oriented.row_mut(plane, to_y)[to_x], expected, "orientation {tag}");
                 }
             }
         }

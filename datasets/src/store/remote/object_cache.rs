@@ -15,25 +15,25 @@ pub(super) enum Slot {
     Absent,
     Fetching,
     /// Cached; with the time of the last opening, if it was opened.
-    Held(Option<u64>),
+    Cached(Option<u64>),
 }
 
 /// How to free space for an object.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Eviction {
     /// There is enough space.
-    Made,
+    NotNeeded,
     /// Evict this object first.
     After(usize),
     /// Wait until other transfers finish.
-    Later,
+    Wait,
     /// The object is larger than the cache.
-    None,
+    Impossible,
 }
 
 /// The cached objects of a list.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct ObjectCache {
     slots: Vec<Slot>,
     /// Length of each object.
     bytes_of: Vec<u64>,
@@ -58,7 +58,7 @@ pub(super) struct Held {
     pub(super) is_alone: bool,
 }
 
-impl Held {
+impl ObjectCache {
     /// An empty cache for objects of these lengths.
     pub(super) fn new(bytes_of: Vec<u64>, bytes_max: u64) -> Self {
         Self {
@@ -92,18 +92,18 @@ impl Held {
 
     /// How to free space for an object; objects that were not opened yet are evicted only if a
     /// reader waits.
-    pub(super) fn room(&self, object: usize, is_wanted: bool) -> Room {
+    pub(super) fn eviction_for(&self, object: usize, is_wanted: bool) -> Eviction {
         let bytes = self.bytes_of[object];
         if bytes > self.bytes_max {
-            return Room::None;
+            return Eviction::Impossible;
         }
         if self.bytes + bytes <= self.bytes_max {
-            return Room::Made;
+            return Eviction::NotNeeded;
         }
         let oldest = self.used.first_key_value().map(|(_, object)| *object);
         // The last in order will be needed last.
         let unused = || self.unused.last().copied().filter(|_| is_wanted);
-        oldest.or_else(unused).map_or(Room::Later, Room::After)
+        oldest.or_else(unused).map_or(Eviction::Wait, Eviction::After)
     }
 
     /// Records the start of a transfer.
@@ -119,7 +119,7 @@ impl Held {
     pub(super) fn end(&mut self, object: usize, is_here: bool) {
         self.fetching -= 1;
         if is_here {
-            self.slots[object] = Slot::Held(None);
+            self.slots[object] = Slot::Cached(None);
             self.unused.insert(object);
         } else {
             let bytes = self.bytes_of[object];
@@ -134,7 +134,7 @@ impl Held {
         self.forget(object);
         self.clock += 1;
         self.used.insert(self.clock, object);
-        self.slots[object] = Slot::Held(Some(self.clock));
+        self.slots[object] = Slot::Cached(Some(self.clock));
     }
 
     /// Records the eviction of a cached object.
@@ -147,8 +147,8 @@ impl Held {
     /// Removes a cached object from the candidates for eviction.
     fn forget(&mut self, object: usize) {
         match self.slots[object] {
-            Slot::Held(Some(time)) => drop(self.used.remove(&time)),
-            Slot::Held(None) => {
+            Slot::Cached(Some(time)) => drop(self.used.remove(&time)),
+            Slot::Cached(None) => {
                 self.unused.remove(&object);
                 self.ahead_bytes -= self.bytes_of[object];
             }
@@ -159,28 +159,39 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, Room, Slot};
+    use super::{Eviction, ObjectCache, Slot};
 
     #[test]
-    fn what_was_opened_longest_ago_makes_room_and_what_waits_to_be_opened_stays() {
-        let mut held = Held::new(vec![4, 4, 4, 9, 11], 10);
+    fn the_least_recently_opened_object_is_evicted_and_unopened_ones_stay() {
+        let mut held = ObjectCache::new(vec![4, 4, 4, 9, 11], 10);
         for object in [0, 1] {
-            assert_eq!(held.room(object, true), Room::Made);
+            assert_eq!(held.eviction_for(object, true), Eviction::NotNeeded);
             held.begin(object);
             held.end(object, true);
         }
-        assert_eq!(held.room(2, false), Room::Later, "neither was opened");
-        assert_eq!(held.room(2, true), Room::After(1), "the last in order is wanted last");
+        assert_eq!(held.eviction_for(2, false), Eviction::Wait, "neither was opened");
+        assert_eq!(
+            held.eviction_for(2, true),
+            Eviction::After(1),
+            "the last in order is wanted last"
+        );
         held.touch(1);
         held.touch(0);
-        assert_eq!(held.room(2, false), Room::After(1));
+        assert_eq!(held.eviction_for(2, false), Eviction::After(1));
         held.let_go(1);
-        assert_eq!((held.room(2, false), held.slot(1)), (Room::Made, Slot::Absent));
-        assert_eq!(held.room(3, true), Room::After(0));
-        assert_eq!(held.room(4, true), Room::None, "longer than all that may be held");
+        assert_eq!(
+            (held.eviction_for(2, false), held.slot(1)),
+            (Eviction::NotNeeded, Slot::Absent)
+        );
+        assert_eq!(held.eviction_for(3, true), Eviction::After(0));
+        assert_eq!(
+            held.eviction_for(4, true),
+            Eviction::Impossible,
+            "longer than all that may be held"
+        );
         held.begin(2);
         held.end(2, false);
         held.let_go(0);
-        assert_eq!(held.room(3, true), Room::Made);
+        assert_eq!(held.eviction_for(3, true), Eviction::NotNeeded);
     }
 }

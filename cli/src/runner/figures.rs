@@ -3,7 +3,7 @@
 
 use super::{Measured, ranks};
 use meetpoint_format::column::BatchLayout;
-use meetpoint_host::explain::{Explanation, Surroundings, explain};
+use meetpoint_host::explain::{Explanation, RunContext, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
@@ -18,7 +18,7 @@ use meetpoint_sim::closed_forms::Inputs;
 use meetpoint_sim::power::PowerModel;
 
 /// The run in the report's data model, without its energy.
-pub(super) fn judge(
+pub(super) fn figures(
     job: &JobFile,
     measured: &Measured,
     reference: Result<&Reference, &Fact>,
@@ -68,9 +68,9 @@ fn planned(job: &JobFile, measured: &Measured) -> Option<report::plan::PlanCompa
 /// What limited the last epoch of rank 0.
 fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let around =
-        Surroundings { workers: job.workers, cores, replayed_step_ns: None, transform_ns: 0.0 };
-    explain(measured.ranks[0].epochs.last()?, &around)
+    let context =
+        RunContext { workers: job.workers, cores, replayed_step_ns: None, transform_ns: 0.0 };
+    explain(measured.ranks[0].epochs.last()?, &context)
 }
 
 /// The strategy that decided in an epoch: the one that `auto` selected, otherwise the run's own.
@@ -81,7 +81,7 @@ fn decided(measured: &Measured, stats: &EpochStats) -> AnyStrategy {
 /// Why the closed forms do not describe an epoch.
 fn disturbance(job: &JobFile, stats: &EpochStats) -> Option<Form> {
     let has_faults = job.devices.iter().any(|device| match &device.kind {
-        DeviceKind::Emulated(knobs) => !knobs.faults.is_empty(),
+        DeviceKind::Emulated(settings) => !settings.faults.is_empty(),
         DeviceKind::Connect { .. } | DeviceKind::Remote(_) => false,
     });
     match stats.devices.is_empty() {

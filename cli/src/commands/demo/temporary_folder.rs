@@ -13,13 +13,13 @@ const PREFIX: &str = "meetpoint-demo-";
 
 /// A folder that is removed when this value is dropped.
 #[derive(Debug)]
-pub(in crate::commands) struct Workplace {
+pub(in crate::commands) struct TemporaryFolder {
     folder: tempfile::TempDir,
     /// Holds the lock, which the kernel releases however this process ends.
     _lock: File,
 }
 
-impl Workplace {
+impl TemporaryFolder {
     /// Creates a folder in `parent` and removes those of demos that were killed. Returns the
     /// removed folders as well.
     pub(in crate::commands) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
@@ -73,25 +73,25 @@ fn is_older_than_a_start(entry: &std::fs::DirEntry) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Workplace;
+    use super::TemporaryFolder;
     use std::time::{Duration, SystemTime};
 
     #[test]
     fn a_parent_that_takes_no_folder_is_an_error_with_a_remedy() {
-        let error = Workplace::new(std::path::Path::new("/nowhere/at/all")).unwrap_err();
+        let error = TemporaryFolder::new(std::path::Path::new("/nowhere/at/all")).unwrap_err();
         let said = crate::surface::failure::describe(&error, false);
         assert!(said.contains("/nowhere/at/all") && said.contains("TMPDIR"), "{said}");
         assert!(!said.contains("meetpoint-demo-"), "{said}");
     }
 
     #[test]
-    fn what_a_killed_demo_left_is_cleared_and_what_is_in_use_is_not() {
+    fn folders_of_killed_demos_are_removed_and_those_in_use_stay() {
         let parent = tempfile::tempdir().unwrap();
         let age = |path: &std::path::Path| {
             let past = SystemTime::now() - Duration::from_secs(60);
             std::fs::File::open(path).unwrap().set_modified(past).unwrap();
         };
-        let (in_use, cleared) = Workplace::new(parent.path()).unwrap();
+        let (in_use, cleared) = TemporaryFolder::new(parent.path()).unwrap();
         assert!(cleared.is_empty());
         age(in_use.path());
         let left = parent.path().join("meetpoint-demo-left");
@@ -101,7 +101,7 @@ mod tests {
         let others = parent.path().join("others");
         std::fs::create_dir(&others).unwrap();
         age(&others);
-        let (_second, cleared) = Workplace::new(parent.path()).unwrap();
+        let (_second, cleared) = TemporaryFolder::new(parent.path()).unwrap();
         assert_eq!(cleared, vec![left.clone()]);
         assert!(!left.exists() && others.exists() && in_use.path().exists());
     }

@@ -5,7 +5,7 @@ use super::{Entry, Finished, Size, Source, SourceSchema};
 use crate::Error;
 
 /// A reader of samples, one by one.
-pub(super) trait Advance: Send {
+pub(super) trait SampleReader: Send {
     /// The columns of its samples.
     fn schema(&self) -> &SourceSchema;
 
@@ -22,22 +22,22 @@ pub(super) trait Advance: Send {
     fn finish(&mut self) -> Finished;
 }
 
-/// An [`Advance`] as a source.
-pub(super) struct Gathered<A> {
+/// An [`SampleReader`] as a source.
+pub(super) struct ReaderSource<A> {
     from: A,
     gather: Gather,
     /// An error that is returned after the samples before it.
     failed: Option<Error>,
 }
 
-impl<A: Advance> Gathered<A> {
-    /// Starts at the first sample; `gather` has the columns of [`Advance::schema`].
+impl<A: SampleReader> ReaderSource<A> {
+    /// Starts at the first sample; `gather` has the columns of [`SampleReader::schema`].
     pub(super) fn new(from: A, gather: Gather) -> Self {
         Self { from, gather, failed: None }
     }
 }
 
-impl<A: Advance> Source for Gathered<A> {
+impl<A: SampleReader> Source for ReaderSource<A> {
     fn schema(&self) -> &SourceSchema {
         self.from.schema()
     }

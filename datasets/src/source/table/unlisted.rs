@@ -7,17 +7,17 @@ use crate::{Error, LeftOut};
 use std::path::Path;
 
 /// The folder of a table, and the files in its rows.
-pub(super) struct Unnamed {
+pub(super) struct UnlistedFiles {
     folder: StorePath,
     table: StorePath,
     named: Seen,
 }
 
-impl Unnamed {
+impl UnlistedFiles {
     pub(super) fn new(folder: StorePath, table: &StorePath) -> Self {
-        let mut unnamed = Self { folder, table: table.clone(), named: Seen::default() };
-        unnamed.name(table.path());
-        unnamed
+        let mut unlisted = Self { folder, table: table.clone(), named: Seen::default() };
+        unlisted.name(table.path());
+        unlisted
     }
 
     /// Records a file that a row names.
@@ -35,12 +35,12 @@ impl Unnamed {
             let reason = format!("no row of {} names it", table.display()).into();
             LeftOut { path, reason }
         });
-        let is_unnamed = |left_out: &LeftOut| {
+        let is_unlisted = |left_out: &LeftOut| {
             let path = self.folder.join(&left_out.path);
             !self.named.contains(&path.shown())
         };
         let left_out = without_row.chain(listed.unreadable).chain(listed.others);
-        let entries = left_out.filter(is_unnamed).map(Entry::NotASample);
+        let entries = left_out.filter(is_unlisted).map(Entry::NotASample);
         Ok(entries.chain((0..listed.ignored).map(|_| Entry::Ignored)).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Lines of bytes, and their weights.
 
-/// One line per weighed pixel, and the weights.
-pub(super) struct Weighed<'a, const TAPS: usize> {
+/// One line per weighted pixel, and the weights.
+pub(super) struct WeightedLines<'a, const TAPS: usize> {
     /// Each continues for a block past the end of the output.
     pub(super) lines: [&'a [u8]; TAPS],
     pub(super) weights: [f32; TAPS],

@@ -38,7 +38,7 @@ pub struct Metadata {
 
 /// An entry of a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct FolderEntry {
     /// Its name in the folder.
     pub name: OsString,
     /// Its type; links are not followed.
@@ -46,7 +46,7 @@ pub struct Listed {
 }
 
 /// The entries of a folder, in any order.
-pub type List<'a> = Box<dyn Iterator<Item = io::Result<Listed>> + 'a>;
+pub type List<'a> = Box<dyn Iterator<Item = io::Result<FolderEntry>> + 'a>;
 
 /// How far to walk below a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub struct WalkOptions {
 
 /// An entry that a walk finds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct WalkEntry {
     /// Its path, including that of the root.
     pub path: PathBuf,
     /// Its depth: 0 for the root, 1 for its entries.
@@ -72,7 +72,7 @@ pub struct Found {
     pub is_link: bool,
 }
 
-impl Found {
+impl WalkEntry {
     /// Its name; empty for a root that ends in `..`.
     pub fn name(&self) -> &OsStr {
         self.path.file_name().unwrap_or_default()
@@ -91,7 +91,7 @@ pub struct WalkError {
 }
 
 /// A walk below a folder; a folder precedes its entries.
-pub trait Walk: Iterator<Item = Result<Found, WalkError>> {
+pub trait Walk: Iterator<Item = Result<WalkEntry, WalkError>> {
     /// Skips the folder that was returned last.
     fn skip_folder(&mut self);
 }
