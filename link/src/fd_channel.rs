@@ -223,30 +223,30 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"spool").unwrap();
         let limit = Duration::from_secs(60);
-        let handed = hand_over(&socket, 77, file.as_fd(), limit, &mut || false);
-        (handed, served.join().unwrap())
+        let result = hand_over(&socket, 77, file.as_fd(), limit, &mut || false);
+        (result, served.join().unwrap())
     }
 
     #[test]
     fn the_device_gets_the_token_and_the_very_file() {
-        let (handed, offered) = offer_to(Device::Takes);
-        handed.unwrap();
+        let (result, offered) = offer_to(Device::Takes);
+        result.unwrap();
         assert_eq!(offered.offer, FdOffer { token: 77 });
         assert_eq!(File::from(offered.fd).metadata().unwrap().len(), 5);
     }
 
     #[test]
     fn an_answer_cut_short_or_of_another_kind_is_an_error() {
-        let (handed, _) = offer_to(Device::Answers(b"mpspool1"));
-        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
-        let (handed, _) = offer_to(Device::Answers(b"HTTP/2 404 eh no"));
-        assert!(matches!(handed, Err(HandOverError::UnknownAnswer)), "{handed:?}");
+        let (result, _) = offer_to(Device::Answers(b"mpspool1"));
+        assert!(matches!(result, Err(HandOverError::Connection(_))), "{result:?}");
+        let (result, _) = offer_to(Device::Answers(b"HTTP/2 404 eh no"));
+        assert!(matches!(result, Err(HandOverError::UnknownAnswer)), "{result:?}");
     }
 
     #[test]
     fn a_device_that_holds_too_many_spools_is_busy() {
-        let (handed, _) = offer_to(Device::IsBusy);
-        assert!(matches!(handed, Err(HandOverError::Busy)), "{handed:?}");
+        let (result, _) = offer_to(Device::IsBusy);
+        assert!(matches!(result, Err(HandOverError::Busy)), "{result:?}");
     }
 
     #[test]
@@ -257,8 +257,8 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_secs(600);
-        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
-        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
+        assert!(matches!(result, Err(HandOverError::Stopped)), "{result:?}");
     }
 
     #[test]
@@ -278,10 +278,10 @@ mod tests {
         assert_eq!(full.kind(), ErrorKind::WouldBlock);
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_millis(50);
-        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || false);
-        assert!(matches!(handed, Err(HandOverError::TimedOut(_))), "{handed:?}");
-        let handed = hand_over(&socket, 1, file.as_fd(), Duration::from_secs(600), &mut || true);
-        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(result, Err(HandOverError::TimedOut(_))), "{result:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), Duration::from_secs(600), &mut || true);
+        assert!(matches!(result, Err(HandOverError::Stopped)), "{result:?}");
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_secs(60);
         let socket = Path::new("/nowhere/device.sock");
-        let handed = hand_over(socket, 1, file.as_fd(), limit, &mut || false);
-        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
+        let result = hand_over(socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(result, Err(HandOverError::Connection(_))), "{result:?}");
     }
 }

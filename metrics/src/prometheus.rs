@@ -81,14 +81,14 @@ impl Prometheus {
     }
 
     /// Counts a batch that was passed to the consumer.
-    pub fn batch(&self, handed: &ConsumedBatch) {
-        self.batches.get_or_create(&Prepared { source: handed.source }).inc();
-        self.samples.inc_by(handed.samples);
-        self.bytes.inc_by(handed.bytes);
-        for (action, samples) in handed.damaged() {
+    pub fn batch(&self, consumed: &ConsumedBatch) {
+        self.batches.get_or_create(&Prepared { source: consumed.source }).inc();
+        self.samples.inc_by(consumed.samples);
+        self.bytes.inc_by(consumed.bytes);
+        for (action, samples) in consumed.damaged() {
             self.damaged.get_or_create(&DamageAction { action }).inc_by(samples);
         }
-        self.wait.observe(handed.waited.as_secs_f64());
+        self.wait.observe(consumed.waited.as_secs_f64());
     }
 
     /// Counts a completed epoch.

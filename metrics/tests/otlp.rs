@@ -23,15 +23,15 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 /// The answer of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    Thanks,
-    /// It refuses the first request.
-    NotYet,
-    Nothing,
+enum CollectorReply {
+    Success,
+    /// An error for the first request, then success.
+    Unavailable,
+    Never,
 }
 
 struct Service {
-    says: Says,
+    reply: CollectorReply,
     requests: std::sync::atomic::AtomicU32,
     received: Sender<ExportMetricsServiceRequest>,
 }
@@ -45,9 +45,11 @@ impl MetricsService for Service {
         let before = self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // The test may have ended.
         let _ = self.received.send(request.into_inner());
-        match self.says {
-            Says::NotYet if before == 0 => Err(Status::new(Code::Internal, "not yet")),
-            Says::Nothing => std::future::pending().await,
+        match self.reply {
+            CollectorReply::Unavailable if before == 0 => {
+                Err(Status::new(Code::Internal, "not yet"))
+            }
+            CollectorReply::Never => std::future::pending().await,
             _ => Ok(Response::new(ExportMetricsServiceResponse::default())),
         }
     }
@@ -55,7 +57,7 @@ impl MetricsService for Service {
 
 /// Starts a collector; returns its address and the requests that it receives. It ends with its
 /// thread.
-fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) {
+fn collector(reply: CollectorReply) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) {
     let (received, requests) = channel();
     let (bound, address) = channel();
     std::thread::spawn(move || {
@@ -63,7 +65,7 @@ fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) 
         runtime.expect("there is an event loop").block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it binds");
             bound.send(listener.local_addr().expect("it is bound")).expect("it is waited for");
-            let service = Service { says, requests: 0.into(), received };
+            let service = Service { reply, requests: 0.into(), received };
             let server = tonic::transport::Server::builder()
                 .add_service(MetricsServiceServer::new(service))
                 .serve_with_incoming(TcpListenerStream::new(listener));
@@ -130,7 +132,7 @@ fn flush(exporter: &Exporter) -> Result<(), String> {
 
 #[test]
 fn a_collector_receives_the_counters() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
     exporter.batch(&ConsumedBatch { replaced: 2, skipped: 1, ..batch("device") });
@@ -180,11 +182,11 @@ fn a_collector_receives_the_counters() {
 
 #[test]
 fn the_instruments_are_those_of_prometheus() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let (exporter, prometheus) = (exporter(address), Prometheus::new());
-    let handed = ConsumedBatch { replaced: 1, ..batch("host") };
-    exporter.batch(&handed);
-    prometheus.batch(&handed);
+    let consumed = ConsumedBatch { replaced: 1, ..batch("host") };
+    exporter.batch(&consumed);
+    prometheus.batch(&consumed);
     exporter.epoch(&ENDED);
     prometheus.epoch(&ENDED);
     flush(&exporter).unwrap();
@@ -210,7 +212,7 @@ fn the_instruments_are_those_of_prometheus() {
 
 #[test]
 fn closing_sends_what_is_left() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let exporter = exporter(address);
     exporter.batch(&batch("device"));
     exporter.close();
@@ -221,7 +223,7 @@ fn closing_sends_what_is_left() {
 
 #[test]
 fn counters_are_exported_at_intervals() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let endpoint = Some(format!("http://{address}"));
     let settings = Settings { endpoint, interval_seconds: Some(0.01), ..Settings::default() };
     let exporter = Exporter::start(&settings).unwrap();
@@ -249,7 +251,7 @@ fn an_unreachable_collector_is_reported_once() {
 #[test]
 fn a_silent_collector_delays_nobody() {
     // One answers no request; the other not even the connection's first bytes.
-    let (of_service, requests) = collector(Says::Nothing);
+    let (of_service, requests) = collector(CollectorReply::Never);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [of_service, listener.local_addr().unwrap()] {
         let exporter = exporter(address);
@@ -269,7 +271,7 @@ fn a_silent_collector_delays_nobody() {
 
 #[test]
 fn a_failed_export_costs_no_count() {
-    let (address, requests) = collector(Says::NotYet);
+    let (address, requests) = collector(CollectorReply::Unavailable);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
     let failure = flush(&exporter).unwrap_err();

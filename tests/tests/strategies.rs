@@ -28,7 +28,7 @@ fn named(text: &str) -> Vec<StrategyName> {
 /// What docs/jobs.md says of the order of a strategy.
 fn order_in_words(name: StrategyName) -> String {
     let strategy = name.with_defaults();
-    if strategy.picks() {
+    if strategy.is_selector() {
         return "as configured".to_owned();
     }
     let mut words = match strategy.order() {
@@ -107,7 +107,7 @@ fn the_readme_has_every_strategy_that_decides_under_what_its_order_promises() {
     for (column, order) in columns.into_iter().zip(orders) {
         let with = |name: &StrategyName| {
             let strategy = name.with_defaults();
-            !strategy.picks() && strategy.order() == order
+            !strategy.is_selector() && strategy.order() == order
         };
         let mut declared: Vec<_> = StrategyName::ALL.into_iter().filter(with).collect();
         let mut said = named(column);
@@ -115,8 +115,8 @@ fn the_readme_has_every_strategy_that_decides_under_what_its_order_promises() {
         said.sort();
         assert_eq!(said, declared, "{order:?}");
     }
-    let picks = StrategyName::ALL.into_iter().filter(|name| name.with_defaults().picks());
-    for name in picks {
+    let selectors = StrategyName::ALL.into_iter().filter(|name| name.with_defaults().is_selector());
+    for name in selectors {
         assert!(text.contains(&format!("`{name}`")), "README.md lacks {name}");
     }
 }

@@ -76,14 +76,14 @@ impl Instruments {
         (instruments, Readout { reader, _provider: provider })
     }
 
-    pub(super) fn batch(&self, handed: &ConsumedBatch) {
-        self.batches.add(1, &[KeyValue::new("source", handed.source)]);
-        self.samples.add(handed.samples, &[]);
-        self.bytes.add(handed.bytes, &[]);
-        for (action, samples) in handed.damaged() {
+    pub(super) fn batch(&self, consumed: &ConsumedBatch) {
+        self.batches.add(1, &[KeyValue::new("source", consumed.source)]);
+        self.samples.add(consumed.samples, &[]);
+        self.bytes.add(consumed.bytes, &[]);
+        for (action, samples) in consumed.damaged() {
             self.damaged.add(samples, &[KeyValue::new("action", action)]);
         }
-        self.wait.record(handed.waited.as_secs_f64(), &[]);
+        self.wait.record(consumed.waited.as_secs_f64(), &[]);
     }
 
     pub(super) fn epoch(&self, ended: &CompletedEpoch) {

@@ -98,8 +98,8 @@ impl Exporter {
     }
 
     /// Counts a batch that was passed to the consumer.
-    pub fn batch(&self, handed: &ConsumedBatch) {
-        self.instruments.batch(handed);
+    pub fn batch(&self, consumed: &ConsumedBatch) {
+        self.instruments.batch(consumed);
     }
 
     /// Counts a completed epoch.

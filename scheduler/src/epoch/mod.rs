@@ -50,7 +50,7 @@ impl Epoch {
         config.check()?;
         let terms = config.terms();
         let (plan, selection) = match &config.replay {
-            Some(record) if config.strategy.picks() => {
+            Some(record) if config.strategy.is_selector() => {
                 let strategy = record.strategy().with_defaults();
                 (strategy.plan(&terms).0, Some(Selection { strategy, why: Reason::Replayed }))
             }

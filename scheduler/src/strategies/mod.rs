@@ -13,7 +13,7 @@
 mod registry;
 
 /// Passes every strategy to another macro: type, file and name. Those under `decide` plan epochs
-/// themselves; those under `pick` select one of the others for each epoch.
+/// themselves; each of those under `select` selects one of the others for an epoch.
 macro_rules! for_each_strategy {
     ($then:ident) => {
         $then! {
@@ -26,7 +26,7 @@ macro_rules! for_each_strategy {
                 WrrFrozen wrr_frozen "wrr-frozen",
                 Windowed windowed "windowed",
             }
-            pick {
+            select {
                 Auto auto "auto",
             }
         }

@@ -1,6 +1,6 @@
 //! An S3 server (s3s-fs) on this machine: listing, credentials, changes, resuming.
 
-use crate::support::{CACHE, Said, assert_same, pack_here, pictures, program, run};
+use crate::support::{CACHE, ProcessOutput, assert_same, pack_here, pictures, program, run};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
@@ -59,7 +59,13 @@ impl S3 {
         command
     }
 
-    pub(crate) fn pack(&self, folder: &Path, url: &str, to: &str, further: &[&str]) -> Said {
+    pub(crate) fn pack(
+        &self,
+        folder: &Path,
+        url: &str,
+        to: &str,
+        further: &[&str],
+    ) -> ProcessOutput {
         let arguments = [&["pack", url, to], CACHE.as_slice(), further].concat();
         run(self.program(folder, &arguments))
     }

@@ -9,13 +9,13 @@ pub(crate) const CACHE: [&str; 2] = ["--cache", "cache"];
 
 /// The output of a finished process.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProcessOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
+impl ProcessOutput {
     /// Panics unless it succeeded.
     pub(crate) fn success(self) -> Self {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
@@ -39,9 +39,9 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     command.args(arguments).current_dir(folder).env("NO_COLOR", "1");
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        let is_said = ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"];
+        let prefixes = ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"];
         let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
-        if is_proxy || is_said.iter().any(|prefix| name.starts_with(prefix)) {
+        if is_proxy || prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             command.env_remove(name);
         }
     }
@@ -49,9 +49,9 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub(crate) fn run(mut command: Command) -> Said {
+pub(crate) fn run(mut command: Command) -> ProcessOutput {
     let output = command.output().expect("the program starts");
-    Said {
+    ProcessOutput {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),

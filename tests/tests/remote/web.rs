@@ -1,6 +1,6 @@
 //! A web server on this machine, which lists folders as WebDAV does, and its faults.
 
-use crate::support::{CACHE, Said, program, run};
+use crate::support::{CACHE, ProcessOutput, program, run};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -112,7 +112,13 @@ impl Web {
         self.state().gives_no_parts = true;
     }
 
-    pub(crate) fn pack(&self, folder: &Path, path: &str, to: &str, further: &[&str]) -> Said {
+    pub(crate) fn pack(
+        &self,
+        folder: &Path,
+        path: &str,
+        to: &str,
+        further: &[&str],
+    ) -> ProcessOutput {
         let url = format!("{}{path}", self.url);
         let arguments = [&["pack", &url, to], CACHE.as_slice(), further].concat();
         run(program(folder, &arguments))
