@@ -4,8 +4,8 @@
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
 //! started), [`figures`] (of a run, for the report), [`ranks`] (several ranks combined),
-//! [`metering`] (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
-//! [`trace`] (a timeline of the epochs).
+//! [`metering`] (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the
+//! report), [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;

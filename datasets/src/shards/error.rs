@@ -112,7 +112,8 @@ pub enum ShardError {
         /// The shard that produces it.
         shard: u64,
     },
-    /// The folder of the plan was removed while a shard or a commit ran: another process committed it.
+    /// The folder of the plan was removed while a shard or a commit ran: another process
+    /// committed it.
     Gone {
         /// The folder.
         folder: PathBuf,

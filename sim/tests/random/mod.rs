@@ -172,7 +172,7 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
 }
 
 /// A scenario for `auto`: a host and accelerator with little variation, and devices with any
-/// behaviour. There are so many batches that one is less than one per cent of the epoch.
+/// behaviour. One batch is less than one per cent of the epoch.
 pub(crate) fn any_devices(seed: u64) -> Scenario {
     let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
     let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));
