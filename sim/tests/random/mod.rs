@@ -8,11 +8,11 @@ use meetpoint_sim::scenario::{
 use meetpoint_storage::random::SplitMix64;
 
 /// Seeded random numbers.
-pub(crate) struct Chance(SplitMix64);
+pub(crate) struct Random(SplitMix64);
 
 const MS: u64 = 1_000_000;
 
-impl Chance {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0))
     }
@@ -124,7 +124,7 @@ fn strategies() -> Vec<StrategyName> {
 
 /// The scenario of a seed.
 pub(crate) fn scenario(seed: u64) -> Scenario {
-    let mut chance = Chance::new(seed);
+    let mut chance = Random::new(seed);
     let batches = chance.small(1, 60);
     let mut scenario = Scenario::new(batches, chance.distribution(), chance.distribution());
     scenario.epochs = if chance.one_in(4) { 2 } else { 1 };
@@ -174,9 +174,9 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
 /// A scenario for `auto`: a host and accelerator with little variation, and devices with any
 /// behaviour. There are so many batches that one is less than one per cent of the epoch.
 pub(crate) fn any_devices(seed: u64) -> Scenario {
-    let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
+    let mut chance = Random::new(seed ^ 0xd0d0_d0d0);
     let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));
-    let varied = |chance: &mut Chance, ms: u64| {
+    let varied = |chance: &mut Random, ms: u64| {
         let mean = Span(ms * MS);
         match chance.within(0, 2) {
             0 => Distribution::Lognormal { mean, sigma: 0.3 },
@@ -205,7 +205,7 @@ pub(crate) fn any_devices(seed: u64) -> Scenario {
 }
 
 /// From much faster than the host to a hundred times slower, and with faults.
-fn any_device(chance: &mut Chance, t_c_ns: f64, batches: u32) -> Device {
+fn any_device(chance: &mut Random, t_c_ns: f64, batches: u32) -> Device {
     let factor = chance.among(&[0.3, 1.0, 1.5, 2.0, 4.0, 10.0, 100.0]);
     let mean = Span((t_c_ns * factor) as u64);
     let preparation = match chance.within(0, 3) {
