@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// A way to open a source.
 pub(crate) type Open = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, Error>;
-type OpenSource = fn(&StorePath) -> Result<Option<String>, Error>;
+type RecogniseFn = fn(&StorePath) -> Result<Option<String>, Error>;
 
 /// All sources here.
-pub(crate) const SOURCES: [(&str, OpenSource, Open); 7] = [
+pub(crate) const SOURCES: [(&str, RecogniseFn, Open); 7] = [
     ("parquet", parquet::recognise, parquet::open),
     ("arrow", arrow::recognise, arrow::open),
     ("tfrecord", tfrecord::recognise, tfrecord::open),
@@ -35,7 +35,7 @@ pub(crate) fn tables() -> PathBuf {
 /// The one source that recognises the path.
 pub(crate) fn recognised(path: &Path) -> Vec<(&'static str, Open)> {
     let path = StorePath::local(path);
-    let is_such = |recognise: OpenSource| recognise(&path).unwrap().is_some();
+    let is_such = |recognise: RecogniseFn| recognise(&path).unwrap().is_some();
     let found = SOURCES.iter().filter(|(_, recognise, _)| is_such(*recognise));
     found.map(|(name, _, open)| (*name, *open)).collect()
 }

@@ -20,14 +20,14 @@ const BATCH: u32 = 6;
 const BATCHES: u32 = 4;
 
 /// Creates a preparer of a job.
-pub(crate) type PreparerFactory = fn(&Job) -> Box<dyn Preparer>;
+pub(crate) type MakePreparer = fn(&Job) -> Box<dyn Preparer>;
 
 fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
     Box::new(CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap())
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [PreparerFactory; 10] = [
+pub(crate) const SUBJECTS: [MakePreparer; 10] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {

@@ -26,7 +26,7 @@ use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
-use plan::{ColumnSource, ShardPlan};
+use plan::{ColumnOrigin, ShardPlan};
 use samples::{ArchiveItem, Group, Part, ReadLimits, Samples};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
@@ -221,15 +221,15 @@ impl TarSource {
         let json = parse_json(&group)?;
         let label = self.label(&group, &json)?;
         let cells = self.plan.columns.iter().map(|column| match &column.from {
-            ColumnSource::Field(part, field) => Ok(field_of(&json, part, field)),
-            ColumnSource::Part(name) => match column.role {
+            ColumnOrigin::Field(part, field) => Ok(field_of(&json, part, field)),
+            ColumnOrigin::Part(name) => match column.role {
                 Role::Json => Ok(value_of(&json, name).cloned().map_or(Cell::Null, cell_of)),
                 role => cell(&mut group.parts, name, role, &column.shape),
             },
         });
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
         let given = match &self.plan.key {
-            Some(ColumnSource::Field(part, field)) => match field_of(&json, part, field) {
+            Some(ColumnOrigin::Field(part, field)) => match field_of(&json, part, field) {
                 Cell::Json(Value::String(key)) if !key.is_empty() => Some(key),
                 _ => None,
             },
@@ -280,13 +280,13 @@ impl TarSource {
     fn label(&self, group: &Group, json: &[(String, Value)]) -> Result<Option<i32>, String> {
         let value = match &self.plan.label {
             None => return Ok(None),
-            Some(ColumnSource::Part(name)) => {
+            Some(ColumnOrigin::Part(name)) => {
                 match group.parts.iter().find(|part| part.name == *name) {
                     None => return Ok(None),
                     Some(part) => Value::String(word_of(part)?.to_owned()),
                 }
             }
-            Some(ColumnSource::Field(part, field)) => match field_of(json, part, field) {
+            Some(ColumnOrigin::Field(part, field)) => match field_of(json, part, field) {
                 Cell::Json(value) => value,
                 _ => return Ok(None),
             },
@@ -310,8 +310,8 @@ fn limits_of(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<ReadLimits>
         let limits = ReadLimits { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
         return (!is_plain).then_some(limits);
     }
-    let is_of = |from: &ColumnSource| match from {
-        ColumnSource::Part(name) | ColumnSource::Field(name, _) => name == part,
+    let is_of = |from: &ColumnOrigin| match from {
+        ColumnOrigin::Part(name) | ColumnOrigin::Field(name, _) => name == part,
     };
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)

@@ -48,7 +48,7 @@ pub(crate) enum Fault {
     Failed,
     /// The device is silent until the work is revoked.
     Silent,
-    /// The device is silent for good, whatever the host sends.
+    /// The device is silent from then on, whatever the host sends.
     Hang,
     /// The link is dropped.
     Drop,
