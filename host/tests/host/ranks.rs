@@ -61,7 +61,7 @@ fn ranks_config(dataset: &Path, strategy: AnyStrategy, ranks: u32) -> LoaderConf
     config.ranks = ranks;
     config.stall_timeout = Duration::from_secs(30);
     config.memory_budget_bytes = 256 << 20;
-    // The callbacks returns the devices of each rank.
+    // The callbacks return the devices of each rank.
     config.devices = vec![DeviceSource::Connect { socket: "nowhere".into() }];
     config
 }
