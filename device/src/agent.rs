@@ -1,7 +1,7 @@
 //! The gRPC service: describes the device, loads jobs and runs them.
 
 use crate::owner::{AdmissionError, Owner, Peer, PeerName};
-use crate::pieces::Outgoing;
+use crate::pieces::OutgoingMessage;
 use crate::session::{DeviceResources, Refusal, announced_bytes, check_version, load};
 use crate::stream::{self, StreamEnvironment};
 use meetpoint_format::wire::{
@@ -156,7 +156,7 @@ impl Drop for Claim {
 
 #[tonic::async_trait]
 impl Device for Agent {
-    type RunStream = ReceiverStream<Outgoing>;
+    type RunStream = ReceiverStream<OutgoingMessage>;
 
     async fn describe(
         &self,

@@ -1,7 +1,7 @@
 //! The destination of ready batches: shared memory, a file through a storage engine, or messages to
 //! a host that shares neither.
 
-use crate::pieces::{GoOn, Outgoing, Pieces};
+use crate::pieces::{GoOn, OutgoingMessage, Pieces};
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_storage::slow::{Direction, Figures, Meter, Pace, SlowEngine, Throttle};
@@ -73,7 +73,12 @@ impl Spool {
     /// Sends what was written to a slot since the last call, waiting while the connection is full;
     /// `false` if `go_on` cancelled it or the host has disconnected. Without effect on slots that
     /// the host shares.
-    pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        slot: u32,
+        to: &Sender<OutgoingMessage>,
+        go_on: GoOn<'_>,
+    ) -> bool {
         match &mut self.body {
             Body::Memory { .. } | Body::File { .. } => true,
             Body::Stream { pieces, throttle } => {

@@ -3,7 +3,7 @@
 use crate::ServeOptions;
 use crate::meters::{HeartbeatMonitor, Heartbeats};
 use crate::owner::{Owner, Peer};
-use crate::pieces::Outgoing;
+use crate::pieces::OutgoingMessage;
 use crate::queue::{InvalidMessage, Queue};
 use crate::session::Job;
 use crate::turns::Turns;
@@ -43,7 +43,7 @@ pub(crate) fn start(
     peer: &Peer,
     (job, queue): (Job, Arc<Queue>),
     from_host: Streaming<HostMessage>,
-) -> Result<mpsc::Receiver<Outgoing>, Status> {
+) -> Result<mpsc::Receiver<OutgoingMessage>, Status> {
     let most = if job.spool.is_stream() { PIECES_MAX } else { MESSAGES_MAX };
     let (messages, to_host) = mpsc::channel(most);
     let (ended, worker_ended) = oneshot::channel();
@@ -92,7 +92,7 @@ impl Drop for CloseOnDrop {
 struct Stream {
     queue: Arc<Queue>,
     heartbeats: Arc<Heartbeats>,
-    messages: mpsc::Sender<Outgoing>,
+    messages: mpsc::Sender<OutgoingMessage>,
     monitor: HeartbeatMonitor,
 }
 

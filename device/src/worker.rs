@@ -10,7 +10,7 @@ use crate::governor::CpuThrottle;
 use crate::memory::own_memory_bytes;
 use crate::meters::{Heartbeats, Totals};
 use crate::owner::DisconnectHandle;
-use crate::pieces::Outgoing;
+use crate::pieces::OutgoingMessage;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
 use crate::spool::SpoolError;
@@ -39,7 +39,7 @@ const REASON_CHARS_MAX: usize = 2000;
 pub(crate) struct WorkerEnvironment {
     pub(crate) queue: Arc<Queue>,
     pub(crate) heartbeats: Arc<Heartbeats>,
-    pub(crate) messages: Sender<Outgoing>,
+    pub(crate) messages: Sender<OutgoingMessage>,
     pub(crate) emulation: Emulation,
     pub(crate) core: Option<usize>,
     pub(crate) faults: Vec<Fault>,
@@ -61,7 +61,7 @@ struct Worker {
 }
 
 /// Why a batch was not published.
-enum Lost {
+enum Abandonment {
     /// It became void, or the job is over.
     Void,
     /// The reason, which is reported to the host.
@@ -72,7 +72,7 @@ enum Lost {
     TooLarge(String),
 }
 
-impl<E: std::error::Error> From<E> for Lost {
+impl<E: std::error::Error> From<E> for Abandonment {
     fn from(error: E) -> Self {
         Self::Failed(error.to_string())
     }
@@ -177,10 +177,10 @@ impl Worker {
                     published_ns: monotonic_ns(),
                 })) && self.send_meters()
             }
-            Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.send_failed(at, &reason, Cause::Device),
-            Err(Lost::Damaged(reason)) => self.send_failed(at, &reason, Cause::Sample),
-            Err(Lost::TooLarge(reason)) => self.send_failed(at, &reason, Cause::Size),
+            Err(Abandonment::Void) => true,
+            Err(Abandonment::Failed(reason)) => self.send_failed(at, &reason, Cause::Device),
+            Err(Abandonment::Damaged(reason)) => self.send_failed(at, &reason, Cause::Sample),
+            Err(Abandonment::TooLarge(reason)) => self.send_failed(at, &reason, Cause::Size),
         };
         self.environment.heartbeats.end();
         was_sent
@@ -204,13 +204,13 @@ impl Worker {
         )
     }
 
-    fn wait_for_turn(&mut self, at: Assignment, end: QueueEnd) -> Result<Turn, Lost> {
+    fn wait_for_turn(&mut self, at: Assignment, end: QueueEnd) -> Result<Turn, Abandonment> {
         let started = Instant::now();
         let queue = &self.environment.queue;
         let turn =
             self.member.wait(end, &self.environment.heartbeats, &mut || !queue.is_void(at.fence));
         self.totals.turn_wait += started.elapsed();
-        turn.ok_or(Lost::Void)
+        turn.ok_or(Abandonment::Void)
     }
 
     fn start_clock(&mut self, stretch: f64) -> Clock {
@@ -235,7 +235,7 @@ impl Worker {
         plan: &BatchFaults,
         clock: &mut Clock,
         turn: Turn,
-    ) -> Result<u32, Lost> {
+    ) -> Result<u32, Abandonment> {
         let samples = self.job.batching.batch_len(at.batch);
         let layout = self.prepare(at, samples, plan, clock)?;
         self.check_memory()?;
@@ -268,7 +268,7 @@ impl Worker {
         samples: u32,
         plan: &BatchFaults,
         clock: &mut Clock,
-    ) -> Result<BatchLayout, Lost> {
+    ) -> Result<BatchLayout, Abandonment> {
         self.fence.store(at.fence, Ordering::Relaxed);
         let Self { job, environment, throttle, payload, .. } = self;
         let (queue, heartbeats) = (&environment.queue, &environment.heartbeats);
@@ -297,14 +297,14 @@ impl Worker {
         };
         let prepared = job.preparer.prepare(at.epoch, at.batch, payload, &mut pace);
         let PreparedBatch { layout, .. } = prepared.map_err(|error| match error {
-            PrepareError::Interrupted => Lost::Void,
-            error if error.is_damage() => Lost::Damaged(error.to_string()),
-            error @ PrepareError::BatchTooLarge { .. } => Lost::TooLarge(error.to_string()),
+            PrepareError::Interrupted => Abandonment::Void,
+            error if error.is_damage() => Abandonment::Damaged(error.to_string()),
+            error @ PrepareError::BatchTooLarge { .. } => Abandonment::TooLarge(error.to_string()),
             error => error.into(),
         })?;
         // A batch may end without a final check.
         pace(samples);
-        if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(layout) }
+        if queue.is_void(at.fence) { Err(Abandonment::Void) } else { Ok(layout) }
     }
 
     fn encode_header(&self, at: Assignment, layout: &BatchLayout) -> Box<[u8; HEADER_BYTES]> {
@@ -322,25 +322,25 @@ impl Worker {
         .encode()
     }
 
-    fn check_memory(&self) -> Result<(), Lost> {
+    fn check_memory(&self) -> Result<(), Abandonment> {
         let Some(limit) = self.environment.emulation.memory_bytes_max else { return Ok(()) };
         let used = own_memory_bytes();
         if used <= limit {
             return Ok(());
         }
-        Err(Lost::Failed(format!(
+        Err(Abandonment::Failed(format!(
             "it took {used} bytes of memory, the device is limited to {limit}"
         )))
     }
 
     /// Sleeps for the computation since the last stage.
-    fn pay(&mut self, at: Assignment) -> Result<(), Lost> {
+    fn pay(&mut self, at: Assignment) -> Result<(), Abandonment> {
         let Self { environment, throttle, .. } = self;
         let whole = throttle.pay(&mut || {
             environment.heartbeats.beat();
             !environment.queue.is_void(at.fence)
         });
-        if whole && !environment.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
+        if whole && !environment.queue.is_void(at.fence) { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Waits for a free slot, and the turn to write it. While all are in use, another worker has
@@ -350,17 +350,17 @@ impl Worker {
         at: Assignment,
         clock: &mut Clock,
         turn: Turn,
-    ) -> Result<(u32, Turn), Lost> {
+    ) -> Result<(u32, Turn), Abandonment> {
         match self.environment.queue.take_slot(at.fence, Duration::ZERO) {
             SlotGrant::Slot(slot) => return Ok((slot, turn)),
-            SlotGrant::Void => return Err(Lost::Void),
+            SlotGrant::Void => return Err(Abandonment::Void),
             SlotGrant::Full => drop(turn),
         }
         let started = Instant::now();
         let slot = loop {
             match self.environment.queue.take_slot(at.fence, WAIT_SLICE) {
                 SlotGrant::Slot(slot) => break Ok(slot),
-                SlotGrant::Void => break Err(Lost::Void),
+                SlotGrant::Void => break Err(Abandonment::Void),
                 // The host is slow, not the device: report all samples as done and wait.
                 SlotGrant::Full => self.environment.heartbeats.beat(),
             }
@@ -378,7 +378,7 @@ impl Worker {
     }
 
     /// Writes the first bytes of the payload, then the header.
-    fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Lost> {
+    fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Abandonment> {
         let Self { job: Job { spool, waits, .. }, environment, throttle, payload, header, .. } =
             self;
         let mut go_on = || {
@@ -390,18 +390,18 @@ impl Worker {
         let whole = moved? && go_on() && throttle.settle(&mut go_on) && go_on() && {
             waits.during(|| spool.write_header(slot, header, &mut go_on))?
         };
-        if whole { Ok(()) } else { Err(Lost::Void) }
+        if whole { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Sends what was written, if the host shares no memory with the device.
-    fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Lost> {
+    fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Abandonment> {
         let Self { job: Job { spool, waits, .. }, environment, .. } = self;
         let mut go_on = || {
             environment.heartbeats.beat();
             !environment.queue.is_void(at.fence)
         };
         let whole = waits.during(|| spool.send(slot, &environment.messages, &mut go_on));
-        if whole { Ok(()) } else { Err(Lost::Void) }
+        if whole { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Accounts for a batch, whatever its result, and returns how long it took.

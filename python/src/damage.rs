@@ -9,10 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::errors;
 
 /// The exception that a user's function raised when it was called for a sample.
-pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+pub(crate) type UserException = Arc<Mutex<Option<PyErr>>>;
 
 /// `on_error` from the package: a word, or a function from a record to a word.
-pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> PyResult<OnError> {
+pub(crate) fn policy(
+    py: Python<'_>,
+    on_error: Py<PyAny>,
+    raised: &UserException,
+) -> PyResult<OnError> {
     if let Ok(word) = on_error.bind(py).cast::<PyString>() {
         let word = word.to_cow()?;
         return match Action::named(&word) {

@@ -1,6 +1,6 @@
 //! The loader for Python: sends requests to the engine and waits without blocking other threads.
 
-use crate::damage::Raised;
+use crate::damage::UserException;
 use crate::energy::{Energy, Scene, Totals};
 use crate::engine::{Answer, Engine, EpochRequest, Failure, Next, Opened, Request, WaitResult};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
@@ -39,7 +39,7 @@ pub(crate) struct Loader {
     opened: Opened,
     recipe_hash: String,
     /// The exception of a function that was called for a damaged sample.
-    raised: Raised,
+    raised: UserException,
 }
 
 /// An epoch that ended.
@@ -154,7 +154,7 @@ impl State {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
-        let raised = Raised::default();
+        let raised = UserException::default();
         let Configured { config, meeting, gpu, recipe_hash } = settings.config(py, &raised)?;
         let collate = config.columns.collate();
         let shape = meetpoint_prepare::collated_shape(&config.recipe, collate);

@@ -9,7 +9,7 @@ use meetpoint_datasets::options::{
 };
 use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::source::{PixelStore, SourceOptions};
-use meetpoint_datasets::store::{RemoteOptions, Watch};
+use meetpoint_datasets::store::{RemoteOptions, TransferMonitor};
 use meetpoint_datasets::writer::provenance_time;
 use meetpoint_datasets::{
     Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,
@@ -107,7 +107,7 @@ impl SourceArguments {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,
                 anonymous: self.anonymous,
-                watch: Watch { stop: Arc::clone(stop), ..Watch::default() },
+                watch: TransferMonitor { stop: Arc::clone(stop), ..TransferMonitor::default() },
             },
         })
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The PNG, its width and height, and number and key of the sample in each row.
-type Drawn<'py> = (Bound<'py, PyBytes>, (u32, u32), Vec<(u64, String)>);
+type PreviewImage<'py> = (Bound<'py, PyBytes>, (u32, u32), Vec<(u64, String)>);
 
 /// Draws the results of a recipe for samples of a dataset.
 #[guarded]
@@ -23,7 +23,7 @@ pub(crate) fn contact_sheet<'py>(
     draws: u32,
     seed: u64,
     epoch: u32,
-) -> PyResult<Drawn<'py>> {
+) -> PyResult<PreviewImage<'py>> {
     let recipe = Arc::new(crate::recipe::read(py, recipe)?);
     let options = PreviewOptions { samples, draws, seed, epoch };
     let drawn = py.detach(|| {

@@ -1,6 +1,6 @@
 //! The settings of a loader, from the package.
 
-use crate::damage::{self, Raised};
+use crate::damage::{self, UserException};
 use crate::exceptions::ProblemText;
 use crate::gpu::{DecodeArguments, GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
@@ -38,7 +38,7 @@ pub(crate) struct Settings {
     collate: (String, Option<u64>, Option<f64>, Option<[u64; 2]>),
     batch_size: u32,
     drop_last: bool,
-    sampler: sampler::Given,
+    sampler: sampler::SamplerArguments,
     seed: u64,
     strategy: String,
     /// The required order under `auto`.
@@ -168,7 +168,7 @@ impl Collective for IndependentRanks {
 impl Settings {
     /// The parameters of a new loader; a function given as `on_error` leaves its exception in
     /// `raised`.
-    pub(crate) fn config(self, py: Python<'_>, raised: &Raised) -> PyResult<Configured> {
+    pub(crate) fn config(self, py: Python<'_>, raised: &UserException) -> PyResult<Configured> {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
         let time = |name: &str, seconds: f64| {

@@ -5,7 +5,7 @@ use meetpoint_host::energy::NoMeters;
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining, TuningUse};
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
-use meetpoint_scheduler::{Budget, Effort, StrategyOptions};
+use meetpoint_scheduler::{Budget, Concurrency, StrategyOptions};
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -299,8 +299,8 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
         cache: None,
         gpu: None,
         tuning: Some(TuningUse {
-            start: Effort { workers: 1, ahead: 2 },
-            end: Effort { workers: 2, ahead: 4 },
+            start: Concurrency { workers: 1, ahead: 2 },
+            end: Concurrency { workers: 2, ahead: 4 },
             budget: Budget { cores: 2, ahead_max: 32 },
             tried: 3,
             kept: 1,

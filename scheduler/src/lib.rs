@@ -93,7 +93,7 @@ pub use strategies::{
     Windowed, WrongOption, Wrr, WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};
-pub use tuning::{Budget, Effort, Interval, Move, Tuned, Tuner, Verdict};
+pub use tuning::{Budget, Concurrency, Interval, Tuned, Tuner, TuningChange, Verdict};
 pub use types::{
     BatchIndex, DeviceId, Generation, Outcome, Profile, Source, Time, VoidReason, WorkRun,
 };

@@ -32,7 +32,7 @@ use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
-use meetpoint_host::group::{self, Conductor, RankOutcome};
+use meetpoint_host::group::{self, GroupCallbacks, RankOutcome};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
@@ -262,11 +262,11 @@ fn run_strategy(
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_wait_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
-    let conductor = Stage { job, name, bar, metering, deliveries };
-    let ranks = group::run(&config, job.epochs, &conductor);
-    let (energy, given_back) = conductor.metering.end();
+    let callbacks = Stage { job, name, bar, metering, deliveries };
+    let ranks = group::run(&config, job.epochs, &callbacks);
+    let (energy, given_back) = callbacks.metering.end();
     *meters = given_back;
-    let deliveries = conductor.deliveries.finish(name.as_str(), output)?;
+    let deliveries = callbacks.deliveries.finish(name.as_str(), output)?;
     let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
@@ -298,7 +298,7 @@ struct Stage<'j> {
     deliveries: Deliveries,
 }
 
-impl Conductor for Stage<'_> {
+impl GroupCallbacks for Stage<'_> {
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
         let step: Box<dyn Accelerator> = match self.job.accelerator {
             AcceleratorJob::Null => Box::new(Null),

@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The result of checking a sample: its location, and the bytes read or the error.
-type Found = (Option<SampleLocation>, Result<u64, ReadError>);
+type CheckedSample = (Option<SampleLocation>, Result<u64, ReadError>);
 
 /// The problems of the files that contain the content of a dataset in place; none if the content is
 /// in the parts. `progress` receives the number of bytes read.
@@ -28,7 +28,7 @@ pub fn check_contents(
     // Damage of a whole file is reported once per file, other damage once per sample.
     let mut problems: BTreeMap<(String, Option<u64>), Damage> = BTreeMap::new();
     let mut sum = 0;
-    let visit = |_: &mut (), sample: &Sample| -> Found {
+    let visit = |_: &mut (), sample: &Sample| -> CheckedSample {
         match dataset.locate(sample.index) {
             Err(error) => (None, Err(error)),
             Ok(location) => {

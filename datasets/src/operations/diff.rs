@@ -62,7 +62,7 @@ pub struct Difference {
     /// Whether the names of the labels, or their order, differ.
     pub label_names: bool,
     /// The first common sample whose position among the common samples differs.
-    pub order: Option<Moved>,
+    pub order: Option<MovedSample>,
 }
 
 /// Keys of samples.
@@ -89,7 +89,7 @@ pub struct Changed {
 
 /// A sample at another position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Moved {
+pub struct MovedSample {
     /// Its key.
     pub key: String,
     /// Its index in the first dataset.
@@ -199,13 +199,13 @@ fn named(dataset: &Dataset, samples: &mut [u64], named_max: usize) -> Result<Key
 }
 
 /// The first common sample whose position differs between the datasets.
-fn moved(lefts: &Dataset, pairs: &[Pair]) -> Result<Option<Moved>, Error> {
+fn moved(lefts: &Dataset, pairs: &[Pair]) -> Result<Option<MovedSample>, Error> {
     let mut rights: Vec<u64> = pairs.iter().map(|pair| pair.right).collect();
     rights.sort_unstable();
     let first = pairs.iter().zip(rights).find(|(pair, right)| pair.right != *right);
     let Some((pair, _)) = first else { return Ok(None) };
     let key = lefts.key(pair.left)?;
-    Ok(Some(Moved { key, left: pair.left, right: pair.right }))
+    Ok(Some(MovedSample { key, left: pair.left, right: pair.right }))
 }
 
 /// Two datasets that are compared.

@@ -268,7 +268,7 @@ pub(crate) fn can_resume(error: &Error) -> bool {
 }
 
 /// The totals after all rows are written.
-struct Ended {
+struct PackTotals {
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,
     ignored: u64,
@@ -282,7 +282,7 @@ fn write_rows(
     source: &mut dyn Source,
     rows: &mut PackState<'_>,
     options: &PackOptions,
-) -> Result<Ended, Error> {
+) -> Result<PackTotals, Error> {
     let pipeline_options = PipelineOptions {
         how: SampleCheck { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
         threads: options.threads,
@@ -307,13 +307,13 @@ fn write_rows(
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
     let Finished { labels, unused_labels } = drained.finished;
-    Ok(Ended { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
+    Ok(PackTotals { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
 }
 
 /// Commits the dataset and summarises it.
 fn finish(
     rows: PackState<'_>,
-    ended: Ended,
+    ended: PackTotals,
     from: &Path,
     parts_resumed: u64,
     options: &PackOptions,

@@ -75,12 +75,12 @@ pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
 /// The keys seen so far, as hashes of 16 bytes: different keys collide in one of 10^26 datasets of
 /// a million samples.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenKeys {
     hashes: HashSet<u128>,
     states: [RandomState; 2],
 }
 
-impl Seen {
+impl SeenKeys {
     /// Whether a key was inserted.
     pub(super) fn contains(&self, key: &str) -> bool {
         self.hashes.contains(&self.hash(key))
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_key_is_seen_once() {
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         assert!(seen.insert("a") && seen.insert("b") && !seen.insert("a"));
         assert!(seen.contains("b") && !seen.contains("c"));
     }

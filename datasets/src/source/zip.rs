@@ -5,7 +5,7 @@
 //! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted and split archives are refused.
 
 use super::budget::{MemoryBudget, over_budget};
-use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
+use super::names::{SeenKeys, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
     SourceOptions, SourceSchema,
@@ -148,7 +148,7 @@ fn list(
     file_bytes: u64,
 ) -> Result<ArchiveContents, Error> {
     let mut found = ArchiveContents::default();
-    let mut seen = Seen::default();
+    let mut seen = SeenKeys::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
         malformed(path, &format!("its directory cannot be read: {error}; {DAMAGED}"))

@@ -18,7 +18,7 @@ pub use memory::Memory;
 pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
-pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, Watch};
+pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, TransferMonitor};
 pub use traits::{
     FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
 };

@@ -51,7 +51,7 @@ pub(super) struct Journal {
 
 /// The content of a journal, limited to parts that are intact.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct JournalContent {
     pub(super) written: WrittenParts,
     /// The state of the caller at the end of each part.
     pub(super) states: Vec<String>,
@@ -109,11 +109,11 @@ impl Journal {
     }
 
     /// Resumes the journal in `folder`: retains the intact parts and removes everything else.
-    pub(super) fn resume(folder: &Path) -> Result<(Self, Found), Error> {
+    pub(super) fn resume(folder: &Path) -> Result<(Self, JournalContent), Error> {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
         let text = read(&path).map_err(failed)?;
-        let mut found = Found::default();
+        let mut found = JournalContent::default();
         let mut kept_bytes = text.find('\n').map_or(0, |end| end + 1);
         for line in text[kept_bytes..].split_inclusive('\n') {
             let Ok(Line {

@@ -14,11 +14,11 @@ mod parts;
 mod written;
 
 use crate::Error;
-use crate::destination::{Destination, Remains, Replace, Staging};
+use crate::destination::{Destination, LeftoverFolder, Replace, Staging};
 use crate::index::index_keys;
 pub use inputs::{ResumeConflict, Value, WriterInput, WriterInputs};
 pub(crate) use journal::JOURNAL_NAME;
-use journal::{Found, Journal};
+use journal::{Journal, JournalContent};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 pub(crate) use one_part::OnePart;
 use parts::Parts;
@@ -163,11 +163,11 @@ impl Writer {
                     false => Staging::create(&destination)?,
                 };
                 let journal = Journal::create(staging.content(), &options.inputs)?;
-                (staging, journal, Found::default())
+                (staging, journal, JournalContent::default())
             }
         };
         staging.keep(options.resume);
-        let Found { written, states, again } = found;
+        let JournalContent { written, states, again } = found;
         destination.notes.extend(again);
         let to = to.to_path_buf();
         let (folder, target) = (staging.content(), options.part_bytes_target);
@@ -301,7 +301,7 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
 
 /// The leftovers of a writer with these inputs. An error if another process is writing, or if all
 /// leftovers are foreign or cannot be resumed, since they would be removed.
-fn find(destination: &Destination, inputs: &WriterInputs) -> Result<Option<Remains>, Error> {
+fn find(destination: &Destination, inputs: &WriterInputs) -> Result<Option<LeftoverFolder>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
     let mut places = destination.places()?;
     if let Some(place) = places.in_use.pop() {
@@ -317,7 +317,7 @@ fn find(destination: &Destination, inputs: &WriterInputs) -> Result<Option<Remai
             None => {}
         }
     }
-    let journal_bytes = |remains: &Remains| {
+    let journal_bytes = |remains: &LeftoverFolder| {
         remains.path().join(JOURNAL_NAME).metadata().map_or(0, |metadata| metadata.len())
     };
     match (same.into_iter().max_by_key(journal_bytes), other) {

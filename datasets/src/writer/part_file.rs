@@ -53,14 +53,14 @@ pub(super) struct PartFile {
 }
 
 /// A part that is being synced.
-pub(super) enum Ending {
+pub(super) enum SyncingPart {
     /// It is synced; its SHA-256.
     There([u8; 32]),
     /// Receives the result from the thread.
     Underway(Receiver<io::Result<[u8; 32]>>),
 }
 
-impl Ending {
+impl SyncingPart {
     /// Waits until it is synced; returns the SHA-256.
     pub(super) fn wait(self) -> io::Result<[u8; 32]> {
         match self {
@@ -81,17 +81,17 @@ impl PartFile {
     }
 
     /// Starts to write the remaining bytes and sync the file, while the next part is buffered.
-    pub(super) fn finish(mut self) -> io::Result<(Ending, Pieces)> {
+    pub(super) fn finish(mut self) -> io::Result<(SyncingPart, Pieces)> {
         if self.offset > 0 {
             let said = self.end()?;
-            return Ok((Ending::Underway(said), self.pieces));
+            return Ok((SyncingPart::Underway(said), self.pieces));
         }
         let bytes = &self.gathered.as_slice()[..self.filled];
         self.file.write_all(bytes)?;
         self.file.sync_all()?;
         let sha256 = Sha256::digest(bytes).into();
         self.pieces.own.push(self.gathered);
-        Ok((Ending::There(sha256), self.pieces))
+        Ok((SyncingPart::There(sha256), self.pieces))
     }
 
     /// Passes a full piece to the thread.

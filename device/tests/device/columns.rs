@@ -1,7 +1,7 @@
 //! Columns beside images and labels, as a device prepares them.
 
 use crate::reference::{alone, prepared_columns};
-use crate::support::{Device, Heard, Host, RECIPE, SAMPLE_BYTES, Spool, take_columns, talk};
+use crate::support::{Device, Host, RECIPE, StreamEvent, SAMPLE_BYTES, Spool, take_columns, talk};
 use meetpoint_format::column::BatchColumns;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::SpoolKind;
@@ -66,7 +66,7 @@ fn a_batch_whose_values_do_not_fit_its_slot_fails_alone_with_the_figures() {
         let published = link.published().await;
         assert_eq!(published.batch, 1);
         take_columns(&spool, &published, 7, &columns(&device, &asked));
-        let Heard::Failed(failed) = link.next().await else { panic!("it does not fit") };
+        let StreamEvent::Failed(failed) = link.next().await else { panic!("it does not fit") };
         assert_eq!((failed.batch, failed.is_damage), (0, false));
         assert!(failed.reason.contains("the memory for it has 90112"), "{}", failed.reason);
     });

@@ -2,7 +2,7 @@
 //! program.
 
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, take, talk,
+    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, columns, expectation, take, talk,
 };
 use meetpoint_format::slot::{SlotError, SlotHeader};
 use meetpoint_format::wire::host_message::Message;
@@ -59,7 +59,7 @@ fn a_full_spool_fails_every_batch_from_its_first_on() {
         let (_host, mut link) = run(&device, &spool).await;
         assert_eq!(link.published().await.batch, 3);
         for batch in [2, 1, 0] {
-            let Heard::Failed(failed) = link.next().await else { panic!("the spool is full") };
+            let StreamEvent::Failed(failed) = link.next().await else { panic!("the spool is full") };
             assert_eq!(failed.batch, batch);
             assert!(failed.reason.contains("full"), "{}", failed.reason);
         }
@@ -75,9 +75,9 @@ fn a_dropped_link_ends_the_stream_and_the_job() {
         // Messages sent just before may be lost with the connection.
         loop {
             match link.next().await {
-                Heard::Published(published) => assert_eq!(published.batch, 3),
-                Heard::Failed(failed) => panic!("{failed:?}"),
-                Heard::Ended(status) => break assert!(status.is_some()),
+                StreamEvent::Published(published) => assert_eq!(published.batch, 3),
+                StreamEvent::Failed(failed) => panic!("{failed:?}"),
+                StreamEvent::Ended(status) => break assert!(status.is_some()),
             }
         }
         // The device still runs and accepts the next host.

@@ -57,7 +57,7 @@ fn unidentified_connections_are_closed_whatever_they_send() {
 
 /// How a connection continues after its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum Continuation {
     Closes,
     ClosesItsEnd,
     StaysSilent,
@@ -66,7 +66,7 @@ enum Then {
 #[test]
 fn a_partial_preface_does_not_block_other_clients_or_shutdown() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    for then in [Then::Closes, Then::ClosesItsEnd, Then::StaysSilent] {
+    for then in [Continuation::Closes, Continuation::ClosesItsEnd, Continuation::StaysSilent] {
         // The device accepts this many hosts at a time.
         let device = Device::start(|options| options.hosts = 4);
         let mut held = Vec::new();
@@ -74,12 +74,12 @@ fn a_partial_preface_does_not_block_other_clients_or_shutdown() {
             let mut stream = connect(&device);
             stream.write_all(&preface[..length]).unwrap();
             match then {
-                Then::Closes => drop(stream),
-                Then::ClosesItsEnd => {
+                Continuation::Closes => drop(stream),
+                Continuation::ClosesItsEnd => {
                     stream.shutdown(std::net::Shutdown::Write).unwrap();
                     assert_eq!(rest(stream), b"", "{length} bytes");
                 }
-                Then::StaysSilent => held.push(stream),
+                Continuation::StaysSilent => held.push(stream),
             }
         }
         assert!(probe(device.socket()).is_ok(), "{then:?}");

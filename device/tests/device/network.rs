@@ -2,7 +2,8 @@
 //! it sends.
 
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, jpeg, load_request, take, talk, write_dataset,
+    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, jpeg, load_request, take, talk,
+    write_dataset,
 };
 use meetpoint_device::{Error, Listen, Root, ServeOptions, probe};
 use meetpoint_diagnose::Diagnose;
@@ -500,7 +501,7 @@ fn a_job_that_is_wrong_in_the_middle_ends_alone() {
         load(&mut host, stream_request(&device, &spool)).await.unwrap();
         let mut link = host.run().await.unwrap();
         link.say(Message::Release(Release { slot: 77 })).await;
-        assert!(matches!(link.next().await, Heard::Ended(Some(_))));
+        assert!(matches!(link.next().await, StreamEvent::Ended(Some(_))));
         let mut again = open(&device).await;
         load(&mut again, stream_request(&device, &spool)).await.unwrap();
         let mut link = again.run().await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::reference::{alone, prepared};
 use crate::support::{
-    Device, Heard, Host, PATIENCE, SAMPLE_BYTES, Spool, jpeg, sequential, take, talk,
+    Device, Host, PATIENCE, StreamEvent, SAMPLE_BYTES, Spool, jpeg, sequential, take, talk,
 };
 use meetpoint_device::probe;
 use meetpoint_format::wire::host_message::Message;
@@ -154,7 +154,9 @@ fn a_damaged_sample_fails_its_batch_by_name_and_the_others_go_on() {
         let mut link = host.run().await.unwrap();
         link.grant(0, 1, 2, 3).await;
         assert_eq!(link.published().await.batch, 2);
-        let Heard::Failed(failed) = link.next().await else { panic!("batch 1 has a bad sample") };
+        let StreamEvent::Failed(failed) = link.next().await else {
+            panic!("batch 1 has a bad sample")
+        };
         assert_eq!((failed.batch, failed.generation), (1, 1));
         assert!(failed.reason.contains("7.jpg") && failed.is_damage, "{}", failed.reason);
         assert_eq!(link.published().await.batch, 0);
@@ -232,7 +234,7 @@ fn a_second_load_replaces_the_first_even_while_it_runs() {
         let mut request = crate::support::load_request(&device, &spool);
         request.seed = 8;
         host.client.load(tokio_stream::once(LoadPart::from(request))).await.unwrap();
-        assert!(matches!(first.next().await, Heard::Ended(None)));
+        assert!(matches!(first.next().await, StreamEvent::Ended(None)));
         let mut second = host.run().await.unwrap();
         second.grant(0, 1, 3, 1).await;
         let published = second.published().await;
@@ -268,7 +270,7 @@ fn a_device_asked_to_stop_does_so_in_the_middle_of_a_job() {
         let mut link = host.run().await.unwrap();
         link.grant(0, 1, 3, 4).await;
         assert_eq!(device.stop().batches, 0);
-        assert!(matches!(link.next().await, Heard::Ended(_)));
+        assert!(matches!(link.next().await, StreamEvent::Ended(_)));
     });
     assert!(!socket.exists() && !is_mapped(&spool));
 }

@@ -2,7 +2,7 @@
 
 use crate::reference::{alone, of_rank, prepared, spread};
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, jpeg, take, talk,
+    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, columns, expectation, jpeg, take, talk,
     write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};
@@ -251,12 +251,12 @@ fn a_device_prepares_the_batches_of_its_own_parts_and_no_others() {
             for batch in [3, 2, 1, 0] {
                 let (holder, _) = batching.holder(batch);
                 match link.next().await {
-                    Heard::Published(published) => {
+                    StreamEvent::Published(published) => {
                         assert_eq!((published.batch, u32::from(holder)), (batch, own));
                         let payload = take(&spool, &published, 5);
                         assert!(payload == prepared(&device, &batching, 2, batch));
                     }
-                    Heard::Failed(failed) => {
+                    StreamEvent::Failed(failed) => {
                         assert_eq!(failed.batch, batch);
                         assert_ne!(u32::from(holder), own);
                         let expected = format!("batch {batch} belongs to device {holder}");

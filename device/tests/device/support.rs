@@ -344,7 +344,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
 
 /// An event that a test waits for.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum StreamEvent {
     Published(Published),
     Failed(Failed),
     Ended(Option<Status>),
@@ -376,26 +376,26 @@ impl Link {
     }
 
     /// The next message except progress and meters, which are recorded.
-    pub(crate) async fn next(&mut self) -> Heard {
+    pub(crate) async fn next(&mut self) -> StreamEvent {
         use device_message::Message;
         loop {
             match self.receiver.message().await {
                 Ok(Some(message)) => match message.message.unwrap() {
-                    Message::Published(published) => return Heard::Published(published),
-                    Message::Failed(failed) => return Heard::Failed(failed),
+                    Message::Published(published) => return StreamEvent::Published(published),
+                    Message::Failed(failed) => return StreamEvent::Failed(failed),
                     Message::Progress(progress) => self.progress.push(progress),
                     Message::Meters(meters) => self.meters = Some(meters),
                     Message::SlotData(data) => self.data.push(data),
                 },
-                Ok(None) => return Heard::Ended(None),
-                Err(status) => return Heard::Ended(Some(status)),
+                Ok(None) => return StreamEvent::Ended(None),
+                Err(status) => return StreamEvent::Ended(Some(status)),
             }
         }
     }
 
     pub(crate) async fn published(&mut self) -> Published {
         match self.next().await {
-            Heard::Published(published) => published,
+            StreamEvent::Published(published) => published,
             other => panic!("{other:?} instead of a published batch"),
         }
     }

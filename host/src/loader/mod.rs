@@ -207,7 +207,7 @@ impl Loader {
             drop(Bound::new(cores)?);
         }
         if let Some(tuning) = &self.tuning {
-            self.driver.set_effort(tuning.effort());
+            self.driver.set_concurrency(tuning.concurrency());
         }
         match self.config.workers_at_start() {
             0 => self.own = Some(self.open_preparer()?),

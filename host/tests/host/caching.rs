@@ -2,7 +2,7 @@
 
 use crate::support::{config, consume, dataset};
 use meetpoint_host::explain::{RunContext, explain};
-use meetpoint_host::group::{self, Conductor, Progress};
+use meetpoint_host::group::{self, GroupCallbacks, Progress};
 use meetpoint_host::stats::CacheUse;
 use meetpoint_host::{Accelerator, Error, Loader, LoaderConfig, Null};
 use meetpoint_prepare::cache::{CacheError, CacheSettings};
@@ -43,7 +43,7 @@ fn a_cache_beyond_the_memory_of_the_process_is_refused() {
 
 struct Ranks;
 
-impl Conductor for Ranks {
+impl GroupCallbacks for Ranks {
     fn accelerator(&self, _: &Loader) -> Box<dyn Accelerator> {
         Box::new(Null)
     }

@@ -1,7 +1,7 @@
 //! Columns of batches: equal from host and device for every kind, and checked before they are used.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, events_of, pack_with, picture, sorted};
+use crate::support::{BatchCopy, config, consume, events_of, pack_with, picture, sorted};
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray,
@@ -117,7 +117,7 @@ fn with_device(config: &LoaderConfig, device: &FakeDevice) -> LoaderConfig {
     }
 }
 
-fn of_host(config: &LoaderConfig) -> Vec<Seen> {
+fn of_host(config: &LoaderConfig) -> Vec<BatchCopy> {
     let config = LoaderConfig { strategy: AnyStrategy::HostOnly(HostOnly), ..config.clone() };
     let mut loader = Loader::open(config).unwrap();
     consume(loader.start_epoch(0).unwrap()).0

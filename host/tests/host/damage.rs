@@ -1,7 +1,7 @@
 //! Damaged samples: the same batches on both ends, in every strategy, and exact counts.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, pack, picture, sorted};
 use meetpoint_format::replacement::candidates;
 use meetpoint_host::stats::{DamageRecord, EpochStats, Event, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -49,7 +49,7 @@ fn with(dataset: &Path, action: Action) -> LoaderConfig {
     LoaderConfig { on_error: OnError::Always(action), ..config(dataset) }
 }
 
-fn epochs_of(config: LoaderConfig, epochs: u32) -> Vec<(Vec<Seen>, EpochStats)> {
+fn epochs_of(config: LoaderConfig, epochs: u32) -> Vec<(Vec<BatchCopy>, EpochStats)> {
     let mut loader = Loader::open(config).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).collect()
 }

@@ -1,6 +1,6 @@
 //! Epochs with a correct or misbehaving device: the batches are always the same.
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_host::stats::{
     Attempt, BatchFault, DeviceLabel, EpochStats, EventKind, Phase, Preparer, Remaining,
 };
@@ -25,7 +25,7 @@ fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> Lo
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }
@@ -252,12 +252,12 @@ fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
         if batches.len() > 3 {
             // Only the first few are recorded: the device was disconnected by then.
             let dropped = batches.pop().unwrap();
-            assert_eq!(Seen::from(&dropped), expected[0][dropped.index() as usize]);
+            assert_eq!(BatchCopy::from(&dropped), expected[0][dropped.index() as usize]);
         }
     }
     let stats = epoch.finish();
     for batch in &batches {
-        assert_eq!(Seen::from(batch), expected[0][batch.index() as usize]);
+        assert_eq!(BatchCopy::from(batch), expected[0][batch.index() as usize]);
     }
     let events = events_of(&stats);
     let [EventKind::DeviceLost { phase: Phase::Epoch, reason, .. }] = &events[..] else {
@@ -298,7 +298,7 @@ fn a_consumer_that_retains_device_batches_does_not_starve_the_device() {
     assert_eq!(stats.schedule.device_batches, 15, "{:?}", events_of(&stats));
     drop(loader);
     for (batch, expected) in kept.iter().zip(&expected[0]) {
-        assert_eq!(&Seen::from(batch), expected);
+        assert_eq!(&BatchCopy::from(batch), expected);
     }
 }
 

@@ -1,7 +1,9 @@
 //! Epochs with several devices, each with its own parts, speed, spool and end.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset_in_parts, events_of, pack, picture, sorted};
+use crate::support::{
+    BatchCopy, config, consume, dataset_in_parts, events_of, pack, picture, sorted,
+};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_host::stats::{Attempt, DeviceLabel, EpochStats, EventKind, Remaining};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -50,7 +52,7 @@ fn good() -> FakeDevice {
 }
 
 /// The batches of the host alone for a loader with these devices.
-fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut config = config.clone();
     config.strategy = AnyStrategy::HostOnly(HostOnly);
     let mut loader = Loader::open(config).unwrap();
@@ -153,7 +155,7 @@ fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
             let mut epoch = loader.start_epoch(number).unwrap();
             let (mut seen, mut last) = (Vec::new(), None);
             while let Some(mut batch) = epoch.next_batch().unwrap() {
-                seen.push(Seen::from(&batch));
+                seen.push(BatchCopy::from(&batch));
                 batch.bytes_mut().fill(0xA5);
                 assert!(batch.bytes().iter().all(|&byte| byte == 0xA5));
                 last = Some(batch);

@@ -2,7 +2,7 @@
 //! whatever the device sends.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_format::wire::{NETWORK_GREETING, SlotData};
 use meetpoint_host::stats::{BatchFault, EpochStats, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -31,7 +31,7 @@ fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> Lo
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }

@@ -1,7 +1,7 @@
 //! Devices that begin the next epoch early: the same batches, and none of one epoch in another.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, sorted};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{DeviceSource, Epoch, Loader, LoaderConfig};
 use meetpoint_scheduler::{AnyStrategy, Mte, Split, Tail};
@@ -20,7 +20,7 @@ fn running_ahead(dataset: &Path, device: &FakeDevice) -> LoaderConfig {
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> Vec<Vec<Seen>> {
+fn of_host_alone(dataset: &Path, epochs: u32) -> Vec<Vec<BatchCopy>> {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap()).0).collect()
 }
@@ -30,10 +30,10 @@ fn consume_once_ahead(
     mut epoch: Epoch<'_>,
     device: &FakeDevice,
     begun: u32,
-) -> (Vec<Seen>, EpochStats) {
+) -> (Vec<BatchCopy>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
-        seen.push(Seen::from(&batch));
+        seen.push(BatchCopy::from(&batch));
         drop(batch);
         if seen.len() == 14 {
             device.await_batches(begun);

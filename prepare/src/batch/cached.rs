@@ -4,7 +4,7 @@ use super::{BatchProgress, CpuPreparer, nanoseconds, of_one};
 use crate::Error;
 use crate::cache::{SampleCache, Use};
 use crate::codec::raw_bytes;
-use crate::resume::{Resumer, Unprepared};
+use crate::resume::{Resumer, SampleFailure};
 use meetpoint_format::batching::Batching;
 use meetpoint_format::dataset::{SampleLocation, decode_sample, encode_sample};
 use meetpoint_format::recipe::{Recipe, SampleType, TensorSpec};
@@ -87,7 +87,7 @@ impl CachedSamples {
         targets: &[&[u8]],
         id: SampleId,
         into: (OnePicture<'_>, &mut dyn FnMut()),
-    ) -> Result<Option<TensorSpec>, Unprepared> {
+    ) -> Result<Option<TensorSpec>, SampleFailure> {
         let data = &self.content[data.clone()];
         into_memory(preparer, self.first, (spec, data), targets, id, into)
     }
@@ -123,7 +123,7 @@ impl CachedSamples {
         targets: &[&[u8]],
         (id, of): (SampleId, Use),
         into: (OnePicture<'_>, &mut dyn FnMut()),
-    ) -> Result<Option<TensorSpec>, Unprepared> {
+    ) -> Result<Option<TensorSpec>, SampleFailure> {
         self.is_filled_in = false;
         let Tensor { spec, data } = match resumer {
             None => {
@@ -166,7 +166,7 @@ fn into_memory(
     targets: &[&[u8]],
     id: SampleId,
     (memory, pause): (OnePicture<'_>, &mut dyn FnMut()),
-) -> Result<Option<TensorSpec>, Unprepared> {
+) -> Result<Option<TensorSpec>, SampleFailure> {
     match memory {
         OnePicture::Placed(out) => {
             preparer.resume_with(first, given, targets, id, (out, pause))?;
@@ -251,7 +251,7 @@ impl CpuPreparer {
     pub(super) fn prepared<T>(
         &mut self,
         (sample, location): (u64, &SampleLocation),
-        prepared: Result<Result<T, Unprepared>, ContainedPanic>,
+        prepared: Result<Result<T, SampleFailure>, ContainedPanic>,
         is_large: bool,
     ) -> Result<T, Error> {
         if is_large || prepared.is_err() {

@@ -56,7 +56,7 @@ pub(crate) const MASKS: &str = "
 ";
 
 /// A dataset of pictures.
-pub(crate) struct Made {
+pub(crate) struct TestDataset {
     pub(crate) folder: tempfile::TempDir,
     /// Whether all pictures have the same size; then there is a column with a mask for each object.
     pub(crate) is_uniform: bool,
@@ -81,7 +81,7 @@ pub(crate) enum Misfit {
     Null,
 }
 
-impl Made {
+impl TestDataset {
     pub(crate) fn new(is_uniform: bool, damaged: Option<u64>) -> (Self, Arc<Dataset>) {
         Self { is_uniform, damaged, ..Self::empty() }.written()
     }

@@ -2,7 +2,7 @@
 
 use crate::caching::caching;
 use crate::faulty::FaultyPreparer;
-use crate::offloaded::{Elsewhere, offloading, on_gpu};
+use crate::offloaded::{PartialOffload, offloading, on_gpu};
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::recipe::Recipe;
@@ -20,14 +20,14 @@ const BATCH: u32 = 6;
 const BATCHES: u32 = 4;
 
 /// Creates a preparer of a job.
-pub(crate) type Make = fn(&Job) -> Box<dyn Preparer>;
+pub(crate) type MakePreparer = fn(&Job) -> Box<dyn Preparer>;
 
 fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
     Box::new(CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap())
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 10] = [
+pub(crate) const SUBJECTS: [MakePreparer; 10] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -40,19 +40,19 @@ pub(crate) const SUBJECTS: [Make; 10] = [
     },
     |job| caching(job, 4 << 20),
     |job| caching(job, 40 << 10),
-    |job| Box::new(offloading(job, Box::new(Elsewhere::new(job)))),
-    |job| Box::new(offloading(job, Box::new(Elsewhere::panicking(job)))),
+    |job| Box::new(offloading(job, Box::new(PartialOffload::new(job)))),
+    |job| Box::new(offloading(job, Box::new(PartialOffload::panicking(job)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Measured)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Fixed(1.0))))),
 ];
 
 /// Memory of a declared kind, longer than a batch and filled with sevens.
-struct Lent {
+struct TestMemory {
     kind: MemoryKind,
     bytes: Vec<u8>,
 }
 
-impl BatchMemory for Lent {
+impl BatchMemory for TestMemory {
     fn kind(&self) -> MemoryKind {
         self.kind
     }
@@ -62,9 +62,9 @@ impl BatchMemory for Lent {
     }
 }
 
-fn lent(job: &Job, kind: MemoryKind) -> Lent {
+fn lent(job: &Job, kind: MemoryKind) -> TestMemory {
     let image = job.recipe.output().unwrap().bytes();
-    Lent { kind, bytes: vec![7; image * BATCH as usize + 5] }
+    TestMemory { kind, bytes: vec![7; image * BATCH as usize + 5] }
 }
 
 /// Prepares a batch, and retries after a planned fault of the preparer.

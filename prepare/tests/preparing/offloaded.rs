@@ -29,7 +29,7 @@ pub(crate) fn on_gpu_within(job: &Job, choice: ShareChoice, memory: GpuMemory) -
 
 /// Accepts two of three samples, and returns every second of them.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
+pub(crate) struct PartialOffload {
     preparer: SamplePreparer,
     bytes: usize,
     taken: Vec<(usize, Option<Vec<u8>>)>,
@@ -38,7 +38,7 @@ pub(crate) struct Elsewhere {
     panics: bool,
 }
 
-impl Elsewhere {
+impl PartialOffload {
     pub(crate) fn new(job: &Job) -> Self {
         Self {
             preparer: SamplePreparer::new(&job.recipe, Cpu::Portable),
@@ -55,7 +55,7 @@ impl Elsewhere {
     }
 }
 
-impl Offload for Elsewhere {
+impl Offload for PartialOffload {
     fn name(&self) -> &str {
         "elsewhere"
     }

@@ -64,7 +64,7 @@ use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
-use plan::{Consumption, Grant, Next, Plan, Rescue};
+use plan::{Consumption, Grant, Next, Plan, StallAction};
 use strategy::{Declared, EpochPlanner, StrategySelector};
 
 for_each_strategy!(define_strategies);

@@ -147,7 +147,7 @@ macro_rules! define_strategies {
             fn give_to_host(self: &mut Self, batch: BatchIndex) -> bool;
             fn is_late_with(self: &mut Self, board: &Board, batch: BatchIndex) -> bool;
             fn takes_preloaded(self: &Self, board: &Board, batch: BatchIndex) -> bool;
-            fn rescue(self: &mut Self, board: &Board) -> Rescue;
+            fn rescue(self: &mut Self, board: &Board) -> StallAction;
             fn split(self: &Self) -> (Option<u32>, bool);
             fn record(self: &Self) -> Option<Vec<u64>>;
             fn propose(self: &mut Self, board: &Board, proposal: &mut Proposal);

@@ -23,7 +23,7 @@ use super::guarantees::Order;
 use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Value, WholeRange};
 use super::ordered::{AgreedWindows, GRANT_UNMEASURED, OrderProgress, Ordered, Pattern, Rule};
-use super::plan::{Consumption, Grant, Rescue};
+use super::plan::{Consumption, Grant, StallAction};
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum open windows: that of consumption, that of the host, and the next.
@@ -170,26 +170,26 @@ impl Rule for Windows {
     /// The next batch is at a device. The accelerator waits while the batch is expected sooner than
     /// the host could redo it, plus a quarter of that time as the cost of discarding work; a late
     /// device gets another period of the same length.
-    fn rescue(&mut self, progress: &mut OrderProgress, board: &Board) -> Rescue {
+    fn rescue(&mut self, progress: &mut OrderProgress, board: &Board) -> StallAction {
         let Some(position) = progress.consume.peek(&progress.layout, &board.ledger) else {
-            return Rescue::Wait;
+            return StallAction::Wait;
         };
-        let Some(entry) = board.ledger.entry(position.batch) else { return Rescue::Wait };
+        let Some(entry) = board.ledger.entry(position.batch) else { return StallAction::Wait };
         let (State::Claimed, Source::Device(id)) = (entry.state, entry.source) else {
-            return Rescue::Wait;
+            return StallAction::Wait;
         };
         let device = board.device(id);
         let (redo_ns, t_s) = (board.preparation_ns(), device.batch_ns());
         if redo_ns == 0 || t_s == 0 {
-            return Rescue::Wait;
+            return StallAction::Wait;
         }
         let place = u64::from(device.claimed.place(position.batch)) + 1;
         let expected = device.busy_since.saturating_add(place.saturating_mul(t_s));
         let due = expected.saturating_add(redo_ns);
         if expected.saturating_sub(board.now) > redo_ns + redo_ns / 4 || board.now >= due {
-            return Rescue::TakeBack(id);
+            return StallAction::TakeBack(id);
         }
-        Rescue::WaitUntil(due)
+        StallAction::WaitUntil(due)
     }
 
     /// The number of batches that this rank's devices can prepare in the window whose share is

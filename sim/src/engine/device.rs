@@ -21,7 +21,7 @@ use crate::scenario::{self, Scenario};
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// Granted and not begun, each with the time at which the grant arrives at the device.
-    queue: VecDeque<Granted>,
+    queue: VecDeque<GrantedWork>,
     /// Whether the lane is in the device's queue of turns.
     in_turn: bool,
     /// Slots that hold a batch of this rank, or are reserved for one in preparation.
@@ -48,7 +48,7 @@ impl Lane {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Granted {
+struct GrantedWork {
     run: WorkRun,
     generation: Generation,
     from: Time,
@@ -109,7 +109,11 @@ impl World<'_> {
             match self.scheduler_of(rank, lane).device(now, id) {
                 DeviceDecision::Work(run, generation) => {
                     let from = self.now.saturating_add(latency);
-                    self.lanes[lane as usize].queue.push_back(Granted { run, generation, from });
+                    self.lanes[lane as usize].queue.push_back(GrantedWork {
+                        run,
+                        generation,
+                        from,
+                    });
                     granted = true;
                 }
                 DeviceDecision::Revoke(_) => self.revoke(lane),

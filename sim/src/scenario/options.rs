@@ -83,8 +83,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OptionSplitter<'_, A> {
             let key = Key { seed: &mut seed, fields: self.fields };
             match self.inner.next_key_seed(key)? {
                 None => return Ok(None),
-                Some(Found::Field(field)) => return Ok(Some(field)),
-                Some(Found::Table(name)) => self.options.set(self.inner.next_value_seed(name)?),
+                Some(KeyTarget::Field(field)) => return Ok(Some(field)),
+                Some(KeyTarget::Table(name)) => self.options.set(self.inner.next_value_seed(name)?),
             }
         }
     }
@@ -95,7 +95,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OptionSplitter<'_, A> {
 }
 
 /// What a key of the file names.
-enum Found<F> {
+enum KeyTarget<F> {
     Field(F),
     Table(StrategyName),
 }
@@ -107,7 +107,7 @@ struct Key<'s, K> {
 }
 
 impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
-    type Value = Found<K::Value>;
+    type Value = KeyTarget<K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -115,7 +115,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
 }
 
 impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
-    type Value = Found<K::Value>;
+    type Value = KeyTarget<K::Value>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
@@ -123,7 +123,7 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
         if let Some(name) = tables().find(|name| name.as_str() == text) {
-            return Ok(Found::Table(name));
+            return Ok(KeyTarget::Table(name));
         }
         if !self.fields.contains(&text) {
             let tables = tables().map(StrategyName::as_str);
@@ -133,6 +133,6 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
             return Err(E::custom(format!("unknown field `{text}`, expected one of {known}")));
         }
         let seed = self.seed.take().expect("a key is one field");
-        seed.deserialize(text.into_deserializer()).map(Found::Field)
+        seed.deserialize(text.into_deserializer()).map(KeyTarget::Field)
     }
 }

@@ -5,7 +5,7 @@ use super::command::{Command, Memory, nvm};
 use super::device::NvmeDevice;
 use super::status::Status;
 use crate::engine::{WAIT_MAX, clamp_depth};
-use crate::lender::Lender;
+use crate::lender::BufferAllocator;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Piece, Step, Work};
@@ -133,7 +133,7 @@ pub struct NvmeEngine {
     slots: Slots<Work<Extent>>,
     /// Requests that needed no command.
     ended: VecDeque<Completion>,
-    buffers: Lender,
+    buffers: BufferAllocator,
     books: Counters,
 }
 
@@ -147,7 +147,7 @@ impl NvmeEngine {
             files: FileTable::default(),
             slots: Slots::default(),
             ended: VecDeque::new(),
-            buffers: Lender::default(),
+            buffers: BufferAllocator::default(),
             books: Counters::default(),
         })
     }

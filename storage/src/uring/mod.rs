@@ -5,7 +5,7 @@
 pub(crate) mod ring;
 
 use crate::engine::{WAIT_MAX, clamp_depth};
-use crate::lender::Lender;
+use crate::lender::BufferAllocator;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};
@@ -44,7 +44,7 @@ pub struct UringEngine {
     slots: Slots<Work<File>>,
     /// Requests that completed without a system call.
     ended: VecDeque<Completion>,
-    buffers: Lender,
+    buffers: BufferAllocator,
     registered_bytes_max: usize,
     books: Counters,
     notes: Vec<String>,
@@ -68,7 +68,7 @@ impl UringEngine {
             files: FileTable::default(),
             slots: Slots::default(),
             ended: VecDeque::new(),
-            buffers: Lender::default(),
+            buffers: BufferAllocator::default(),
             registered_bytes_max,
             books: Counters::default(),
             notes: Vec::new(),

@@ -20,12 +20,12 @@ use std::time::Duration;
 /// A limit that no test reaches, even on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-type Make = Box<dyn Fn(usize) -> Box<dyn Engine>>;
+type EngineFactory = Box<dyn Fn(usize) -> Box<dyn Engine>>;
 
 /// An engine under test and where its files are.
 pub(crate) struct Subject {
     pub(crate) name: String,
-    make: Make,
+    make: EngineFactory,
     folder: PathBuf,
     files: Files,
 }
@@ -97,7 +97,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         for folder in folders.into_iter().flatten() {
             for (name, make) in disk_engines() {
                 let name = format!("{label} {name} in {}", folder.path().display());
-                let make: Make = Box::new(move |depth| decorate(make(depth)));
+                let make: EngineFactory = Box::new(move |depth| decorate(make(depth)));
                 let folder = folder.path().to_path_buf();
                 test(&Subject { name, make, folder, files: Files::Disk });
                 ran += 1;
@@ -107,7 +107,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
             let name = format!("{label} memory, direct {direct}, {order:?}");
             let files = MemoryFiles::default();
             let shown = files.clone();
-            let make: Make = Box::new(move |depth| {
+            let make: EngineFactory = Box::new(move |depth| {
                 decorate(Box::new(MemoryEngine::new(files.clone(), depth, direct, order)))
             });
             let files = Files::Memory(shown);
@@ -116,7 +116,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         }
         if let Some(drive) = Drive::of_environment() {
             let name = format!("{label} nvme on {}", drive.namespace().display());
-            let make: Make =
+            let make: EngineFactory =
                 Box::new(move |depth| decorate(Box::new(NvmeEngine::new(depth).unwrap())));
             let files = Files::Namespace(drive);
             test(&Subject { name, make, folder: "/dev".into(), files });

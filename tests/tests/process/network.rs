@@ -2,7 +2,7 @@
 //! fails.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
-use super::proxy::{Proxy, Trouble};
+use super::proxy::{Proxy, TransferFault};
 use super::support::{PATIENCE, command, finish, packed, run, wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -178,12 +178,12 @@ fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
 fn a_network_that_fails_costs_no_batch() {
     let folder = temporary_folder();
     for (trouble, after) in [
-        (Trouble::Cut, 150_000),
-        (Trouble::Cut, 20_000),
-        (Trouble::Silence, 150_000),
-        (Trouble::Garble, 150_000),
-        (Trouble::Repeat, 150_000),
-        (Trouble::Trickle, 20_000),
+        (TransferFault::Cut, 150_000),
+        (TransferFault::Cut, 20_000),
+        (TransferFault::Silence, 150_000),
+        (TransferFault::Garble, 150_000),
+        (TransferFault::Repeat, 150_000),
+        (TransferFault::Trickle, 20_000),
     ] {
         let device = serve(folder.path(), &TLS);
         let proxy = Proxy::start(device.port, trouble, after);
@@ -198,12 +198,12 @@ fn a_network_that_fails_costs_no_batch() {
         let events = run["events"].as_array().expect("events");
         let is = |kind: &str| events.iter().any(|event| event["kind"] == kind);
         match trouble {
-            Trouble::Trickle => {}
-            Trouble::Cut | Trouble::Garble | Trouble::Repeat => {
+            TransferFault::Trickle => {}
+            TransferFault::Cut | TransferFault::Garble | TransferFault::Repeat => {
                 assert!(is("device_lost") && is("device_reopened"), "{trouble:?} {events:?}");
                 assert!(own > 0 && proxy.connections.load(Ordering::SeqCst) >= 2, "{trouble:?}");
             }
-            Trouble::Silence => assert!(is("device_stalled"), "{events:?}"),
+            TransferFault::Silence => assert!(is("device_stalled"), "{events:?}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::shard::Shard;
 use crate::Error;
 use crate::source::budget::{MemoryBudget, Reservation};
-use crate::source::rows::files::{Files, Seen};
+use crate::source::rows::files::{FileSchema, Files};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
 use crate::source::rows::plain::{PlainError, plain_batch};
@@ -40,7 +40,7 @@ impl ArrowTable {
         let mut files = Files::of(files, |path| {
             let shard = Shard::open(path, &budget)?;
             let (schema, bytes) = (Arc::clone(&shard.schema), shard.bytes);
-            Ok(Seen { schema, rows: shard.count_rows()?, bytes })
+            Ok(FileSchema { schema, rows: shard.count_rows()?, bytes })
         })?;
         if let Some(features) = features.filter(|features| *features != Features::default()) {
             files.features = features;

@@ -5,7 +5,7 @@ use super::value_ranges::{ByteRange, ValueRanges};
 use crate::Error;
 use crate::source::OpenFile;
 use crate::source::budget::{MemoryBudget, Reservation};
-use crate::source::rows::files::{Files, Seen};
+use crate::source::rows::files::{FileSchema, Files};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
 use crate::source::rows::plain::{PlainError, plain_batch, plain_schema};
@@ -229,7 +229,7 @@ impl ParquetTable {
             let groups = shard.metadata.metadata().row_groups().iter();
             let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
             let rows = rows.fold(0, u64::saturating_add);
-            Ok(Seen { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
+            Ok(FileSchema { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
         })?;
         Ok(Self {
             files,

@@ -23,11 +23,11 @@ pub(super) type ByteRange = (u64, u64);
 /// Ranges of the values of one column that were passed to the decoder and not yet requested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueRanges {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<KnownRanges>>,
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct KnownRanges {
     /// Ranges of the values that are not null, in order.
     places: VecDeque<ByteRange>,
     /// A page of the row group is encoded, so the file does not contain its values unchanged.
@@ -37,7 +37,7 @@ struct Found {
 impl ValueRanges {
     /// Starts another row group.
     pub(super) fn clear(&self) {
-        *self.lock() = Found::default();
+        *self.lock() = KnownRanges::default();
     }
 
     /// Reports that the file does not contain the last value unchanged.
@@ -52,7 +52,7 @@ impl ValueRanges {
         place.filter(|(_, length)| !found.is_lost && *length == bytes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, KnownRanges> {
         self.found.lock().expect("no thread panics while holding the lock")
     }
 }

@@ -1,6 +1,6 @@
 //! Files of a folder without a row in its table, which are reported one by one.
 
-use crate::source::names::Seen;
+use crate::source::names::SeenKeys;
 use crate::source::{ContentKind, Entry, folder};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
@@ -10,12 +10,12 @@ use std::path::Path;
 pub(super) struct UnlistedFiles {
     folder: StorePath,
     table: StorePath,
-    named: Seen,
+    named: SeenKeys,
 }
 
 impl UnlistedFiles {
     pub(super) fn new(folder: StorePath, table: &StorePath) -> Self {
-        let mut unlisted = Self { folder, table: table.clone(), named: Seen::default() };
+        let mut unlisted = Self { folder, table: table.clone(), named: SeenKeys::default() };
         unlisted.name(table.path());
         unlisted
     }

@@ -15,7 +15,7 @@ use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
-use super::names::Seen;
+use super::names::SeenKeys;
 use super::reader_source::{ReaderSource, SampleReader};
 use super::{
     Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
@@ -26,8 +26,8 @@ use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
-use plan::{From, ShardPlan};
-use samples::{Group, Part, ReadLimits, Samples, Yield};
+use plan::{ColumnOrigin, ShardPlan};
+use samples::{ArchiveItem, Group, Part, ReadLimits, Samples};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
@@ -119,7 +119,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 
 /// If samples of two shards share a key, all keys start with the name of the shard.
 fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
-    let mut seen = Seen::default();
+    let mut seen = SeenKeys::default();
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
@@ -177,8 +177,8 @@ impl SampleReader for TarSource {
         let plan = &self.plan;
         match samples.next(&|part| limits_of(plan, part, is_plain))? {
             None => self.open = None,
-            Some(Yield::Other(entry)) => to.note(entry),
-            Some(Yield::Group(group)) => self.add(group, to)?,
+            Some(ArchiveItem::Other(entry)) => to.note(entry),
+            Some(ArchiveItem::Group(group)) => self.add(group, to)?,
         }
         Ok(true)
     }
@@ -221,15 +221,15 @@ impl TarSource {
         let json = parse_json(&group)?;
         let label = self.label(&group, &json)?;
         let cells = self.plan.columns.iter().map(|column| match &column.from {
-            From::Field(part, field) => Ok(field_of(&json, part, field)),
-            From::Part(name) => match column.role {
+            ColumnOrigin::Field(part, field) => Ok(field_of(&json, part, field)),
+            ColumnOrigin::Part(name) => match column.role {
                 Role::Json => Ok(value_of(&json, name).cloned().map_or(Cell::Null, cell_of)),
                 role => cell(&mut group.parts, name, role, &column.shape),
             },
         });
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
         let given = match &self.plan.key {
-            Some(From::Field(part, field)) => match field_of(&json, part, field) {
+            Some(ColumnOrigin::Field(part, field)) => match field_of(&json, part, field) {
                 Cell::Json(Value::String(key)) if !key.is_empty() => Some(key),
                 _ => None,
             },
@@ -280,11 +280,13 @@ impl TarSource {
     fn label(&self, group: &Group, json: &[(String, Value)]) -> Result<Option<i32>, String> {
         let value = match &self.plan.label {
             None => return Ok(None),
-            Some(From::Part(name)) => match group.parts.iter().find(|part| part.name == *name) {
-                None => return Ok(None),
-                Some(part) => Value::String(word_of(part)?.to_owned()),
-            },
-            Some(From::Field(part, field)) => match field_of(json, part, field) {
+            Some(ColumnOrigin::Part(name)) => {
+                match group.parts.iter().find(|part| part.name == *name) {
+                    None => return Ok(None),
+                    Some(part) => Value::String(word_of(part)?.to_owned()),
+                }
+            }
+            Some(ColumnOrigin::Field(part, field)) => match field_of(json, part, field) {
                 Cell::Json(value) => value,
                 _ => return Ok(None),
             },
@@ -308,8 +310,8 @@ fn limits_of(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<ReadLimits>
         let limits = ReadLimits { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
         return (!is_plain).then_some(limits);
     }
-    let is_of = |from: &From| match from {
-        From::Part(name) | From::Field(name, _) => name == part,
+    let is_of = |from: &ColumnOrigin| match from {
+        ColumnOrigin::Part(name) | ColumnOrigin::Field(name, _) => name == part,
     };
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)

@@ -6,7 +6,7 @@
 use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
 use crate::source::budget::{MemoryBudget, ReservedBytes};
-use crate::source::names::{Seen, relative_path, shown};
+use crate::source::names::{SeenKeys, relative_path, shown};
 use crate::source::{Entry, SampleOrigin};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
@@ -39,7 +39,7 @@ pub(super) struct Group {
 
 /// A sample or another entry of an archive.
 #[derive(Debug)]
-pub(super) enum Yield {
+pub(super) enum ArchiveItem {
     Group(Group),
     /// Something that is not a sample.
     Other(Entry),
@@ -49,8 +49,8 @@ pub(super) enum Yield {
 pub(super) struct Samples {
     members: Members,
     open: Option<Group>,
-    ready: VecDeque<Yield>,
-    seen: Seen,
+    ready: VecDeque<ArchiveItem>,
+    seen: SeenKeys,
     is_ended: bool,
 }
 
@@ -73,7 +73,7 @@ impl Samples {
             members: Members::open(path, budget)?,
             open: None,
             ready: VecDeque::new(),
-            seen: Seen::default(),
+            seen: SeenKeys::default(),
             is_ended: false,
         })
     }
@@ -84,12 +84,12 @@ impl Samples {
     }
 
     /// The next sample; reads those members for which `limits_of` returns limits.
-    pub(super) fn next(&mut self, limits_of: &LimitsOf<'_>) -> Result<Option<Yield>, Error> {
+    pub(super) fn next(&mut self, limits_of: &LimitsOf<'_>) -> Result<Option<ArchiveItem>, Error> {
         while self.ready.is_empty() && !self.is_ended {
             match self.members.next()? {
                 Some(member) => self.take(member, limits_of)?,
                 None => {
-                    self.ready.extend(self.open.take().map(Yield::Group));
+                    self.ready.extend(self.open.take().map(ArchiveItem::Group));
                     self.is_ended = true;
                 }
             }
@@ -110,20 +110,20 @@ impl Samples {
             MemberKind::Link | MemberKind::Sparse | MemberKind::File => None,
         };
         if let Some(other) = other {
-            self.ready.push_back(Yield::Other(other));
+            self.ready.push_back(ArchiveItem::Other(other));
             return Ok(());
         }
         let path = match relative_path(&member.name) {
             Ok(path) => path,
             Err(reason) => {
                 let entry = Entry::Unreadable(left_out(reason));
-                self.ready.push_back(Yield::Other(entry));
+                self.ready.push_back(ArchiveItem::Other(entry));
                 return Ok(());
             }
         };
         let Some((key, name)) = split(&path) else {
             let is_side = path.split('/').any(|name| name.starts_with('.') || is_meta(name));
-            self.ready.push_back(Yield::Other(match is_side {
+            self.ready.push_back(ArchiveItem::Other(match is_side {
                 true => Entry::Ignored,
                 false => Entry::NotASample(left_out("its name has no extension".into())),
             }));
@@ -195,7 +195,7 @@ impl Samples {
         if self.open.as_ref().is_some_and(|open| open.key == key) {
             return Ok(());
         }
-        self.ready.extend(self.open.take().map(Yield::Group));
+        self.ready.extend(self.open.take().map(ArchiveItem::Group));
         if !self.seen.insert(key) {
             let problem = Message::from(format!("sample {key} occurs a second time")).remedy(
                 Remedy::advice(

@@ -3,13 +3,13 @@
 //! A full pass is needed, because a part is a column even if only the last sample has it, and the
 //! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
-use super::samples::{Group, ReadLimits, Samples, Yield};
+use super::samples::{ArchiveItem, Group, ReadLimits, Samples};
 use crate::Error;
 use crate::message::Message;
 use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
-use crate::source::names::{Seen, kind_of};
+use crate::source::names::{SeenKeys, kind_of};
 use crate::source::{ContentKind, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
@@ -109,12 +109,12 @@ impl Survey {
         let json_label = label.unwrap_or("label").to_owned();
         let mut survey = Self { json_label, ..Self::default() };
         let mut names = budget.hold(0).expect("nothing is within any limit");
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for shard in shards {
             let mut samples = Samples::open(shard, budget)?;
             survey.bytes += samples.members().input().file_bytes();
             while let Some(yielded) = samples.next(&limits_of)? {
-                if let Yield::Group(group) = yielded {
+                if let ArchiveItem::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
                     survey.add(&group, &mut names)?;
                 }

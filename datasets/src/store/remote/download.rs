@@ -3,7 +3,7 @@
 use super::cache::create_private;
 use super::connect::{Client, refused};
 use super::listing::{Object, modified, tag};
-use super::{RemoteError, Watch};
+use super::{RemoteError, TransferMonitor};
 use futures_util::TryStreamExt;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
@@ -41,7 +41,7 @@ pub(super) async fn download(
     client: &Client,
     request: &DownloadRequest<'_>,
     to: &Path,
-    watch: &Watch,
+    watch: &TransferMonitor,
 ) -> Result<Option<String>, RemoteError> {
     let failed = |error: std::io::Error| RemoteError::Cache {
         path: to.to_path_buf(),
@@ -75,7 +75,7 @@ async fn from(
     tag_known: &mut Option<String>,
     file: &mut File,
     got: &mut u64,
-    (to, watch): (&Path, &Watch),
+    (to, watch): (&Path, &TransferMonitor),
 ) -> Result<(), TransferError> {
     let DownloadRequest { object, url, scheme, .. } = *request;
     let refusal = |error: &object_store::Error| refused(url.to_owned(), scheme, error);

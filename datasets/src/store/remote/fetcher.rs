@@ -10,7 +10,7 @@ use super::connect::Client;
 use super::download::{DownloadRequest, download};
 use super::listing::Object;
 use super::object_cache::{Eviction, ObjectCache, Slot};
-use super::{RemoteError, Watch};
+use super::{RemoteError, TransferMonitor};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ struct Shared {
     held: Mutex<ObjectCache>,
     /// Notified when an object has arrived, or none will arrive.
     changed: Condvar,
-    watch: Watch,
+    watch: TransferMonitor,
 }
 
 impl Fetcher {
@@ -55,7 +55,7 @@ impl Fetcher {
         objects: Vec<Object>,
         (folder, bytes_max): (Folder, u64),
         runtime: Runtime,
-        watch: Watch,
+        watch: TransferMonitor,
     ) -> Self {
         let lengths = objects.iter().map(|object| object.bytes).collect();
         let shared = Arc::new(Shared {
@@ -84,7 +84,7 @@ impl Fetcher {
         &self.shared.objects
     }
 
-    pub(super) fn watch(&self) -> &Watch {
+    pub(super) fn watch(&self) -> &TransferMonitor {
         &self.shared.watch
     }
 

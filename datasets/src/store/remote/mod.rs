@@ -52,12 +52,12 @@ pub struct RemoteOptions {
     pub anonymous: bool,
     /// Watches and stops it from elsewhere.
     #[serde(skip)]
-    pub watch: Watch,
+    pub watch: TransferMonitor,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        let watch = Watch::default();
+        let watch = TransferMonitor::default();
         Self { cache: None, cache_bytes: CACHE_BYTES, anonymous: false, watch }
     }
 }
@@ -65,7 +65,7 @@ impl Default for RemoteOptions {
 /// Progress and stop flag of a transfer, shared by clones. They do not identify a source, so any
 /// two compare equal.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct TransferMonitor {
     /// Set by another thread to stop.
     pub stop: Arc<AtomicBool>,
     /// Number of listed objects.
@@ -75,7 +75,7 @@ pub struct Watch {
 }
 
 #[cfg(feature = "remote")]
-impl Watch {
+impl TransferMonitor {
     /// The result of a transfer, or [`RemoteError::Interrupted`] if it is stopped first.
     async fn unless_stopped<T>(&self, transfer: impl Future<Output = T>) -> Result<T, RemoteError> {
         let mut transfer = std::pin::pin!(transfer);
@@ -90,10 +90,10 @@ impl Watch {
     }
 }
 
-impl PartialEq for Watch {
+impl PartialEq for TransferMonitor {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Watch {}
+impl Eq for TransferMonitor {}

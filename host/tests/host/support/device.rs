@@ -401,14 +401,14 @@ fn pieces(slot: u32, payload: &[u8], header: &[u8]) -> Vec<SlotData> {
 }
 
 /// The link has ended.
-struct Over;
+struct LinkEnded;
 
 impl Worker {
     fn run(mut self) {
         while self.turn().is_ok() {}
     }
 
-    fn turn(&mut self) -> Result<(), Over> {
+    fn turn(&mut self) -> Result<(), LinkEnded> {
         let free = self.is_free.iter().position(|is_free| *is_free);
         let (Some(slot), false, Some(&batch)) = (free, self.is_silent, self.queue.front()) else {
             return self.listen(Duration::from_millis(50));
@@ -429,13 +429,13 @@ impl Worker {
     }
 
     /// Receives one message, or sends progress if none arrives for a while.
-    fn listen(&mut self, limit: Duration) -> Result<(), Over> {
+    fn listen(&mut self, limit: Duration) -> Result<(), LinkEnded> {
         match self.messages.recv_timeout(limit) {
             Ok(message) => {
                 self.obey(message);
                 Ok(())
             }
-            Err(RecvTimeoutError::Disconnected) => Err(Over),
+            Err(RecvTimeoutError::Disconnected) => Err(LinkEnded),
             Err(RecvTimeoutError::Timeout) if self.is_silent || self.queue.is_empty() => Ok(()),
             Err(RecvTimeoutError::Timeout) => self.say(Message::Progress(Progress::default())),
         }
@@ -474,7 +474,7 @@ impl Worker {
         }
     }
 
-    fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), Over> {
+    fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), LinkEnded> {
         let Job { recipe, batching, .. } = &self.job;
         let is_own = self.devices == 1 || u32::from(batching.holder(batch).0) == self.device;
         assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
@@ -541,9 +541,9 @@ impl Worker {
             Some(Fault::Hang) => {
                 // Until the host disconnects, which ends the channel.
                 while self.messages.recv().is_ok() {}
-                return Err(Over);
+                return Err(LinkEnded);
             }
-            Some(Fault::Drop) => return Err(Over),
+            Some(Fault::Drop) => return Err(LinkEnded),
             Some(Fault::Steal) => published.slot = self.last_slot,
             Some(Fault::OldGeneration) => published.generation -= 1,
             Some(Fault::OtherEpoch) => published.epoch += 1,
@@ -570,7 +570,7 @@ impl Worker {
         self.say(Message::Meters(self.meters))
     }
 
-    fn say(&self, message: Message) -> Result<(), Over> {
-        self.answers.send(Ok(DeviceMessage { message: Some(message) })).map_err(|_| Over)
+    fn say(&self, message: Message) -> Result<(), LinkEnded> {
+        self.answers.send(Ok(DeviceMessage { message: Some(message) })).map_err(|_| LinkEnded)
     }
 }

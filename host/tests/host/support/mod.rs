@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The content of a batch, copied before its memory is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct BatchCopy {
     pub(crate) index: u32,
     pub(crate) shape: Vec<u32>,
     pub(crate) samples: Vec<u64>,
@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     pub(crate) columns: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-impl From<&Batch> for Seen {
+impl From<&Batch> for BatchCopy {
     fn from(batch: &Batch) -> Self {
         Self {
             index: batch.index(),
@@ -76,16 +76,16 @@ pub(crate) fn config(dataset: &Path) -> LoaderConfig {
 }
 
 /// Consumes the rest of an epoch.
-pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<Seen>, EpochStats) {
+pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<BatchCopy>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
-        seen.push(Seen::from(&batch));
+        seen.push(BatchCopy::from(&batch));
     }
     (seen, epoch.finish())
 }
 
 /// In the order of their indices.
-pub(crate) fn sorted(mut seen: Vec<Seen>) -> Vec<Seen> {
+pub(crate) fn sorted(mut seen: Vec<BatchCopy>) -> Vec<BatchCopy> {
     seen.sort_by_key(|batch| batch.index);
     seen
 }

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::epoch::board::Board;
 use crate::ranks::Proposal;
-use crate::strategies::plan::{Consumption, Grant, Next, Plan, Rescue};
+use crate::strategies::plan::{Consumption, Grant, Next, Plan, StallAction};
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
 
@@ -71,8 +71,8 @@ pub(crate) trait Rule: Debug + Clone {
 
     /// Called when the accelerator found nothing to consume.
     #[inline]
-    fn rescue(&mut self, _progress: &mut OrderProgress, _board: &Board) -> Rescue {
-        Rescue::Wait
+    fn rescue(&mut self, _progress: &mut OrderProgress, _board: &Board) -> StallAction {
+        StallAction::Wait
     }
 
     /// As [`Plan::split`].
@@ -179,7 +179,7 @@ impl<R: Rule> Plan for Ordered<R> {
     }
 
     #[inline]
-    fn rescue(&mut self, board: &Board) -> Rescue {
+    fn rescue(&mut self, board: &Board) -> StallAction {
         self.rule.rescue(&mut self.progress, board)
     }
 
