@@ -3,6 +3,7 @@
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_link::tls::TlsError;
 use meetpoint_link::{Endpoint, TcpAddress, TokenError};
+use meetpoint_storage::open_files_limit_behind;
 use std::path::PathBuf;
 
 /// Why a device cannot be started or reached.
@@ -193,6 +194,9 @@ impl Diagnose for Error {
     }
 
     fn remedy(&self) -> Option<Remedy> {
+        if let Some(limit) = open_files_limit_behind(self) {
+            return Some(limit.into());
+        }
         let path = "correct the path of the socket";
         Some(match self {
             Self::Emulation(source) => return source.remedy(),

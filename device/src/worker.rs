@@ -20,7 +20,7 @@ use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::{Emulation, Fault};
-use meetpoint_prepare::{Error as PrepareError, PreparedBatch};
+use meetpoint_prepare::{Error as PrepareError, PreparedBatch, abandoning};
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -118,8 +118,10 @@ pub(crate) fn run(mut job: Job, environment: WorkerEnvironment) -> u64 {
     let bytes = usize::try_from(job.payload_bytes_max).expect("memory for it was checked");
     let fence = Arc::new(AtomicU64::new(0));
     let (queue, current) = (Arc::clone(&environment.queue), Arc::clone(&fence));
-    job.preparer
-        .set_interrupt(Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed))));
+    let interrupt = Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed)));
+    // A limit of speed is based on the CPU time of this thread alone.
+    let is_limited = environment.emulation.targets.cpu_ratio.is_some();
+    job.preparer.set_interrupt(if is_limited { interrupt } else { abandoning(interrupt) });
     let mut worker = Worker {
         throttle: CpuThrottle::new(environment.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),

@@ -6,7 +6,7 @@ use crate::events::EventKind;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_link::Endpoint;
-use meetpoint_storage::open_files_limit;
+use meetpoint_storage::{open_files_limit, open_files_limit_behind};
 
 impl Diagnose for Error {
     fn cause(&self) -> &'static str {
@@ -62,6 +62,10 @@ impl Diagnose for Error {
     }
 
     fn remedy(&self) -> Option<Remedy> {
+        // Any process, socket, pipe or file may have been the one too many.
+        if let Some(limit) = open_files_limit_behind(self) {
+            return Some(limit.into());
+        }
         let smaller_batches = |remedy: Remedy| remedy.or_set(Setting::BatchSize, Change::Lower);
         Some(match self {
             Self::Prepare(source) => return source.remedy(),
@@ -110,6 +114,7 @@ impl Diagnose for Error {
             Self::Panicked | Self::RankPanicked { .. } => "report it with the message".into(),
             Self::SocketFolder { .. } => "set XDG_RUNTIME_DIR to a writable folder".into(),
             Self::DeviceStart { .. } => "name a program that can be executed".into(),
+            Self::DeviceUnreachable { limit: Some(limit), .. } => (*limit).into(),
             Self::DeviceUnreachable { endpoint: Endpoint::Socket(socket), .. } => {
                 let socket = Some(socket.clone());
                 Remedy::run(Command::ServeDevice { socket }).or("correct the path of the socket")

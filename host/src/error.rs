@@ -9,7 +9,7 @@ use meetpoint_format::units::show_bytes;
 use meetpoint_link::Endpoint;
 use meetpoint_prepare::gpu::GpuIndex;
 use meetpoint_scheduler::StrategyName;
-use meetpoint_storage::MemoryLimit;
+use meetpoint_storage::{MemoryLimit, OpenFilesLimit};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -330,6 +330,8 @@ pub enum Error {
         endpoint: Endpoint,
         /// The cause.
         problem: String,
+        /// The limit of this process that is the cause, if it is one.
+        limit: Option<OpenFilesLimit>,
     },
     /// The path is not a socket.
     #[error("no device answers at {}: it is {what}, not a socket", socket.display())]

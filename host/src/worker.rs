@@ -11,7 +11,7 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
     BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, PreparedBatch, Preparer,
-    Replacement, Resources,
+    Replacement, Resources, abandoning,
 };
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{AlignedBuffer, Counters, open_engine};
@@ -160,9 +160,9 @@ impl HostPreparer {
         let mut preparer = config.preparers.preparer(job, resources)?;
         let serial = Arc::new(AtomicU64::new(0));
         let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));
-        preparer.set_interrupt(Interrupt::when(move || {
+        preparer.set_interrupt(abandoning(Interrupt::when(move || {
             !asked.is_current(wanted.load(Ordering::Relaxed))
-        }));
+        })));
         let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
         let own_bytes_max = config.memory_budget_bytes / u64::from(config.shares);

@@ -7,12 +7,12 @@
 //! batches in one thread), [`BatchMemory`] (the memory of batches), [`CpuPreparer`] (prepares with
 //! the CPU), [`Offload`] (prepares some of the pictures elsewhere), [`gpu`] (an offload to a GPU),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
-//! for large images, shared by preparers), [`Start`] (applies a recipe to samples on which its
-//! first operations were executed), [`OnePreparer`] (single samples), [`collated_shape`] and
-//! [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`] (compression of
-//! prepared samples), [`cache`] (prepared samples in memory), [`OnError`] (how damaged samples are
-//! handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the files that it
-//! needs), [`Error`].
+//! for large images, shared by preparers), [`abandoning`] (an interrupt that ends a wait for any
+//! decoder), [`Start`] (applies a recipe to samples on which its first operations were executed),
+//! [`OnePreparer`] (single samples), [`collated_shape`] and [`PictureSizes`] (sizes of pictures,
+//! before they are decoded), [`codec`] (compression of prepared samples), [`cache`] (prepared
+//! samples in memory), [`OnError`] (how damaged samples are handled), [`read_recipe`] (a recipe by
+//! its name), [`read_recipe_files`] (the files that it needs), [`Error`].
 
 mod batch;
 mod buffers;
@@ -31,6 +31,7 @@ mod error;
 mod factory;
 mod filter;
 pub mod gpu;
+mod helper_threads;
 mod job;
 mod keys;
 mod mapped;
@@ -59,6 +60,7 @@ pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::Error;
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
+pub use helper_threads::abandoning;
 pub use job::Job;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;

@@ -132,12 +132,23 @@ def test_arguments_take_precedence_over_the_environment(dataset: str, ranks: Ran
         assert loader.report()["notices"] == []
 
 
-def test_an_incomplete_environment_is_ignored(
-    dataset: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given, missing", [("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")])
+def test_half_of_a_rank_in_the_environment_is_refused(
+    dataset: str, monkeypatch: pytest.MonkeyPatch, ranks: Ranks, given: str, missing: str
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv(given, "1")
+    for of_missing in (None, ""):
+        if of_missing is not None:
+            monkeypatch.setenv(missing, of_missing)
+        with pytest.raises(meetpoint.SettingError) as raised:
+            make(dataset)
+        assert f"{missing} is not set" in str(raised.value)
+        assert raised.value.remedy is not None
+    make(dataset, rank=0, world_size=1).close()
+    # The process group has precedence over the environment.
+    ranks.initialise(1, 2)
     with make(dataset) as loader:
-        assert len(loader) == BATCHES
+        assert len(loader) == BATCHES // 2
 
 
 @pytest.mark.parametrize("rank, size", [("2", "2"), ("first", "2"), ("0", "two"), ("-1", "2")])

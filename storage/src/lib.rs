@@ -45,4 +45,6 @@ pub use lender::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
 pub use mapping::{HugeMemory, ReadMapping, SharedMapping, SharedWords};
 pub use memory_limit::MemoryLimit;
-pub use own_limits::{OpenFilesLimit, is_of_the_file, open_files_limit, os_error};
+pub use own_limits::{
+    OpenFilesLimit, is_of_the_file, open_files_limit, open_files_limit_behind, os_error,
+};

@@ -12,7 +12,7 @@ use crate::threads::{start_thread, threads};
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::Form;
 use meetpoint_kernels::{Error as PictureError, Interrupt};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -144,7 +144,7 @@ pub fn diff(
         label_names: lefts.manifest().labels != rights.manifest().labels,
         order: moved(&lefts, &pairs)?,
     };
-    let interrupt = Interrupt::from(Arc::clone(stop));
+    let interrupt = abandoning(Interrupt::from(Arc::clone(stop)));
     let datasets = DatasetPair::new(&lefts, &rights, options, interrupt);
     compare_all(&datasets, &pairs, stop, progress, &mut found)?;
     Ok(found)

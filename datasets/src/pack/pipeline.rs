@@ -10,6 +10,7 @@ use crate::source::{Content, Entry, Finished, Item, Source};
 use crate::threads::{start_thread, threads};
 use crate::{Error, LeftOut};
 use meetpoint_kernels::Interrupt;
+use meetpoint_prepare::abandoning;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,8 +138,8 @@ pub(super) fn go_through(
     let threads = threads(options.threads)?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let (stop, abandoned) = (Arc::clone(options.stop), Arc::clone(&is_abandoned));
-    let interrupt =
-        Interrupt::when(move || stop.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed));
+    let is_raised = move || stop.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed);
+    let interrupt = abandoning(Interrupt::when(is_raised));
     let shared = Shared {
         state: Mutex::new(State {
             work: VecDeque::new(),

@@ -37,6 +37,7 @@ mod stamp;
 pub mod table;
 pub mod tar;
 pub mod tfrecord;
+mod unread_table;
 mod unused_label;
 pub mod zip;
 
@@ -50,6 +51,7 @@ pub use options::SourceOptions;
 pub use pixels::PixelStore;
 pub(crate) use pixels::as_png;
 pub use stamp::SourceStamp;
+pub use unread_table::UnreadTable;
 pub use unused_label::UnusedLabel;
 
 use crate::store::StorePath;
@@ -184,4 +186,9 @@ pub trait Source: Send {
 
     /// The totals at the end; called once after [`Self::next`] returned `None`.
     fn finish(&mut self) -> Result<Finished, Error>;
+
+    /// The first table that may contain labels of the samples, and is not read.
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        None
+    }
 }

@@ -31,6 +31,42 @@ pub(super) fn extension(path: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
+/// Extensions of tables of files.
+const TABLE_EXTENSIONS: [&str; 5] = ["csv", "tsv", "tab", "jsonl", "ndjson"];
+/// Further extensions of a table `metadata.*`, which are refused with a message.
+const METADATA_EXTENSIONS: [&str; 2] = ["json", "parquet"];
+/// Extensions of compressed tables that are read.
+const READ_COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
+/// Extensions of compressed tables that are not read.
+const OTHER_COMPRESSIONS: [&str; 8] =
+    [".bz2", ".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".zstd"];
+
+/// What the name of a file says about a table of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TableName {
+    /// Whether it is the name that Hugging Face gives such a table, `metadata.*`.
+    pub(super) is_metadata: bool,
+    /// Whether it is compressed in a way that is not read.
+    pub(super) is_undecodable: bool,
+}
+
+impl TableName {
+    /// The name of a table, without its folder; `None` for another file.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let without = |compressions: &[&str]| {
+            compressions.iter().find_map(|compression| name.strip_suffix(compression))
+        };
+        let undecodable = without(&OTHER_COMPRESSIONS);
+        let plain = undecodable.or_else(|| without(&READ_COMPRESSIONS)).unwrap_or(&name);
+        let (stem, extension) = plain.rsplit_once('.')?;
+        let is_metadata = stem.split('.').next() == Some("metadata");
+        let is_table = TABLE_EXTENSIONS.contains(&extension)
+            || is_metadata && METADATA_EXTENSIONS.contains(&extension);
+        is_table.then_some(Self { is_metadata, is_undecodable: undecodable.is_some() })
+    }
+}
+
 /// Whether a component of the path is hidden or a side file of a desktop.
 pub(super) fn is_ignored(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.') || SIDE_FILES.contains(&name))
@@ -111,6 +147,21 @@ mod tests {
         }
         assert!(relative_path(b"a\xff").unwrap_err().to_string().contains("UTF-8"));
         assert_eq!(shown(b"a\xff.jpg"), "a\\xFF.jpg");
+    }
+
+    #[test]
+    fn names_determine_tables() {
+        let of =
+            |name: &str| TableName::of(name).map(|table| (table.is_metadata, table.is_undecodable));
+        for name in ["metadata.csv", "METADATA.CSV", "metadata.jsonl.gz", "metadata.json"] {
+            assert_eq!(of(name), Some((true, false)), "{name}");
+        }
+        assert_eq!(of("metadata.csv.bz2"), Some((true, true)));
+        assert_eq!(of("train.csv"), Some((false, false)));
+        assert_eq!(of("train.tsv.xz"), Some((false, true)));
+        for name in ["a.json", "a.parquet", "metadata", "metadata.txt", "csv", "a.csv.jpg"] {
+            assert_eq!(of(name), None, "{name}");
+        }
     }
 
     #[test]

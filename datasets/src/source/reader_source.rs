@@ -1,7 +1,7 @@
 //! A source that reads samples one by one and builds record batches of their columns.
 
 use super::columns::Gather;
-use super::{Entry, Finished, Size, Source, SourceSchema};
+use super::{Entry, Finished, Size, Source, SourceSchema, UnreadTable};
 use crate::Error;
 
 /// A reader of samples, one by one.
@@ -20,6 +20,11 @@ pub(super) trait SampleReader: Send {
 
     /// The totals at the end.
     fn finish(&mut self) -> Finished;
+
+    /// See [`Source::unread_table`].
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        None
+    }
 }
 
 /// An [`SampleReader`] as a source.
@@ -68,5 +73,9 @@ impl<A: SampleReader> Source for ReaderSource<A> {
 
     fn finish(&mut self) -> Result<Finished, Error> {
         Ok(self.from.finish())
+    }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.from.unread_table()
     }
 }

@@ -5,10 +5,10 @@
 //! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted and split archives are refused.
 
 use super::budget::{MemoryBudget, over_budget};
-use super::names::{SeenKeys, extension, is_ignored, kind_of, relative_path, shown};
+use super::names::{SeenKeys, TableName, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
-    SourceOptions, SourceSchema,
+    SourceOptions, SourceSchema, UnreadTable,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -20,7 +20,7 @@ use rawzip::{
     CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         .map_err(|error| malformed(path, &format!("not a ZIP archive: {error}; {DAMAGED}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
+    let unread_table = unread_table(&found)
+        .map(|(member, header)| UnreadTable::in_archive(place(path, member, *header)));
     let name = match kind {
         ContentKind::Image => "image",
         ContentKind::Audio => "audio",
@@ -91,6 +93,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         noted: found.noted,
         members: found.members.into_iter(),
         labels,
+        unread_table,
         budget: MemoryBudget::of(options),
     }))
 }
@@ -137,6 +140,8 @@ struct ArchiveContents {
     noted: VecDeque<Entry>,
     unreadable: Vec<LeftOut>,
     others: u64,
+    /// Names and headers of tables that are not samples.
+    tables: Vec<(String, u64)>,
 }
 
 /// Reads the directory.
@@ -188,6 +193,9 @@ fn list(
         let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
         if !is_meant {
             found.others += 1;
+            if TableName::of(file_name(&key)).is_some() {
+                found.tables.push((key.clone(), header));
+            }
             let reason = format!("no {}, by name", kind.name());
             found.noted.push_back(Entry::NotASample(left_out(reason.into())));
             continue;
@@ -216,6 +224,33 @@ fn list(
     found.members.sort_by(|left, right| natural_order(&left.key, &right.key));
     found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
     Ok(found)
+}
+
+/// The first table `metadata.*`, or else the first that is not named like a sample, which it would
+/// describe alone.
+fn unread_table(found: &ArchiveContents) -> Option<&(String, u64)> {
+    let is_metadata = |(key, _): &&(String, u64)| {
+        TableName::of(file_name(key)).is_some_and(|name| name.is_metadata)
+    };
+    found.tables.iter().find(is_metadata).or_else(|| {
+        if found.tables.is_empty() {
+            return None;
+        }
+        let samples: HashSet<&str> = found.members.iter().map(|member| stem(&member.key)).collect();
+        found.tables.iter().find(|(key, _)| !samples.contains(stem(key)))
+    })
+}
+
+/// The last component of a name.
+fn file_name(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+/// A name up to the first dot of its last component.
+fn stem(key: &str) -> &str {
+    let name = file_name(key);
+    let begin = key.len() - name.len();
+    &key[..begin + name.find('.').unwrap_or(name.len())]
 }
 
 /// Why a member cannot be read, if it cannot.
@@ -328,6 +363,7 @@ struct ZipSource {
     noted: VecDeque<Entry>,
     members: std::vec::IntoIter<Member>,
     labels: Vec<String>,
+    unread_table: Option<UnreadTable>,
     budget: MemoryBudget,
 }
 
@@ -368,6 +404,10 @@ impl Source for ZipSource {
 
     fn finish(&mut self) -> Result<Finished, Error> {
         Ok(Finished { labels: std::mem::take(&mut self.labels), ..Finished::default() })
+    }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.unread_table.as_ref()
     }
 }
 

@@ -21,7 +21,7 @@ use arrow_schema::SchemaRef;
 use drive::{ExtraRow, Outcome, ReadSample, Written, drive};
 use meetpoint_format::dataset::{Form, SampleLocation};
 use meetpoint_kernels::{Error as PictureError, Interrupt};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ pub fn unpack(
         UnpackedRow::Sample { location, .. } => location.bytes,
         UnpackedRow::Damaged(_) => 0,
     };
-    let interrupt = Interrupt::from(Arc::clone(&options.stop));
+    let interrupt = abandoning(Interrupt::from(Arc::clone(&options.stop)));
     let read = |row: UnpackedRow| read(&dataset, row, &interrupt);
     let mut report = |written: &Written| {
         progress(UnpackProgress { samples_done: written.checked, samples });

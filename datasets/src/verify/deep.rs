@@ -8,7 +8,7 @@ use crate::threads::threads;
 use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{ContentKind, Form, MANIFEST_NAME, NotConverted};
 use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,7 +53,7 @@ pub fn verify_deep(
     let (bytes, samples) = (dataset.manifest().image_bytes, dataset.len());
     let mut done = VerifyProgress { bytes_done: 0, bytes, samples };
     progress(done);
-    let start = || Scratch::new(Interrupt::from(Arc::clone(stop)));
+    let start = || Scratch::new(abandoning(Interrupt::from(Arc::clone(stop))));
     let visit = |scratch: &mut Scratch, sample: &Sample| look(&dataset, sample, scratch);
     each_sample(&dataset, threads(asked_threads)?, &start, &visit, &mut |visited| {
         // Checked first, since an interrupted sample is not damaged.

@@ -59,7 +59,9 @@ fn a_full_spool_fails_every_batch_from_its_first_on() {
         let (_host, mut link) = run(&device, &spool).await;
         assert_eq!(link.published().await.batch, 3);
         for batch in [2, 1, 0] {
-            let StreamEvent::Failed(failed) = link.next().await else { panic!("the spool is full") };
+            let StreamEvent::Failed(failed) = link.next().await else {
+                panic!("the spool is full")
+            };
             assert_eq!(failed.batch, batch);
             assert!(failed.reason.contains("full"), "{}", failed.reason);
         }

@@ -19,7 +19,7 @@ use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::BatchLayout;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{CpuPreparer, Job, Preparer as _};
+use meetpoint_prepare::{CpuPreparer, Job, Preparer as _, abandoning};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::collections::{BTreeMap, HashMap};
@@ -80,7 +80,7 @@ impl Reference {
         let engine = open_engine(engine, READ_DEPTH)?.engine;
         let mut preparer = CpuPreparer::new(job.clone(), engine, cpu)?;
         let asked = stop.clone();
-        preparer.set_interrupt(Interrupt::when(move || asked.is_stopped()));
+        preparer.set_interrupt(abandoning(Interrupt::when(move || asked.is_stopped())));
         let batching = &job.batching;
         let asked = stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());

@@ -103,6 +103,30 @@ fn every_command_names_the_limit_of_open_files_and_leaves_no_sample_out() {
 }
 
 #[test]
+fn a_job_whose_device_cannot_start_or_be_reached_names_the_limit_of_open_files() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 48);
+    run(folder.path(), &["pack", "pictures", "small.set"]).success();
+    std::fs::write(folder.path().join("job.toml"), job("wrr", 1, "")).unwrap();
+    let mut failures = 0;
+    for files in 8..=40 {
+        let done = limited_by(folder.path(), &format!("-n {files}"), &["run", "job.toml"]);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        let is_named = said.contains("(ulimit -n)");
+        match done.code() {
+            Some(0) => {
+                assert!(is_named || !said.contains("Too many open files"), "{files}: {said}")
+            }
+            Some(1) => assert!(is_named, "{files}: {said}"),
+            // The loader of the system needs files of its own.
+            _ => assert!(said.contains("shared libraries"), "{files}: {done:?}"),
+        }
+        failures += u32::from(done.code() == Some(1));
+    }
+    assert!(failures > 0, "no limit was too low");
+}
+
+#[test]
 fn a_sound_dataset_is_not_damaged_where_too_few_files_may_be_open() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 24);

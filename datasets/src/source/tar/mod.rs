@@ -19,6 +19,7 @@ use super::names::SeenKeys;
 use super::reader_source::{ReaderSource, SampleReader};
 use super::{
     Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+    UnreadTable,
 };
 use crate::message::Message;
 use crate::store::{FileKind, StorePath};
@@ -93,6 +94,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     if survey.shares_keys {
         check_names_differ(&shards)?;
     }
+    let unread_table = survey.unread_table(&plan.content).cloned().map(UnreadTable::in_archive);
     let columns: Vec<(String, Shape)> =
         plan.columns.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
     let gather = Gather::new(&columns);
@@ -112,6 +114,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             next_shard: 0,
             open: None,
             budget,
+            unread_table,
         },
         gather,
     )))
@@ -151,6 +154,7 @@ struct TarSource {
     next_shard: usize,
     open: Option<Samples>,
     budget: MemoryBudget,
+    unread_table: Option<UnreadTable>,
 }
 
 impl SampleReader for TarSource {
@@ -197,6 +201,10 @@ impl SampleReader for TarSource {
     fn finish(&mut self) -> Finished {
         let ShardPlan { labels, unused_labels, .. } = &self.plan;
         Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
+    }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.unread_table.as_ref()
     }
 }
 

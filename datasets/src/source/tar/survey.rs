@@ -9,7 +9,7 @@ use crate::message::Message;
 use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
-use crate::source::names::{SeenKeys, kind_of};
+use crate::source::names::{SeenKeys, TableName, kind_of};
 use crate::source::{ContentKind, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
@@ -97,6 +97,16 @@ pub(super) struct Survey {
     pub(super) json_label: String,
     /// Bytes of the shards.
     pub(super) bytes: u64,
+    /// Members that are tables and no parts of samples: the first named `metadata.*`, and the first
+    /// of another name.
+    tables: [Option<LoneTable>; 2],
+}
+
+/// A member that is named like a table, and the only one with its key.
+#[derive(Debug)]
+struct LoneTable {
+    part: String,
+    origin: SampleOrigin,
 }
 
 impl Survey {
@@ -116,6 +126,7 @@ impl Survey {
             while let Some(yielded) = samples.next(&limits_of)? {
                 if let ArchiveItem::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
+                    survey.note_table(&group);
                     survey.add(&group, &mut names)?;
                 }
             }
@@ -187,6 +198,29 @@ impl Survey {
             words: BTreeSet::new(),
         });
         Ok(self.parts.len() - 1)
+    }
+
+    /// Records a sample that consists of a table.
+    fn note_table(&mut self, group: &Group) {
+        let [part] = group.parts.as_slice() else { return };
+        let key = group.key.rsplit('/').next().unwrap_or(&group.key);
+        let Some(name) = TableName::of(&format!("{key}.{}", part.name)) else { return };
+        let table = &mut self.tables[usize::from(!name.is_metadata)];
+        table.get_or_insert_with(|| LoneTable {
+            part: part.name.clone(),
+            origin: group.origin.clone(),
+        });
+    }
+
+    /// The location of a table that may contain the labels of the samples, whose content these
+    /// parts are.
+    pub(super) fn unread_table(&self, content: &[String]) -> Option<&SampleOrigin> {
+        let [metadata, other] = &self.tables;
+        // If other samples have such a part too, this one lacks its content.
+        let is_alone =
+            |table: &&LoneTable| self.part(&table.part).is_some_and(|part| part.samples == 1);
+        let table = metadata.as_ref().or_else(|| other.as_ref().filter(is_alone))?;
+        (!content.contains(&table.part)).then_some(&table.origin)
     }
 
     /// The part of that name.
