@@ -10,9 +10,6 @@ use crate::tensor::{Bits, RowPart, RowPosition, TensorWriter};
 /// Maximum bytes per step of a change of a row.
 const STEP: usize = 64;
 
-/// Rows after which a row of a flipped canvas whose memory is brought into the cache is written.
-const FLIPPED_AHEAD: usize = 8;
-
 /// The target to fill.
 #[derive(Debug)]
 pub(crate) enum Target<'a> {
@@ -206,10 +203,6 @@ impl Filling<'_> {
         let (canvas, place) = (self.stage.canvas, self.place(y));
         match &mut self.target {
             Target::Tensor(writer, out) => {
-                if canvas.flipped && place.y >= FLIPPED_AHEAD {
-                    let later = RowPosition { y: place.y - FLIPPED_AHEAD, ..place };
-                    writer.prefetch(later, row.width, out);
-                }
                 writer.write_part(row, RowPart { place, x: 0, columns: row.width }, bits, out);
             }
             Target::Picture(picture) => {

@@ -4,9 +4,9 @@
 use super::Bits;
 use crate::planes::Row;
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_ET0, _mm_prefetch, _mm256_and_si256, _mm256_blend_epi32, _mm256_blendv_epi8,
-    _mm256_loadu_si256, _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setr_epi8,
-    _mm256_shuffle_epi8, _mm256_storeu_si256, _mm256_xor_si256,
+    __m256i, _mm256_and_si256, _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_loadu_si256,
+    _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setr_epi8, _mm256_shuffle_epi8,
+    _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 /// Pixels of a step.
@@ -31,17 +31,6 @@ pub(super) fn interleave(row: Row<'_>, mirrored: bool, bits: Bits, out: &mut [u8
 pub(super) fn reverse(from: &[u8], out: &mut [u8]) {
     // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
     unsafe { reverse_avx2(from, out) }
-}
-
-/// Bytes of a line of the cache.
-const LINE: usize = 64;
-
-/// Brings memory that will be written into the cache.
-pub(super) fn prefetch(bytes: &[u8]) {
-    for line in bytes.chunks(LINE) {
-        // SAFETY: a prefetch reads and writes nothing, and these addresses are in `bytes`.
-        unsafe { _mm_prefetch::<_MM_HINT_ET0>(line.as_ptr().cast()) }
-    }
 }
 
 #[target_feature(enable = "avx2")]

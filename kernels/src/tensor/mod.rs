@@ -253,20 +253,6 @@ impl TensorWriter {
         }
     }
 
-    /// Brings the memory of a row of `columns` columns into the cache, for a writer that goes
-    /// backwards through a tensor, which the machine does not expect.
-    pub(crate) fn prefetch(&self, place: RowPosition, columns: usize, out: &[u8]) {
-        let part = RowPart { place, x: 0, columns };
-        let pieces = self.pieces(&part, columns, out.len());
-        for piece in 0..pieces.count {
-            match self.cpu {
-                #[cfg(target_arch = "x86_64")]
-                Cpu::Avx2 | Cpu::Avx512 => avx2::prefetch(&out[pieces.range(piece)]),
-                _ => (),
-            }
-        }
-    }
-
     /// Copies a part of `width` columns of a tensor's row from the same columns of `row`, which is
     /// a tensor of one row.
     pub(crate) fn copy_part(&self, row: &[u8], part: RowPart, width: usize, out: &mut [u8]) {
