@@ -328,6 +328,7 @@ pub(crate) fn load(
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
     let of_preparer = Resources { engine: Box::new(engine), decode_memory: None, cache: None };
+    job.dataset.keep_small_samples_by_memory();
     let preparer = resources.preparers.preparer(&job, of_preparer)?;
     let slots = geometry.slots;
     Ok(Job {

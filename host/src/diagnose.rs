@@ -83,10 +83,15 @@ impl Diagnose for Error {
             Self::TooManyBatches { .. } => Remedy::set(Setting::BatchSize, Change::Raise),
             Self::NoDevice { .. } => Remedy::advice("add a device")
                 .or_set(Setting::Strategy, Change::To("host-only".to_owned())),
-            Self::BudgetTooSmall { ring_slot_bytes, least, .. } => smaller_batches(Remedy::set(
-                Setting::MemoryBudget,
-                Change::AtLeast(show_bytes_at_least(least * ring_slot_bytes)),
-            )),
+            Self::BudgetTooSmall { ring_slot_bytes, least, small_samples_bytes, .. } => {
+                let bytes = least * ring_slot_bytes + small_samples_bytes;
+                let change = Change::AtLeast(show_bytes_at_least(bytes));
+                let budget = Remedy::set(Setting::MemoryBudget, change);
+                smaller_batches(match small_samples_bytes {
+                    0 => budget,
+                    _ => budget.or_set(Setting::SmallSamples, Change::Lower),
+                })
+            }
             Self::BudgetTooLarge { limit, .. } => {
                 Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))
             }

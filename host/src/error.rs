@@ -14,6 +14,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The words for a part of a budget that is reserved for small samples.
+fn besides(small_samples_bytes: u64) -> String {
+    match small_samples_bytes {
+        0 => String::new(),
+        bytes => format!("besides {} for small samples, ", show_bytes(bytes)),
+    }
+}
+
 /// How much memory is available, and what limits it.
 pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     let bytes = show_bytes(limit.bytes);
@@ -183,13 +191,15 @@ pub enum Error {
     },
     /// The ring cannot hold the minimum number of batches.
     #[error(
-        "the memory budget of {} is too small: it must hold {least} batches, each of which takes \
+        "the memory budget of {} is too small: {}it must hold {least} batches, each of which takes \
          {} in whole huge pages",
-        show_bytes(*budget_bytes), show_bytes(*ring_slot_bytes)
+        show_bytes(*budget_bytes), besides(*small_samples_bytes), show_bytes(*ring_slot_bytes)
     )]
     BudgetTooSmall {
         /// The given value.
         budget_bytes: u64,
+        /// Bytes of it that are reserved for small samples.
+        small_samples_bytes: u64,
         /// Bytes of a batch, rounded up to huge pages.
         ring_slot_bytes: u64,
         /// Batches that must fit.

@@ -60,6 +60,7 @@ impl Ring {
         if slots < least.max(1) {
             return Err(Error::BudgetTooSmall {
                 budget_bytes,
+                small_samples_bytes: 0,
                 ring_slot_bytes,
                 least: least.max(1),
             });

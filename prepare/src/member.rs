@@ -11,7 +11,7 @@ use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartBytes, PartEntry, PartLayout, SampleLocation,
 };
-use meetpoint_storage::files::{FileSet, open_regular, read_at_most};
+use meetpoint_storage::files::{FileSet, FileState, open_regular, read_at_most};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -199,6 +199,11 @@ impl Member {
                 _ => StorageError::Io { action: "read", path, offset, bytes: wanted, source },
             }
         })
+    }
+
+    /// The current state of the file of a part; `None` if it cannot be determined.
+    pub(crate) fn part_state(&self, part: usize) -> Option<FileState> {
+        self.parts.0.file_state(part).ok()
     }
 
     fn damaged(&self, source: DatasetError) -> Error {

@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     /// `auto` or `off`.
     tune: String,
     memory_budget: u64,
+    /// Bytes of it for small samples; `None` for what batches leave.
+    small_samples: Option<u64>,
     /// Bytes of the cache of prepared samples; `None` without one.
     cache: Option<u64>,
     /// Operations after which samples are cached.
@@ -222,6 +224,7 @@ impl Settings {
             prefetch: self.prefetch,
             tune: tune(py, &self.tune)?,
             memory_budget_bytes: self.memory_budget,
+            small_samples_bytes: self.small_samples,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
             devices: sockets.chain(remotes).chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: self.spool_quota },

@@ -48,6 +48,10 @@ pub(crate) struct Arguments {
     /// Memory for a cache of prepared samples, which later epochs use, such as 2GiB; 0 for none.
     #[arg(long, value_name = "SIZE", value_parser = cache)]
     cache: Option<u64>,
+    /// Memory for the stored bytes of small samples, which are then read once, such as 64MiB; 0 for
+    /// none. A part of the job's memory budget.
+    #[arg(long, value_name = "SIZE", value_parser = cache)]
+    small_samples: Option<u64>,
     /// Adapt the numbers of workers and of batches ahead while running, as `tune = "auto"` does.
     #[arg(long, overrides_with = "no_tune")]
     tune: bool,
@@ -225,6 +229,7 @@ fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFi
         let operations = job.cache.as_ref().and_then(|cache| cache.operations);
         job.cache = (bytes > 0).then_some(CacheSettings { bytes, operations });
     }
+    job.small_samples_bytes = arguments.small_samples.or(job.small_samples_bytes);
     Ok(job)
 }
 

@@ -26,7 +26,7 @@ use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
-use crate::ring::Ring;
+use crate::ring::{Ring, ring_slot_bytes};
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use gpu::GpuReportState;
@@ -133,9 +133,13 @@ impl Loader {
         let cache = settings::open_cache(&config, &job)?;
         let batch_bytes = BatchLayout::bytes_max(&columns, samples, &longest);
         let held = schedule::held(&config, &job, batches);
-        let limits = Limits::plan(&config, batch_bytes, &held)?;
+        let reserved = settings::reserved_for_small_samples(&config, &job);
+        let limits = Limits::plan(&config, batch_bytes, &held, reserved)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
-        let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
+        let ring_least = limits.places * ring_slot_bytes(limits.place_payload);
+        let small = settings::small_samples(&config, &job, budget_bytes.saturating_sub(ring_least));
+        job.dataset.keep_small_samples(small);
+        let ring = Ring::new(limits.place_payload, budget_bytes - small, limits.places)?;
         let quarantine = config.quarantine.as_deref();
         let quarantine = quarantine.map(|path| Quarantine::open(path, &job.dataset)).transpose()?;
         let driver =

@@ -6,7 +6,7 @@ use meetpoint_format::batching::{BatchOptions, Batching, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{Dataset, Job, read_recipe_files};
+use meetpoint_prepare::{Dataset, Job, SMALL_SAMPLES_BYTES_MAX, read_recipe_files};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
@@ -124,6 +124,25 @@ pub(super) fn open_cache(
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     let processes = config.ranks > 1 && config.shares == 1;
     Ok(Some(config.cache_slot.open(job, settings, others, processes)?))
+}
+
+/// Bytes of the memory budget of one share that the configuration reserves for small samples.
+pub(super) fn reserved_for_small_samples(config: &LoaderConfig, job: &Job) -> u64 {
+    match config.small_samples_bytes {
+        Some(bytes) if config.cache.is_none() => {
+            job.dataset.small_samples_bytes_of(bytes / u64::from(config.shares))
+        }
+        Some(_) | None => 0,
+    }
+}
+
+/// The memory for small samples of one share, if batches leave `left` bytes of the memory budget.
+pub(super) fn small_samples(config: &LoaderConfig, job: &Job, left: u64) -> u64 {
+    match config.small_samples_bytes {
+        _ if config.cache.is_some() => 0,
+        Some(_) => reserved_for_small_samples(config, job),
+        None => job.dataset.small_samples_bytes_max(SMALL_SAMPLES_BYTES_MAX.min(left)),
+    }
 }
 
 /// Which device holds which parts.

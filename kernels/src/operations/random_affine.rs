@@ -4,6 +4,7 @@ use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::points::Points;
+use crate::stage::Shift;
 use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
@@ -105,6 +106,15 @@ impl PictureOperation for RandomAffine {
 
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
         self.interpolation != WarpInterpolation::Nearest
+    }
+
+    fn shift(&self, size: (u32, u32), draws: &mut Draws) -> Option<Shift> {
+        if self.interpolation != WarpInterpolation::Nearest {
+            return None;
+        }
+        let Drawn { warp, samples } = drawn(self, size, draws);
+        let from = warp.map.shift().filter(|_| samples == 1)?;
+        Some(Shift { from, size: warp.size, fill: warp.fill })
     }
 
     fn move_points(

@@ -141,6 +141,28 @@ fn folded(steps: &[Step]) -> ElementTable {
     table
 }
 
+/// A sample whose stages are planned, and its tensor.
+#[derive(Debug)]
+struct Planned {
+    sample: PlannedSample,
+    spec: TensorSpec,
+}
+
+/// What a planned sample is told by: its id, and where and what its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PlannedSample {
+    id: SampleId,
+    address: usize,
+    bytes: usize,
+    crc32c: Option<u32>,
+}
+
+impl PlannedSample {
+    fn of(Encoded { bytes, crc32c, .. }: Encoded<'_>, id: SampleId) -> Self {
+        Self { id, address: bytes.as_ptr().addr(), bytes: bytes.len(), crc32c }
+    }
+}
+
 /// The source of the first stage.
 #[derive(Debug, Clone, Copy)]
 enum Source<'a> {
@@ -189,6 +211,8 @@ pub struct SamplePreparer {
     /// The decode options and, if needed, the orientation of the current sample.
     options: DecodeOptions,
     orientation: Option<(Orientation, ImageInfo)>,
+    /// The sample that is planned but not prepared.
+    planned: Option<Planned>,
     /// The current picture as decoded, and after orientation.
     source: Geometry,
     /// The stages of the current sample.
@@ -250,6 +274,7 @@ impl SamplePreparer {
             orientation: None,
             decoder: Decoder::new(cpu),
             interrupt: Interrupt::default(),
+            planned: None,
             source: Geometry::upright(0, 0),
             stages: Vec::new(),
             unscaled: None,
@@ -329,6 +354,30 @@ impl SamplePreparer {
         }
         let of_wide = if is_wide { WidePicture::bytes(mode, pixels) } else { 0 };
         Ok(of_decoder + most + of_wide)
+    }
+
+    /// Like [`Self::memory_bytes`], where the plan from which it follows is the one of the next
+    /// call of [`Self::prepare`] or [`Self::prepare_columns`], which then need not plan again.
+    pub fn plan_memory(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<u64, Error> {
+        let is_plain = self.views.is_none()
+            && self.series.is_none()
+            && self.text.is_none()
+            && self.targets.is_empty()
+            && !self.decode.mode.is_wide();
+        if !is_plain {
+            return self.memory_bytes(encoded.bytes, id);
+        }
+        let of_decoder = decode_bytes(encoded.bytes, self.decode.on_error)?;
+        let spec = self.plan(encoded, &[], id.into())?;
+        self.planned = Some(Planned { sample: PlannedSample::of(encoded, id), spec });
+        let mut before = if self.turn.is_some() { self.source.bytes() } else { 0 };
+        let mut most = before;
+        for stage in &self.stages {
+            let held = if stage.is_last { 0 } else { stage.result().bytes() };
+            most = most.max(before + held).max(stage.whole_bytes_max);
+            before = if stage.is_last { 0 } else { stage.after.bytes() };
+        }
+        Ok(of_decoder + most)
     }
 
     /// Whether a sample can have more than one stage.
@@ -436,6 +485,12 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: Streams,
     ) -> Result<TensorSpec, Error> {
+        if let Some(Planned { sample, spec }) = self.planned.take()
+            && stored.is_empty()
+            && sample == PlannedSample::of(encoded, id.id)
+        {
+            return Ok(spec);
+        }
         let info = self.open(encoded)?;
         self.plan_opened(info, stored, id)
     }
@@ -447,6 +502,7 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: Streams,
     ) -> Result<TensorSpec, Error> {
+        self.planned = None;
         assert!(self.views.is_none(), "the recipe makes one picture of a sample");
         self.begin_targets(stored)?;
         self.chosen.clear();

@@ -143,8 +143,16 @@ fn join(
             }
             Step::Picture(operation) => {
                 let (height, width) = stage.size();
-                if operation.size((width, height), &mut id.draws(*number)).is_some() {
-                    return Ok((index, Fit::Whole));
+                let (size, draws) = ((width, height), || id.draws(*number));
+                let is_applied = operation.size(size, &mut draws()).is_some();
+                let shift = if is_applied { operation.shift(size, &mut draws()) } else { None };
+                let fit = match shift {
+                    Some(shift) => stage.shift(shift),
+                    None if is_applied => Fit::Whole,
+                    None => Fit::Here,
+                };
+                if fit != Fit::Here {
+                    return Ok((index, fit));
                 }
             }
             Step::Decode(_)

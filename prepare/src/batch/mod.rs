@@ -541,13 +541,17 @@ impl CpuPreparer {
         let cached = self.cached.as_ref().filter(|_| is_in_order);
         let is_added = cached.is_some_and(|it| it.admits(of, stored, self.resumer.as_ref()));
         // Finding it reads the headers, so only where memory is shared.
-        let needed = self.memory.as_ref().and_then(|_| self.needed(stored, id, is_added));
+        let crc32c = Some(location.crc32c);
+        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
+        let encoded = Encoded { bytes: stored, entry_points, crc32c };
+        let needed = match (&self.memory, &self.resumer) {
+            (None, _) => None,
+            (Some(_), None) if !is_added => self.preparer.plan_memory(encoded, id).ok(),
+            (Some(_), _) => self.needed(stored, id, is_added),
+        };
         let reserved = self.reserve((sample, location), needed, progress)?;
         let (pace, done) = (&mut progress.pace, progress.stats.samples);
         let is_given_up = &mut progress.is_given_up;
-        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
-        let crc32c = Some(location.crc32c);
-        let encoded = Encoded { bytes: stored, entry_points, crc32c };
         let pause = &mut || *is_given_up |= !pace(done);
         self.table.read_targets((sample, location), &self.job.dataset)?;
         let mut staged = self.table.take_pictures();
@@ -720,7 +724,7 @@ impl Preparer for CpuPreparer {
         self.call = self.call.wrapping_add(1);
         self.replacements.clear();
         self.begin_offload()?;
-        self.begin_small()?;
+        self.begin_small(epoch)?;
         let mut progress = BatchProgress {
             epoch,
             batch,
