@@ -151,7 +151,10 @@ fn kill_all(folder: &Path) {
 
 impl Attempt<'_> {
     fn execute(&mut self) -> anyhow::Result<Outcome> {
-        let host_alone = self.host_alone()?;
+        let host_alone = match self.host_alone()? {
+            Ok(host_alone) => host_alone,
+            Err(why) => return Ok(self.failed_alone(why)),
+        };
         let own_devices = self.job.has_own_devices();
         if own_devices && self.job.trouble != Trouble::DeviceLate {
             self.devices.start(self.job)?;
@@ -209,8 +212,23 @@ impl Attempt<'_> {
         self.job.trouble.has_moment() && self.job.after_batches > 0 && !entries.is_empty()
     }
 
-    /// The bytes of every sample, by the host alone and before any fault.
-    fn host_alone(&self) -> anyhow::Result<HostAlone> {
+    /// The result of a job that the host alone cannot run.
+    fn failed_alone(&self, why: String) -> Outcome {
+        Outcome {
+            job: self.job.clone(),
+            is_injected: false,
+            verdict: Verdict::Failed,
+            cause: None,
+            violations: vec![why],
+            batches: 0,
+            device_batches: 0,
+            trends: Vec::new(),
+            seconds: 0.0,
+        }
+    }
+
+    /// The bytes of every sample, by the host alone and before any fault; or why it failed.
+    fn host_alone(&self) -> anyhow::Result<Result<HostAlone, String>> {
         let job = TortureJob {
             step_ms: 0,
             memory_budget_bytes: self.job.memory_budget_bytes.max(64 << 20) * 4,
@@ -240,13 +258,16 @@ impl Attempt<'_> {
             match running.wait(LOOK_EVERY * 5)? {
                 Some(status) => break status,
                 None if Instant::now() > until => {
-                    anyhow::bail!("the host alone hangs: {}", processes::threads_of(running.id()))
+                    let threads = processes::threads_of(running.id());
+                    return Ok(Err(format!("the host alone hangs: {threads}")));
                 }
                 None => {}
             }
         };
-        anyhow::ensure!(status.success(), "the host alone failed: {}", running.stderr());
-        Ok(HostAlone::new(&ledger::read(&self.folder.join("alone.jsonl"))?))
+        if !status.success() {
+            return Ok(Err(format!("the host alone failed: {}", running.stderr())));
+        }
+        Ok(Ok(HostAlone::new(&ledger::read(&self.folder.join("alone.jsonl"))?)))
     }
 
     fn limit(&self) -> Duration {

@@ -145,7 +145,9 @@ impl TortureJob {
         let sampler = choices.one_of(&["shuffled", "sequential", "class_balanced", "aspect_ratio"]);
         let is_many_parts = choices.is_one_of_100(60);
         let devices = if is_many_parts { choices.one_of(&[1, 1, 2, 3]) } else { 1 };
-        let is_shared = devices > 1 && (has_one_rank || choices.is_one_of_100(50));
+        // With parts of their own, each device must hold a batch for each rank.
+        let is_small = ranks == 1 || batch_size <= 2;
+        let is_shared = devices > 1 && (has_one_rank || !is_small || choices.is_one_of_100(50));
         let reuses = !is_random && sampler == "sequential" && choices.is_one_of_100(50);
         let runs_ahead = !reuses && choices.is_one_of_100(25);
         let chooses_by_saving =
