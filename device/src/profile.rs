@@ -238,8 +238,8 @@ impl DeviceProfile {
         let declared = self.pixels_per_second.value;
         let ratio = declared / own_pixels_per_second;
         let name = self.name.clone();
-        // A NaN is refused too: nothing was measured.
-        if !(ratio <= 1.0) {
+        // Without a measurement, it is not a number.
+        if ratio.is_nan() || ratio > 1.0 {
             return Err(ProfileError::TooFast { name, declared, own: own_pixels_per_second });
         }
         if ratio < meetpoint_link::CPU_RATIO_MIN {

@@ -188,7 +188,7 @@ pub(crate) fn pack_with_bar(
 }
 
 /// Reports a signal as an interruption, and an invalid option as wrong usage.
-pub(crate) fn as_signal(error: Error) -> anyhow::Error {
+pub(super) fn as_signal(error: Error) -> anyhow::Error {
     match error {
         Error::Interrupted => Interrupted.into(),
         Error::SampleLimit { .. } => Fault::usage_of(&error).into(),

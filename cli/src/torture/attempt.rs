@@ -252,11 +252,15 @@ impl Attempt<'_> {
             "--json",
         ];
         let mut running = Running::start(self.folder, "alone", &line)?;
-        let until = Instant::now() + self.limit();
+        let mut until = Instant::now() + self.limit();
         let status = loop {
             self.stop.check()?;
             match running.wait(LOOK_EVERY * 5)? {
                 Some(status) => break status,
+                // Something outside of the campaign has stopped it.
+                None if processes::is_stopped(running.id()) => {
+                    until = Instant::now() + self.limit();
+                }
                 None if Instant::now() > until => {
                     let threads = processes::threads_of(running.id());
                     return Ok(Err(format!("the host alone hangs: {threads}")));
@@ -336,7 +340,7 @@ impl Attempt<'_> {
 
     /// Watches the host until it ends; `None` if it had to be killed.
     fn observe(&mut self, host: &mut Running) -> anyhow::Result<Option<std::process::ExitStatus>> {
-        let until = Instant::now() + self.limit();
+        let mut until = Instant::now() + self.limit();
         let mut progress = Progress::new(&self.folder.join("ledger.jsonl"));
         loop {
             self.stop.check()?;
@@ -352,6 +356,11 @@ impl Attempt<'_> {
             }
             if Instant::now() > until {
                 let all = processes::marked(self.folder);
+                if self.pending.is_empty() && all.iter().any(|pid| processes::is_stopped(*pid)) {
+                    // Something outside of the campaign has stopped it.
+                    until = Instant::now() + self.limit();
+                    continue;
+                }
                 let text: String = all.into_iter().map(processes::threads_of).collect();
                 write(self.folder, "hang.txt", &text)?;
                 host.signal(Signal::KILL);
@@ -404,8 +413,15 @@ impl Attempt<'_> {
                 host.signal(Signal::STOP);
                 self.later(Later::Continue(host.id()));
             }
-            part if part.is_of_part() => damage(part, &self.set, self.job.detail)?,
-            _ => {}
+            Trouble::Part(kind) => damage(kind, &self.set, self.job.detail)?,
+            // Restarted only where the campaign starts the devices; the others have no moment.
+            Trouble::DeviceRestarted
+            | Trouble::None
+            | Trouble::DeviceLate
+            | Trouble::Injected(_)
+            | Trouble::SpoolTiny
+            | Trouble::MemoryTight
+            | Trouble::DeviceMemoryTight => {}
         }
         self.is_injected = true;
         let total =

@@ -10,6 +10,9 @@ const WARM_UP_SHARE: f64 = 0.34;
 const SAMPLES_MIN: usize = 8;
 /// Permitted rise of resident memory over all samples: an allocator returns memory in large pieces.
 const MEMORY_RISE_MAX: f64 = (3 << 20) as f64;
+/// Permitted rise of memory in huge pages. A ring has as many as its budget permits, and uses
+/// another one whenever more batches are in use than ever before.
+pub(super) const HUGE_RISE_MAX: u64 = 32 << 20;
 /// Permitted share of the resident memory by which it may rise.
 const MEMORY_RISE_SHARE_MAX: f64 = 0.05;
 /// Permitted rise of counts: less than one descriptor, socket or thread.
@@ -53,12 +56,13 @@ impl Trend {
 /// A resource: its name, its value, and its permitted rise for a mean.
 type Resource = (&'static str, fn(&Holdings) -> u64, fn(f64) -> f64);
 
-const RESOURCES: [Resource; 5] = [
+const RESOURCES: [Resource; 6] = [
     (
         "memory_bytes",
         |it| it.anonymous_bytes,
         |mean| MEMORY_RISE_MAX.max(mean * MEMORY_RISE_SHARE_MAX),
     ),
+    ("huge_page_bytes", |it| it.huge_bytes, |_| HUGE_RISE_MAX as f64),
     ("descriptors", |it| it.descriptors, |_| COUNT_RISE_MAX),
     ("sockets", |it| it.sockets, |_| COUNT_RISE_MAX),
     ("threads", |it| it.threads, |_| COUNT_RISE_MAX),
@@ -119,6 +123,7 @@ mod tests {
     fn what_settles_or_varies_is_flat_and_what_leaks_is_found() {
         let base = Holdings {
             anonymous_bytes: 40 << 20,
+            huge_bytes: 8 << 20,
             descriptors: 20,
             sockets: 4,
             threads: 7,
@@ -129,7 +134,7 @@ mod tests {
             descriptors: 20 + u64::from(epoch % 2),
             ..base
         });
-        assert_eq!(settles.len(), 5);
+        assert_eq!(settles.len(), 6);
         assert_eq!(growing(&settles), Vec::<&str>::new(), "{settles:?}");
         let leaks_memory = held(60, |epoch| Holdings {
             anonymous_bytes: base.anonymous_bytes + u64::from(epoch) * (100 << 10),

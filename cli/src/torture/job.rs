@@ -1,6 +1,7 @@
 //! The random jobs: what job number K of a seed is, and its job file.
 
 use super::choices::Choices;
+use super::growth::HUGE_RISE_MAX;
 use super::sets::{SAMPLES, SetName};
 use super::trouble::{Injected, Needs, Trouble};
 use meetpoint_host::StrategyName;
@@ -161,6 +162,7 @@ impl TortureJob {
         };
         let memory_batches = match trouble {
             Trouble::MemoryTight => choices.between(1, 6),
+            _ if is_endurance => HUGE_RISE_MAX / (2 << 20),
             _ => 32,
         };
         let total = u64::from(epochs) * u64::from(SAMPLES.div_ceil(batch_size));

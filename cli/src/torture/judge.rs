@@ -198,7 +198,7 @@ mod tests {
     use super::{Ending, HostAlone, ending, ledger, permits};
     use crate::runner::ledger::Entry;
     use crate::torture::job::TortureJob;
-    use crate::torture::trouble::{Reports, Trouble};
+    use crate::torture::trouble::{PartDamage, Reports, Trouble};
     use meetpoint_host::stats::Preparer;
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
@@ -255,8 +255,8 @@ mod tests {
         ] {
             assert!(matches!(wrong, Ending::Wrong(_)), "{wrong:?}");
         }
-        assert!(permits(Trouble::PartFlipped.reports(true, true), "sample_checksum"));
-        assert!(!permits(Trouble::PartFlipped.reports(true, true), "defect"));
+        assert!(permits(Trouble::Part(PartDamage::Flipped).reports(true, true), "sample_checksum"));
+        assert!(!permits(Trouble::Part(PartDamage::Flipped).reports(true, true), "defect"));
         assert!(!permits(Trouble::DeviceKilled.reports(true, true), "device_lost"));
         assert!(permits(Trouble::DeviceKilled.reports(false, true), "device_unreachable"));
         assert!(!permits(Reports::Nothing, "interrupted"));

@@ -60,8 +60,10 @@ pub(super) fn signal(pid: u32, signal: Signal) {
 /// What a process holds at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Holdings {
-    /// Resident memory that is not of files.
+    /// Resident memory that is neither of files nor in huge pages.
     pub(super) anonymous_bytes: u64,
+    /// Resident memory in huge pages: the slots of a ring that were used so far.
+    pub(super) huge_bytes: u64,
     /// Open descriptors.
     pub(super) descriptors: u64,
     /// Of these, sockets.
@@ -80,8 +82,14 @@ impl Holdings {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<u64>().ok()
         };
+        // Without it, all memory is in small pages.
+        let sums = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+        let huge = sums.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+        let huge = huge.and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok());
+        let huge_bytes = huge.unwrap_or(0) * 1024;
         let mut holdings = Self {
-            anonymous_bytes: field("RssAnon:")? * 1024,
+            anonymous_bytes: (field("RssAnon:")? * 1024).saturating_sub(huge_bytes),
+            huge_bytes,
             threads: field("Threads:")?,
             ..Self::default()
         };
@@ -99,6 +107,14 @@ impl Holdings {
         }
         Some(holdings)
     }
+}
+
+/// Whether a process is stopped, as by SIGSTOP: it does nothing, so it cannot hang.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Field 3, after the name in parentheses (proc_pid_stat(5)).
+    let rest = stat.rsplit(')').next().unwrap_or_default();
+    matches!(rest.split_whitespace().next(), Some("T" | "t"))
 }
 
 /// What the threads of a process wait for, for a process that hangs.

@@ -2,9 +2,10 @@
 
 use super::choices::Choices;
 use crate::surface::Stop;
+use crate::surface::failure::Interrupted;
 use anyhow::Context;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
-use meetpoint_datasets::{JpegOptions, PackOptions, pack};
+use meetpoint_datasets::{Error, JpegOptions, PackOptions, pack};
 use meetpoint_format::dataset::Form;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,14 @@ pub(super) fn make(folder: &Path, seed: u64, stop: &Stop) -> anyhow::Result<Path
                 options.jpeg = JpegOptions { form: Form::Fast, ..options.jpeg };
             }
         }
-        pack(&pictures, &name.folder(&sets), &options, &mut |_| {})
-            .map_err(crate::commands::pack::as_signal)?;
+        pack(&pictures, &name.folder(&sets), &options, &mut |_| {}).map_err(
+            |error| -> anyhow::Error {
+                match error {
+                    Error::Interrupted => Interrupted.into(),
+                    error => error.into(),
+                }
+            },
+        )?;
     }
     Ok(sets)
 }

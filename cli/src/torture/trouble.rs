@@ -28,14 +28,8 @@ pub(super) enum Trouble {
     MemoryTight,
     /// The worker of the device may use little memory.
     DeviceMemoryTight,
-    /// One bit of a part of the dataset is flipped.
-    PartFlipped,
-    /// A part loses its end.
-    PartTruncated,
-    /// Another part takes the name of a part.
-    PartReplaced,
-    /// A part is removed.
-    PartRemoved,
+    /// A part of the dataset is damaged.
+    Part(PartDamage),
     /// The host process gets SIGKILL, and another one resumes.
     HostKilled,
     /// The host process gets SIGINT.
@@ -61,6 +55,19 @@ pub(super) enum Injected {
     SpoolFull,
     /// It ends its connection.
     DropLink,
+}
+
+/// Damage of a part of the dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum PartDamage {
+    /// One bit is flipped.
+    Flipped,
+    /// It loses its end.
+    Truncated,
+    /// Another part takes its name.
+    Replaced,
+    /// It is removed.
+    Removed,
 }
 
 impl Injected {
@@ -132,10 +139,10 @@ impl Trouble {
         Self::SpoolTiny,
         Self::MemoryTight,
         Self::DeviceMemoryTight,
-        Self::PartFlipped,
-        Self::PartTruncated,
-        Self::PartReplaced,
-        Self::PartRemoved,
+        Self::Part(PartDamage::Flipped),
+        Self::Part(PartDamage::Truncated),
+        Self::Part(PartDamage::Replaced),
+        Self::Part(PartDamage::Removed),
         Self::HostKilled,
         Self::HostInterrupted,
         Self::HostPaused,
@@ -161,10 +168,10 @@ impl Trouble {
             Self::SpoolTiny => "spool-tiny",
             Self::MemoryTight => "memory-tight",
             Self::DeviceMemoryTight => "device-memory-tight",
-            Self::PartFlipped => "part-flipped",
-            Self::PartTruncated => "part-truncated",
-            Self::PartReplaced => "part-replaced",
-            Self::PartRemoved => "part-removed",
+            Self::Part(PartDamage::Flipped) => "part-flipped",
+            Self::Part(PartDamage::Truncated) => "part-truncated",
+            Self::Part(PartDamage::Replaced) => "part-replaced",
+            Self::Part(PartDamage::Removed) => "part-removed",
             Self::HostKilled => "host-killed",
             Self::HostInterrupted => "host-interrupted",
             Self::HostPaused => "host-paused",
@@ -183,9 +190,7 @@ impl Trouble {
             Self::DeviceRestarted => Needs::UnixDevice,
             Self::DeviceLate | Self::DeviceMemoryTight => Needs::OwnDevice,
             Self::ConnectionCut | Self::ConnectionSilent => Needs::Proxy,
-            Self::PartFlipped | Self::PartTruncated | Self::PartReplaced | Self::PartRemoved => {
-                Needs::Copy
-            }
+            Self::Part(_) => Needs::Copy,
             Self::HostKilled => Needs::Resume,
         }
     }
@@ -203,10 +208,7 @@ impl Trouble {
             | Self::DevicePaused
             | Self::ConnectionCut
             | Self::ConnectionSilent
-            | Self::PartFlipped
-            | Self::PartTruncated
-            | Self::PartReplaced
-            | Self::PartRemoved
+            | Self::Part(_)
             | Self::HostKilled
             | Self::HostInterrupted
             | Self::HostPaused => true,
@@ -236,9 +238,7 @@ impl Trouble {
             Self::DeviceLate | Self::DeviceMemoryTight => Reports::Causes(UNREACHABLE),
             Self::SpoolTiny => Reports::Causes(&["spool_quota_too_small", "job"]),
             Self::MemoryTight => Reports::Causes(&["memory_budget_too_small", "job"]),
-            Self::PartFlipped | Self::PartTruncated | Self::PartReplaced | Self::PartRemoved => {
-                Reports::Diagnosed
-            }
+            Self::Part(_) => Reports::Diagnosed,
             Self::HostInterrupted => Reports::Causes(&["interrupted"]),
             Self::None
             | Self::DeviceKilled

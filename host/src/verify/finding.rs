@@ -333,8 +333,8 @@ mod tests {
             for (epoch, rank, ranks) in [(None, None, None), (Some(7), Some(8), Some(9))] {
                 let finding = Finding { epoch, rank, ranks, fact: fact.clone() };
                 let text = serde_json::to_string(&finding).unwrap();
-                let read: Finding = serde_json::from_str(&text)
-                    .unwrap_or_else(|error| panic!("{error} in {text}"));
+                let read: Finding =
+                    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
                 assert_eq!(read, finding, "{text}");
             }
         }
