@@ -121,6 +121,29 @@ impl Clocks {
     }
 }
 
+/// How late a thread woke up from its sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WakeUps {
+    /// Sleeps.
+    pub(crate) count: u64,
+    /// Time asleep, with the time by which the thread woke up late.
+    pub(crate) slept: Duration,
+    /// Sum of the times by which it woke up late.
+    pub(crate) late: Duration,
+    /// The longest of them.
+    pub(crate) late_max: Duration,
+}
+
+impl WakeUps {
+    fn add(&mut self, slept: Duration, asked: Duration) {
+        let late = slept.saturating_sub(asked);
+        self.count += 1;
+        self.slept += slept;
+        self.late += late;
+        self.late_max = self.late_max.max(late);
+    }
+}
+
 /// Slows down the thread that created it.
 #[derive(Debug)]
 pub(crate) struct CpuThrottle {
@@ -131,6 +154,7 @@ pub(crate) struct CpuThrottle {
     /// Slow-down factor of a fault; 1 is none.
     stretch: f64,
     stretched: Duration,
+    wake_ups: WakeUps,
 }
 
 impl CpuThrottle {
@@ -142,7 +166,14 @@ impl CpuThrottle {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let seen = Clocks::of_this_thread(&storage_waits);
         let governor = ratio.map(Governor::new);
-        Self { governor, storage_waits, seen, stretch: 1.0, stretched: Duration::ZERO }
+        Self {
+            governor,
+            storage_waits,
+            seen,
+            stretch: 1.0,
+            stretched: Duration::ZERO,
+            wake_ups: WakeUps::default(),
+        }
     }
 
     /// Slows everything down by `factor` from now on.
@@ -189,17 +220,23 @@ impl CpuThrottle {
         self.account();
         let sleep = self.governor.as_mut().map_or(Duration::ZERO, |it| it.sleep(settle));
         if !sleep.is_zero() {
-            whole = sleep_until(self.seen.wall + sleep, go_on);
+            whole = sleep_until(self.seen.wall + sleep, &mut self.wake_ups, go_on);
             // Sleeping and waking up takes CPU time too, about 40 us on a virtual machine.
             self.account();
         }
         if self.stretch > 1.0 {
             let took = self.seen.wall - begun;
-            whole &= sleep_until(self.seen.wall + took.mul_f64(self.stretch - 1.0), go_on);
+            let end = self.seen.wall + took.mul_f64(self.stretch - 1.0);
+            whole &= sleep_until(end, &mut WakeUps::default(), go_on);
             self.stretched += self.seen.wall.elapsed();
             self.skip();
         }
         whole
+    }
+
+    /// The sleeps of the emulation so far.
+    pub(crate) fn wake_ups(&self) -> WakeUps {
+        self.wake_ups
     }
 
     /// Time slept by [`CpuThrottle::stretch`], which is not part of the emulation.
@@ -208,13 +245,16 @@ impl CpuThrottle {
     }
 }
 
-fn sleep_until(end: Instant, go_on: &mut dyn FnMut() -> bool) -> bool {
+fn sleep_until(end: Instant, wake_ups: &mut WakeUps, go_on: &mut dyn FnMut() -> bool) -> bool {
     loop {
-        let left = end.saturating_duration_since(Instant::now());
+        let begun = Instant::now();
+        let left = end.saturating_duration_since(begun);
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(SLICE_MAX));
+        let slice = left.min(SLICE_MAX);
+        std::thread::sleep(slice);
+        wake_ups.add(begun.elapsed(), slice);
         if !go_on() {
             return false;
         }

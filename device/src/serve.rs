@@ -1,6 +1,7 @@
 //! The process: starts, listens, and ends on request.
 
 use crate::agent::{Agent, Counts};
+use crate::cgroup::Guard;
 use crate::link::ConnectionAcceptor;
 use crate::listener::{self, Listener};
 use crate::owner::Owner;
@@ -13,6 +14,7 @@ use crate::{Error, Listen, Ready, ServeOptions, ServeSummary, cores};
 use meetpoint_format::wire::device_server::DeviceServer;
 use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
 use meetpoint_link::{DeviceInfo, Targets, Token, refusal};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -56,6 +58,10 @@ pub fn serve(
     let roots = Roots::find(&options.roots, is_remote)?;
     let token = listener::token(&options)?;
     let choice = cores::choose(&options.emulation)?;
+    let guard = match options.cgroup {
+        true => Some(Guard::enter(&options.emulation, Path::new("/"), std::process::id())?),
+        false => None,
+    };
     let (device, mut notices) = describe(&options, &roots, choice.core)?;
     notices.extend(choice.notice);
     if options.once {
@@ -87,7 +93,8 @@ pub fn serve(
     let summary = runtime.block_on(process.run(&listener, &ready_now, ready));
     // Only calls that wait for storage still run; do not wait for them.
     runtime.shutdown_background();
-    summary
+    let cgroup_throttled_ns = guard.as_ref().and_then(Guard::throttled_ns);
+    summary.map(|summary| ServeSummary { cgroup_throttled_ns, ..summary })
 }
 
 struct Process {
@@ -158,6 +165,7 @@ impl Process {
             batches: count(&batches),
             connections_refused: count(&refused),
             loads_refused: count(&counts.loads_refused),
+            cgroup_throttled_ns: None,
         })
     }
 

@@ -124,6 +124,11 @@ fn write_some(
 }
 
 /// Draws and encodes one picture.
+pub(crate) fn encoded(seed: u64, index: u32) -> anyhow::Result<Vec<u8>> {
+    Ok(picture(seed, index)?.jpeg)
+}
+
+/// The same with what is known about it.
 fn picture(seed: u64, index: u32) -> anyhow::Result<Encoded> {
     let mut random = RandomNumbers::new(seed, u64::from(index));
     let (width, height) = dimensions(&mut random);

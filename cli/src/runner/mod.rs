@@ -3,14 +3,15 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
-//! started), [`figures`] (of a run, for the report), [`ranks`] (several ranks combined),
-//! [`metering`] (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the
-//! report), [`trace`] (a timeline of the epochs).
+//! started), [`ledger`] (the consumed batches), [`figures`] (of a run, for the report), [`ranks`]
+//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches brought to a GPU),
+//! [`describe`] (the job in the report), [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;
 mod device;
 mod figures;
+pub(crate) mod ledger;
 mod machine;
 mod metering;
 mod ranks;
@@ -19,6 +20,7 @@ mod strategy;
 mod trace;
 
 pub use device::OwnCommand;
+pub(crate) use device::sources;
 pub(crate) use strategy::RunPlan;
 
 use crate::surface::failure::{self, Fault, Interrupted};
@@ -28,6 +30,7 @@ use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use delivery::Deliveries;
+use ledger::{Ledger, Recording};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
@@ -186,6 +189,7 @@ fn measure(
     output: Output,
     messages: &mut Messages,
 ) -> anyhow::Result<Vec<Measured>> {
+    let ledger = plan.ledger.as_deref().map(Ledger::open).transpose()?.map(Arc::new);
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
         let reason = plan.reason_to_skip(name, &measured_times(&measured));
@@ -201,7 +205,15 @@ fn measure(
             false => fault.into(),
         });
         let run = delivered.and_then(|deliveries| {
-            run_strategy(job, strategy, costs, deliveries, &mut meters, switch, output)
+            run_strategy(
+                job,
+                strategy,
+                costs,
+                (deliveries, ledger.as_ref()),
+                &mut meters,
+                switch,
+                output,
+            )
         });
         match run.map_err(as_interrupted) {
             Ok(run) => {
@@ -220,6 +232,7 @@ fn measure(
             }
         }
     }
+    ledger.map_or(Ok(()), |ledger| ledger.finish())?;
     Ok(measured)
 }
 
@@ -250,7 +263,7 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
-    deliveries: Deliveries,
+    (deliveries, ledger): (Deliveries, Option<&Arc<Ledger>>),
     meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
@@ -262,7 +275,7 @@ fn run_strategy(
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_wait_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
-    let callbacks = Stage { job, name, bar, metering, deliveries };
+    let callbacks = Stage { job, name, bar, metering, deliveries, ledger };
     let ranks = group::run(&config, job.epochs, &callbacks);
     let (energy, given_back) = callbacks.metering.end();
     *meters = given_back;
@@ -296,6 +309,7 @@ struct Stage<'j> {
     bar: Arc<Mutex<Progress>>,
     metering: Metering,
     deliveries: Deliveries,
+    ledger: Option<&'j Arc<Ledger>>,
 }
 
 impl GroupCallbacks for Stage<'_> {
@@ -306,7 +320,15 @@ impl GroupCallbacks for Stage<'_> {
                 Box::new(Emulated::new(step, loader.stop_handle()))
             }
         };
-        self.deliveries.around(step, loader.stop_handle())
+        let step = self.deliveries.around(step, loader.stop_handle());
+        match self.ledger {
+            Some(ledger) => {
+                let ledger = Arc::clone(ledger);
+                let (strategy, rank) = (self.name.as_str(), loader.config().rank);
+                Box::new(Recording { ledger, strategy, rank, step })
+            }
+            None => step,
+        }
     }
 
     fn before_epoch(&self, loader: &mut Loader, epoch: u32) {

@@ -21,6 +21,17 @@ const DONE: u8 = 0;
 #[error("interrupted")]
 pub(crate) struct Interrupted;
 
+impl Diagnose for Interrupted {
+    fn cause(&self) -> &'static str {
+        "interrupted"
+    }
+
+    /// None: the user asked for it.
+    fn remedy(&self) -> Option<Remedy> {
+        None
+    }
+}
+
 /// A failure that was already reported: exit code 1 without another message.
 #[derive(Debug, thiserror::Error)]
 #[error("found wrong")]
@@ -128,6 +139,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
     }
     first_of!(
         Fault,
+        Interrupted,
         meetpoint_host::Error,
         meetpoint_host::job::JobError,
         meetpoint_host::collective::CollectiveError,
@@ -137,6 +149,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_prepare::RecipeFileError,
         meetpoint_kernels::Error,
         meetpoint_device::Error,
+        meetpoint_device::ProfileError,
         meetpoint_link::SettingError,
         meetpoint_storage::Error,
         meetpoint_format::recipe::RecipeError,

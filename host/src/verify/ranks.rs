@@ -137,8 +137,8 @@ fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, NotVerified> {
         let sources = first.records.iter().map(|record| record.source);
         of_device += sources.filter(|source| *source == Preparer::Device).count();
     }
-    let (ranks, of_devices) = (number(ranks.len()), of_device as u64);
-    Ok(Fact::EqualSteps { ranks, steps: steps as u64, of_devices })
+    let (of_ranks, of_devices) = (number(ranks.len()), of_device as u64);
+    Ok(Fact::EqualSteps { of_ranks, steps: steps as u64, of_devices })
 }
 
 /// Part of C0: the ranks consumed every position of the epoch once.

@@ -269,6 +269,17 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
 }
 
 #[test]
+fn a_report_of_several_ranks_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("mte-feedback", 0, "").replace("seed = 7", "seed = 7\nranks = 2");
+    report(folder.path(), &text, &["--report", "out"]);
+    let again = ["run", "job.toml", "--replay", "out/report.json"];
+    let done = run(folder.path(), &again).success();
+    assert!(done.stdout.contains("replayed"), "{done:?}");
+}
+
+#[test]
 fn devices_of_several_ranks_run_ahead_and_lose_nothing_when_they_die() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
