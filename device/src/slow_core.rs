@@ -4,7 +4,7 @@
 //! does. Everything that can falsify the result is measured with it.
 
 use crate::clock::thread_cpu_time;
-use crate::governor::{Brake, WakeUps};
+use crate::governor::{CpuThrottle, WakeUps};
 use crate::{Error, cores};
 use meetpoint_link::Emulation;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The calling thread as an emulated core.
 #[derive(Debug)]
 pub struct SlowCore {
-    brake: Brake,
+    throttle: CpuThrottle,
     core: Option<usize>,
     notice: Option<String>,
     begun: Instant,
@@ -62,7 +62,7 @@ impl SlowCore {
                 .map_err(|source| Error::Process { action: "bind to a core", source })?;
         }
         Ok(Self {
-            brake: Brake::new(emulation.targets.cpu_ratio, Arc::default()),
+            throttle: CpuThrottle::new(emulation.targets.cpu_ratio, Arc::default()),
             core: choice.core,
             notice: choice.notice,
             begun: Instant::now(),
@@ -83,7 +83,7 @@ impl SlowCore {
 
     /// Sleeps for the work since the last call, once enough has accumulated.
     pub fn pay(&mut self) {
-        self.brake.pay(&mut || true);
+        self.throttle.pay(&mut || true);
     }
 
     /// CPU time so far.
@@ -98,9 +98,9 @@ impl SlowCore {
 
     /// Sleeps for the rest of the work, and returns what was used.
     pub fn finish(mut self) -> CoreUse {
-        self.brake.settle(&mut || true);
+        self.throttle.settle(&mut || true);
         let (wall, cpu) = (self.wall(), self.cpu());
-        let WakeUps { count, slept, late, late_max } = self.brake.wake_ups();
+        let WakeUps { count, slept, late, late_max } = self.throttle.wake_ups();
         let steal = self.core.and_then(core_steal).zip(self.begun_steal);
         CoreUse {
             wall,

@@ -1,7 +1,7 @@
 //! Preparing small samples in batches, as the threads of a host do.
 
 use crate::samples::write_dataset;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::{Recipe, find_shipped};
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::Cpu;
@@ -63,7 +63,7 @@ fn signal(number: u64) -> Vec<u8> {
 /// A job of a dataset in a folder.
 fn job(folder: &Path, file: &dyn Fn(u64) -> Vec<u8>, recipe: Recipe) -> anyhow::Result<Job> {
     write_dataset(folder, SAMPLES, file)?;
-    let cut = Cut { batch_size: BATCH, drop_last: true, seed: 1 };
+    let cut = BatchOptions { batch_size: BATCH, drop_last: true, seed: 1 };
     Ok(Job {
         recipe: Arc::new(recipe),
         batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),

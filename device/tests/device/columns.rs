@@ -1,7 +1,7 @@
 //! Columns beside images and labels, as a device prepares them.
 
 use crate::reference::{alone, prepared_columns};
-use crate::support::{Device, Host, RECIPE, StreamEvent, SAMPLE_BYTES, Spool, take_columns, talk};
+use crate::support::{Device, Host, RECIPE, SAMPLE_BYTES, Spool, StreamEvent, take_columns, talk};
 use meetpoint_format::column::BatchColumns;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::SpoolKind;

@@ -2,7 +2,7 @@
 //! program.
 
 use crate::support::{
-    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, columns, expectation, take, talk,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, columns, expectation, take, talk,
 };
 use meetpoint_format::slot::{SlotError, SlotHeader};
 use meetpoint_format::wire::host_message::Message;

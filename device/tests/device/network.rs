@@ -2,7 +2,7 @@
 //! it sends.
 
 use crate::support::{
-    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, jpeg, load_request, take, talk,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, jpeg, load_request, take, talk,
     write_dataset,
 };
 use meetpoint_device::{Error, Listen, Root, ServeOptions, probe};

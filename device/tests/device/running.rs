@@ -2,7 +2,7 @@
 
 use crate::reference::{alone, prepared};
 use crate::support::{
-    Device, Host, PATIENCE, StreamEvent, SAMPLE_BYTES, Spool, jpeg, sequential, take, talk,
+    Device, Host, PATIENCE, SAMPLE_BYTES, Spool, StreamEvent, jpeg, sequential, take, talk,
 };
 use meetpoint_device::probe;
 use meetpoint_format::wire::host_message::Message;

@@ -2,7 +2,7 @@
 
 use crate::reference::{alone, of_rank, prepared, spread};
 use crate::support::{
-    Device, Host, Link, StreamEvent, SAMPLE_BYTES, Spool, columns, expectation, jpeg, take, talk,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, columns, expectation, jpeg, take, talk,
     write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};

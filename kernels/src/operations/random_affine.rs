@@ -112,7 +112,7 @@ impl PictureOperation for RandomAffine {
         if self.interpolation != WarpInterpolation::Nearest {
             return None;
         }
-        let Drawn { warp, samples } = drawn(self, size, draws);
+        let DrawnWarp { warp, samples } = drawn(self, size, draws);
         let from = warp.map.shift().filter(|_| samples == 1)?;
         Some(Shift { from, size: warp.size, fill: warp.fill })
     }

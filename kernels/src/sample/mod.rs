@@ -370,7 +370,7 @@ impl SamplePreparer {
         let of_decoder = decode_bytes(encoded.bytes, self.decode.on_error)?;
         let spec = self.plan(encoded, &[], id.into())?;
         self.planned = Some(Planned { sample: PlannedSample::of(encoded, id), spec });
-        let mut before = if self.turn.is_some() { self.source.bytes() } else { 0 };
+        let mut before = if self.orientation.is_some() { self.source.bytes() } else { 0 };
         let mut most = before;
         for stage in &self.stages {
             let held = if stage.is_last { 0 } else { stage.result().bytes() };

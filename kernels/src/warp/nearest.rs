@@ -181,7 +181,7 @@ fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32
 fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let FixedMap { mut begin, across, down } = FixedMap::of(map);
     Box::new(move |from, _, out| {
-        run(cpu, PutFixed { from, out, fill: warp.fill, begin, across });
+        run(cpu, WriteFixedRow { from, out, fill: warp.fill, begin, across });
         begin = [0, 1].map(|axis| begin[axis].wrapping_add(down[axis]));
     })
 }
@@ -191,7 +191,7 @@ fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
 ///
 /// Both are linear along the row, so that the pixels inside the picture are one range of columns,
 /// which is computed once.
-struct PutFixed<'a> {
+struct WriteFixedRow<'a> {
     from: &'a Planes,
     out: [&'a mut [u8]; 3],
     fill: [u8; 4],
@@ -217,7 +217,7 @@ fn inside(begin: i32, step: i32, length: usize, count: usize) -> Range<usize> {
     first as usize..last.clamp(first, count as i64) as usize
 }
 
-impl PutFixed<'_> {
+impl WriteFixedRow<'_> {
     /// The pixels inside the picture, if no position exceeds fixed point.
     fn columns(&self) -> Option<Range<usize>> {
         let ((width, height), count) = (self.from.size(), self.out[0].len());
@@ -232,7 +232,7 @@ impl PutFixed<'_> {
     }
 }
 
-impl Kernel for PutFixed<'_> {
+impl Kernel for WriteFixedRow<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -244,7 +244,7 @@ impl Kernel for PutFixed<'_> {
             let whole = |axis: usize, x| sum(begin[axis], across[axis], x) >> FRACTION_BITS;
             let position = |x| (whole(0, x), whole(1, x));
             let Self { from, out, .. } = self;
-            return Put { from, out, fill, position }.compute();
+            return WriteRow { from, out, fill, position }.compute();
         };
         let Self { from, mut out, .. } = self;
         for (out, fill) in out.iter_mut().zip(fill) {

@@ -131,7 +131,11 @@ impl CpuPreparer {
     }
 
     /// Prepares the next sample, whose stored bytes are in memory.
-    fn decode_retained(&mut self, stored: &[u8], progress: &mut BatchProgress<'_>) -> Result<(), Error> {
+    fn decode_retained(
+        &mut self,
+        stored: &[u8],
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<(), Error> {
         progress.ask()?;
         self.interrupt.check().map_err(|_| Error::Interrupted)?;
         let (position, bytes_read) = (progress.next, progress.stats.bytes_read);
