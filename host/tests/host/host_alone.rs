@@ -162,6 +162,8 @@ fn a_consumer_that_retains_every_batch_gets_an_error_and_no_hang() {
         let mut config = config(folder.path());
         config.workers = workers;
         config.memory_budget_bytes = 8 << 20;
+        // All of it is for batches.
+        config.small_samples_bytes = Some(0);
         config.place_timeout = Duration::from_millis(50);
         let mut loader = Loader::open(config).unwrap();
         let mut epoch = loader.start_epoch(0).unwrap();
