@@ -154,7 +154,7 @@ mod tests {
             core.pay();
         }
         let used = core.finish();
-        assert!(used.cpu >= Duration::from_millis(20) && used.sleeps > 0, "{used:?}");
+        assert!(used.cpu >= Duration::from_millis(20), "{used:?}");
         assert!(used.cpu + used.contention <= used.wall, "{used:?}");
         assert!(used.late_mean <= used.late_max, "{used:?}");
         // However busy the machine is, a governed thread never gets more than its share.

@@ -61,6 +61,9 @@ pub(crate) struct ConsumeArguments {
     /// Batches in this file are not consumed again, and others are added to it.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
+    /// Wait after each epoch until an observer has made this file longer.
+    #[arg(long, value_name = "FILE")]
+    gate: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
@@ -82,7 +85,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 
 pub(super) fn consume(arguments: &ConsumeArguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    consumer::consume(&arguments.job, &arguments.ledger, &stop, output)
+    let ConsumeArguments { job, ledger, gate } = arguments;
+    consumer::consume(job, ledger, gate.as_deref(), &stop, output)
 }
 
 /// Creates the folder; an existing one must be empty.

@@ -5,12 +5,65 @@ use crate::runner::ledger::{self, Entry, Ledger};
 use crate::runner::sources;
 use crate::surface::failure::Interrupted;
 use crate::surface::{Output, Stop};
+use anyhow::Context;
 use meetpoint_host::{
     Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Null, StopHandle,
 };
 use serde::Serialize;
+use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Longest wait for an observer, which may have been killed.
+const OBSERVED_LIMIT: Duration = Duration::from_secs(300);
+/// How often an observer is awaited.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+
+/// Two files by which a consumer and its observer take turns, epoch by epoch, so that each epoch is
+/// observed however the processes are scheduled. Their lengths are the numbers of epochs that have
+/// ended and that were observed.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    path: PathBuf,
+    epochs: u64,
+}
+
+impl Gate {
+    fn ended_file(path: &Path) -> PathBuf {
+        path.with_extension("ended")
+    }
+
+    /// Epochs that have ended.
+    pub(super) fn ended(path: &Path) -> u64 {
+        std::fs::metadata(Self::ended_file(path)).map_or(0, |file| file.len())
+    }
+
+    /// The observer has seen the process after this number of epochs.
+    pub(super) fn open_until(path: &Path, epochs: u64) -> anyhow::Result<()> {
+        write_bytes(path, epochs)
+    }
+
+    /// Reports the end of an epoch, and waits until it was observed.
+    fn pass(&mut self, switch: &StopHandle) -> anyhow::Result<()> {
+        self.epochs += 1;
+        write_bytes(&Self::ended_file(&self.path), self.epochs)?;
+        let until = Instant::now() + OBSERVED_LIMIT;
+        let observed = || std::fs::metadata(&self.path).map_or(0, |file| file.len());
+        while observed() < self.epochs && !switch.is_stopped() {
+            anyhow::ensure!(Instant::now() < until, "nothing observes {}", self.path.display());
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+}
+
+/// Makes a file as long as a number.
+fn write_bytes(path: &Path, bytes: u64) -> anyhow::Result<()> {
+    let file = File::options().create(true).append(true).open(path);
+    file.and_then(|file| file.set_len(bytes))
+        .with_context(|| format!("failed to write {}", path.display()))
+}
 
 /// The result: how much was consumed by this process.
 #[derive(Debug, Serialize)]
@@ -22,19 +75,34 @@ struct Consumed {
 }
 
 /// Consumes the batches of a job that are not in the ledger, and adds each to it.
-pub(crate) fn consume(job: &Path, path: &Path, stop: &Stop, output: Output) -> anyhow::Result<()> {
+///
+/// With a gate, an observer sees the process after each epoch.
+pub(crate) fn consume(
+    job: &Path,
+    path: &Path,
+    gate: Option<&Path>,
+    stop: &Stop,
+    output: Output,
+) -> anyhow::Result<()> {
+    let gate = gate.map(|path| Gate { path: path.to_path_buf(), epochs: 0 });
     let switch = StopHandle::new();
     let waker = switch.clone();
     stop.on_signal(move || waker.stop());
-    let consumed =
-        consume_all(job, path, &switch).map_err(|error| match error.downcast_ref::<Error>() {
+    let consumed = consume_all(job, path, gate, &switch).map_err(|error| {
+        match error.downcast_ref::<Error>() {
             Some(Error::Interrupted) => Interrupted.into(),
             _ => error,
-        })?;
+        }
+    })?;
     output.result(&consumed, || format!("{} batches consumed", consumed.batches))
 }
 
-fn consume_all(job: &Path, path: &Path, switch: &StopHandle) -> anyhow::Result<Consumed> {
+fn consume_all(
+    job: &Path,
+    path: &Path,
+    mut gate: Option<Gate>,
+    switch: &StopHandle,
+) -> anyhow::Result<Consumed> {
     let job = JobFile::load(job)?;
     job.check()?;
     let before = ledger::read(path)?;
@@ -66,6 +134,9 @@ fn consume_all(job: &Path, path: &Path, switch: &StopHandle) -> anyhow::Result<C
         }
         consumed.epochs += 1;
         consumed.events += running.finish().events.len() as u64;
+        if let Some(gate) = &mut gate {
+            gate.pass(switch)?;
+        }
     }
     ledger.finish()?;
     Ok(consumed)
@@ -89,9 +160,28 @@ fn ranges(entries: &[Entry], epoch: u32) -> Vec<Range<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::ranges;
+    use super::{Gate, ranges};
     use crate::runner::ledger::Entry;
+    use meetpoint_host::StopHandle;
     use meetpoint_host::stats::Preparer;
+
+    #[test]
+    fn a_gate_opens_once_an_epoch_was_observed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("epochs");
+        let (mut gate, switch) = (Gate { path: path.clone(), epochs: 0 }, StopHandle::new());
+        for epoch in 1..4 {
+            std::thread::scope(|scope| {
+                let passes = scope.spawn(|| gate.pass(&switch));
+                while Gate::ended(&path) < epoch {
+                    std::thread::yield_now();
+                }
+                assert_eq!(Gate::ended(&path), epoch);
+                Gate::open_until(&path, epoch).unwrap();
+                passes.join().unwrap().unwrap();
+            });
+        }
+    }
 
     #[test]
     fn consumed_batches_of_an_epoch_become_ranges() {

@@ -109,7 +109,7 @@ fn a_job_runs_with_a_declared_device() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     std::fs::write(folder.path().join("job.toml"), job("wrr", 0, "")).unwrap();
-    let figure = "value = \"1MP/s\"\nbasis = \"assumed\"\nsource = \"slow enough everywhere\"\n";
+    let figure = "value = \"20MP/s\"\nbasis = \"assumed\"\nsource = \"slow enough everywhere\"\n";
     let latency = "value = \"1ms\"\nbasis = \"assumed\"\nsource = \"a test\"\n";
     let profile = format!("about = \"x\"\n[jpeg]\n{figure}[latency]\n{latency}");
     std::fs::write(folder.path().join("mine.toml"), profile).unwrap();
