@@ -82,7 +82,7 @@ pub struct JobFile {
     pub prefetch: u32,
     /// Whether workers and batches ahead adapt. Default: off.
     pub tune: Tune,
-    /// Maximum memory of the ring of batches. Default: 512 MiB.
+    /// Maximum memory of the ring of batches. Default: [`LoaderConfig::memory_budget_default`].
     pub memory_budget_bytes: u64,
     /// Prepared samples in memory. Default: none.
     pub cache: Option<CacheSettings>,
@@ -110,7 +110,7 @@ pub struct JobFile {
     pub devices: Vec<DeviceJob>,
     /// Whether every device can prepare every batch. Default: false, each holds different parts.
     pub shared: bool,
-    /// The spool for device batches. Default: memory, 256 MiB.
+    /// The spool for device batches. Default: [`SpoolConfig::default`].
     pub spool: SpoolConfig,
     /// The consumer of batches. Default: none.
     pub accelerator: AcceleratorJob,
