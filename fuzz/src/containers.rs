@@ -195,7 +195,8 @@ pub fn zip_to_folder(data: &[u8]) {
 fn to_folder(kind: &str, name: &str, data: &[u8]) {
     let Some(folder) = put(&[name], data) else { return };
     let kind = kind_named(kind).expect("the table lists it");
-    let Ok(mut source) = (kind.open)(&StorePath::local(folder.join(name)), &SourceOptions::default()) else {
+    let path = StorePath::local(folder.join(name));
+    let Ok(mut source) = (kind.open)(&path, &SourceOptions::default()) else {
         return tally::add("not opened");
     };
     let options = UnpackOptions {

@@ -1,8 +1,8 @@
 //! Threads for work that cannot be interrupted, which an interrupted caller abandons.
 //!
 //! An abandoned thread and the memory of its work remain until the work ends; the end of the
-//! process does not wait for it. The number of abandoned threads is limited: beyond it, callers wait
-//! until one ends, or until they are interrupted themselves.
+//! process does not wait for it. The number of abandoned threads is limited: beyond it, callers
+//! wait until one ends, or until they are interrupted themselves.
 
 use meetpoint_kernels::jpeg::Error as Interrupted;
 use meetpoint_kernels::{Helper, Interrupt};

@@ -5,7 +5,7 @@
 //! texts or other files are read by name if [`SourceOptions::kind`] is set.
 
 use super::links::Links;
-use super::names::TableName;
+use super::names::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS, TableName};
 use super::{
     Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
     SourceSchema, UnreadTable,
@@ -26,20 +26,6 @@ use std::sync::Arc;
 const WORDS: &str = "a folder of files";
 /// Entries of a folder that are examined to determine whether it holds images.
 const RECOGNISE_MAX: usize = 10_000;
-
-/// Extensions of images, including formats that cannot be decoded, so that their files are
-/// reported.
-pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
-    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
-    "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
-];
-/// Extensions of audio files.
-pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
-    ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
-/// Extensions of text files.
-pub(super) const TEXT_EXTENSIONS: [&str; 7] = ["txt", "text", "md", "rst", "html", "htm", "xhtml"];
-/// Files that desktops leave behind (hidden ones are ignored anyway).
-pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
 
 /// Everything below a folder.
 const EVERYTHING: WalkOptions =

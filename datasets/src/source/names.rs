@@ -4,13 +4,25 @@
 //! A name never leads out of the folder into which a dataset is unpacked.
 
 use super::ContentKind;
-use super::folder::{AUDIO_EXTENSIONS, IMAGE_EXTENSIONS, SIDE_FILES, TEXT_EXTENSIONS};
 use crate::message::Message;
 use meetpoint_format::dataset::schema::KEY_BYTES_MAX;
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
+/// Extensions of images, including formats that cannot be decoded, so that their files are
+/// reported.
+pub(super) const IMAGE_EXTENSIONS: [&str; 20] = [
+    "jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp", "dib", "gif", "tif", "tiff", "ppm", "pgm",
+    "pbm", "pnm", "avif", "heic", "heif", "jxl", "jp2",
+];
+/// Extensions of audio files.
+pub(super) const AUDIO_EXTENSIONS: [&str; 12] =
+    ["wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "wma", "au"];
+/// Extensions of text files.
+pub(super) const TEXT_EXTENSIONS: [&str; 7] = ["txt", "text", "md", "rst", "html", "htm", "xhtml"];
+/// Files that desktops leave behind (hidden ones are ignored anyway).
+pub(super) const SIDE_FILES: [&str; 4] = ["Thumbs.db", "ehthumbs.db", "desktop.ini", "__MACOSX"];
 /// Extensions of text beside a picture in an archive.
 const CAPTIONS: [&str; 2] = ["transcript", "caption"];
 

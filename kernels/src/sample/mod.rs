@@ -148,7 +148,7 @@ struct Planned {
     spec: TensorSpec,
 }
 
-/// What a planned sample is told by: its id, and where and what its bytes are.
+/// Identifies a planned sample: its id, and the address, length and checksum of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PlannedSample {
     id: SampleId,

@@ -270,7 +270,12 @@ fn too_little_address_space_is_refused_with_the_setting_to_change() {
     shell.args(["-c", &script]).current_dir(folder.path()).env("NO_COLOR", "1");
     shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let done = finish(shell.spawn().unwrap());
-    done.refused(&["job.toml:4:17: ", "failed to reserve 1 GiB", "memory_budget", "ulimit -v"]);
+    done.refused(&[
+        "job.toml:4:17: ",
+        "failed to reserve 1022 MiB for batches",
+        "memory_budget",
+        "ulimit -v",
+    ]);
 }
 
 #[test]
