@@ -319,9 +319,10 @@ impl<'a> OnePreparer<'a> {
 
     /// Frees the memory for whole pictures with its reservation.
     fn release(&mut self, reserved: Option<Reserved>) {
-        if reserved.is_some() {
+        if let Some(reserved) = reserved {
             self.preparer.free_pictures();
             self.resumer.iter_mut().for_each(Resumer::free);
+            drop(reserved);
         }
     }
 

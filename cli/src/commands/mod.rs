@@ -77,7 +77,7 @@ enum Command {
     Dataset(dataset::Arguments),
     Show(show::Arguments),
     Recipe(recipe::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     Profile(profile::Arguments),
     Plan(plan::Arguments),
     Prepare(prepare::Arguments),

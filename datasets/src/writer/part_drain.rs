@@ -91,7 +91,7 @@ impl Drain {
             };
             match command {
                 DrainCommand::Begin { file, path, has_failed } => {
-                    self.begin(file, &path, has_failed)
+                    self.begin(file, &path, has_failed);
                 }
                 DrainCommand::Piece(piece) => self.write(piece),
                 DrainCommand::End { rest, filled, reply } => {

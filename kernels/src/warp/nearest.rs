@@ -323,7 +323,7 @@ mod tests {
             begin in any::<i16>(), step in -70_000..70_000i32, fraction in 0..1 << FRACTION_BITS,
             length in 0..300usize, count in 0..300usize,
         ) {
-            let begin = (i32::from(begin) % 400 << FRACTION_BITS) + fraction;
+            let begin = ((i32::from(begin) % 400) << FRACTION_BITS) + fraction;
             let expected: Vec<usize> = (0..count)
                 .filter(|x| {
                     let position = i64::from(begin) + i64::from(step) * *x as i64;

@@ -115,7 +115,7 @@ fn a_job_whose_device_cannot_start_or_be_reached_names_the_limit_of_open_files()
         let is_named = said.contains("(ulimit -n)");
         match done.code() {
             Some(0) => {
-                assert!(is_named || !said.contains("Too many open files"), "{files}: {said}")
+                assert!(is_named || !said.contains("Too many open files"), "{files}: {said}");
             }
             Some(1) => assert!(is_named, "{files}: {said}"),
             // The loader of the system needs files of its own.

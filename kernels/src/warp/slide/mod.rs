@@ -148,7 +148,7 @@ impl Slide {
                     weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful });
                 }
                 Taps::Four => {
-                    weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful })
+                    weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful });
                 }
             }
             for index in &buffers.doubtful {
