@@ -117,6 +117,10 @@ const RECIPE: &str = "[[operation]]\nname = \"decode\"\n\
                       [[operation]]\nname = \"resize\"\nsize = 32\n\
                       [[operation]]\nname = \"center_crop\"\nsize = 24\n";
 
+const JOB_HEAD: &str =
+    "dataset = \"all.set\"\nrecipe = \"recipe.toml\"\nbatch_size = 1\nverify = false\n";
+const DEVICE: &str = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
+
 /// Expects an error that names the picture, and that no process was killed.
 fn refused(done: Finished, words: &[&str]) -> Finished {
     assert_eq!(done.code(), Some(1), "{done:?}");
@@ -146,7 +150,6 @@ fn a_picture_too_large_for_the_container_is_refused_by_every_command_that_decode
         &["show", "all.set", "--recipe", "recipe.toml", "-o", "sheet.png"],
         &["verify", "all.set", "--deep"],
         &["prepare", "recipe.toml", "all.set", "prepared.set", "--cut", "resize"],
-        &["profile", "recipe.toml", "all.set", "--runs", "2", "--samples", "5"],
     ] {
         let done = group.meetpoint(folder, arguments);
         if arguments[0] == "verify" {
@@ -171,9 +174,8 @@ fn a_device_decodes_within_its_part_of_the_memory_budget_of_its_host() {
     pictures(folder);
     run(folder, &["pack", "pictures", "all.set", "--check", "header"]).success();
     let job = |budget: &str| {
-        let head = "dataset = \"all.set\"\nbatch_size = 1\nverify = false\n";
-        let device = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
-        let text = format!("{head}memory_budget = {budget:?}\n{device}{RECIPE}");
+        let text = format!("{JOB_HEAD}memory_budget = {budget:?}\n{DEVICE}");
+        std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
         std::fs::write(folder.join("job.toml"), text).unwrap();
         run(folder, &["run", "job.toml", "--strategy", "device-only"])
     };
@@ -190,9 +192,8 @@ fn a_run_with_defaults_refuses_a_picture_too_large_for_the_container_with_and_wi
     let folder = folder.path();
     pictures(folder);
     run(folder, &["pack", "pictures", "all.set", "--check", "header"]).success();
-    let head = "dataset = \"all.set\"\nbatch_size = 1\nverify = false\n";
-    let device = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
-    std::fs::write(folder.join("job.toml"), format!("{head}{device}{RECIPE}")).unwrap();
+    std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
+    std::fs::write(folder.join("job.toml"), format!("{JOB_HEAD}{DEVICE}")).unwrap();
     for strategy in ["host-only", "device-only"] {
         let done = group.meetpoint(folder, &["run", "job.toml", "--strategy", strategy]);
         refused(done, &["memory_budget"]);
