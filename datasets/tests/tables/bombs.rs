@@ -92,6 +92,46 @@ fn a_tfrecord_that_decompresses_to_more_is_refused() {
     is_refused(&put(&folder, "a.tfrecord.gz", &bytes), "tfrecord", "a.tfrecord.gz");
 }
 
+/// The length of a record with its checksum.
+fn head(length: u64) -> Vec<u8> {
+    let length = length.to_le_bytes();
+    [&length[..], &masked(&length)].concat()
+}
+
+#[test]
+fn a_tfrecord_that_states_more_than_the_limit_is_refused_before_it_is_decompressed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = gzip(&[head(LIMIT), vec![0; LIMIT as usize]].concat());
+    let path = put(&folder, "a.tfrecord.gz", &bytes);
+    let options = SourceOptions { memory_bytes_max: Some(LIMIT), ..SourceOptions::default() };
+    let (opened, held) = most(|| open(&path, Some("tfrecord"), &options).map(drop));
+    let Err(Error::OverBudget { origin, over }) = opened else { panic!("it is not refused") };
+    assert_eq!(origin.member.as_deref(), Some("record 0"));
+    // The checksum of the data would follow.
+    assert_eq!(over, OverBudget::Memory { wanted: LIMIT + 4, limit: LIMIT });
+    assert!(held <= (LIMIT as usize) / 2 + (2 << 20), "{held} bytes are held");
+}
+
+#[test]
+fn the_ratio_of_a_tfrecord_counts_what_was_read_and_not_the_rest_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (zeros, noise) = (72_u64 << 20, 1 << 20);
+    let mut state = 1_u32;
+    let random = (0..noise).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    // As a whole, the file has a plausible ratio.
+    let bytes =
+        [gzip(&[head(zeros), vec![0; zeros as usize]].concat()), gzip(&random.collect::<Vec<_>>())];
+    let path = put(&folder, "a.tfrecord.gz", &bytes.concat());
+    let options = SourceOptions { memory_bytes_max: Some(1 << 30), ..SourceOptions::default() };
+    let opened = open(&path, Some("tfrecord"), &options).map(drop);
+    let Err(Error::OverBudget { over, .. }) = opened else { panic!("it is not refused") };
+    let OverBudget::Ratio { compressed, .. } = over else { panic!("{over:?}") };
+    assert!(compressed < noise, "{compressed}");
+}
+
 #[test]
 fn a_tfrecord_whose_numbers_take_more_memory_than_its_bytes_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -117,10 +117,9 @@ const RECIPE: &str = "[[operation]]\nname = \"decode\"\n\
                       [[operation]]\nname = \"resize\"\nsize = 32\n\
                       [[operation]]\nname = \"center_crop\"\nsize = 24\n";
 
-/// The recipe as part of a job.
-fn in_job() -> String {
-    RECIPE.replace("[[operation]]", "[[recipe.operation]]")
-}
+const JOB_HEAD: &str =
+    "dataset = \"all.set\"\nrecipe = \"recipe.toml\"\nbatch_size = 1\nverify = false\n";
+const DEVICE: &str = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
 
 /// Expects an error that names the picture, and that no process was killed.
 fn refused(done: Finished, words: &[&str]) -> Finished {
@@ -161,9 +160,6 @@ fn a_picture_too_large_for_the_container_is_refused_by_every_command_that_decode
         }
         refused(done, &by_container);
     }
-    // Profiling retains its samples decoded.
-    let profile = ["profile", "recipe.toml", "all.set", "--runs", "2", "--samples", "5"];
-    group.meetpoint(folder, &profile).refused(&["of memory", "memory.limit", "--samples"]);
     let skipping = ["prepare", "recipe.toml", "all.set", "prepared.set", "--cut", "resize"];
     let skipping = [&skipping[..], &["--on-error", "skip", "--json"]].concat();
     let done = group.meetpoint(folder, &skipping).success();
@@ -178,9 +174,8 @@ fn a_device_decodes_within_its_part_of_the_memory_budget_of_its_host() {
     pictures(folder);
     run(folder, &["pack", "pictures", "all.set", "--check", "header"]).success();
     let job = |budget: &str| {
-        let head = "dataset = \"all.set\"\nbatch_size = 1\nverify = false\n";
-        let device = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
-        let text = format!("{head}memory_budget = {budget:?}\n{device}{}", in_job());
+        let text = format!("{JOB_HEAD}memory_budget = {budget:?}\n{DEVICE}");
+        std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
         std::fs::write(folder.join("job.toml"), text).unwrap();
         run(folder, &["run", "job.toml", "--strategy", "device-only"])
     };
@@ -197,9 +192,8 @@ fn a_run_with_defaults_refuses_a_picture_too_large_for_the_container_with_and_wi
     let folder = folder.path();
     pictures(folder);
     run(folder, &["pack", "pictures", "all.set", "--check", "header"]).success();
-    let head = "dataset = \"all.set\"\nbatch_size = 1\nverify = false\n";
-    let device = "[device]\nkind = \"emulated\"\nallow_shared = true\n";
-    std::fs::write(folder.join("job.toml"), format!("{head}{device}{}", in_job())).unwrap();
+    std::fs::write(folder.join("recipe.toml"), RECIPE).unwrap();
+    std::fs::write(folder.join("job.toml"), format!("{JOB_HEAD}{DEVICE}")).unwrap();
     for strategy in ["host-only", "device-only"] {
         let done = group.meetpoint(folder, &["run", "job.toml", "--strategy", strategy]);
         refused(done, &["memory_budget"]);
