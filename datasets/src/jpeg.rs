@@ -169,8 +169,8 @@ impl Converter {
         self.decoder.decode_into(file.into(), None, into)
     }
 
-    /// Upper bound of the memory in bytes for converting a file with these options, besides the file
-    /// and `decoded`; 0 if it is not a JPEG or needs little.
+    /// Upper bound of the memory in bytes for converting a file with these options, besides the
+    /// file and `decoded`; 0 if it is not a JPEG or needs little.
     pub(crate) fn conversion_bytes(
         file: &[u8],
         options: &JpegOptions,

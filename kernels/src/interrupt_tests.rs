@@ -60,7 +60,7 @@ fn pictures_of_other_formats_are_interrupted() {
     }
 }
 
-/// Takes the work and never does it, as if each decoder blocked for ever: a caller that waited for
+/// Takes the work and never does it, as if each decoder blocked forever: a caller that waited for
 /// one would not return.
 #[derive(Default)]
 struct Blocked(Mutex<Vec<Box<dyn FnOnce() + Send>>>);

@@ -1,8 +1,8 @@
 //! Threads for work that cannot be interrupted, which an interrupted caller abandons.
 //!
 //! An abandoned thread and the memory of its work remain until the work ends; the end of the
-//! process does not wait for it. The number of abandoned threads is limited: beyond it, callers wait
-//! until one ends, or until they are interrupted themselves.
+//! process does not wait for it. The number of abandoned threads is limited: beyond it, callers
+//! wait until one ends, or until they are interrupted themselves.
 
 use meetpoint_kernels::jpeg::Error as Interrupted;
 use meetpoint_kernels::{Helper, Interrupt};
@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of abandoned threads of a process when another thread starts. The callers of that
-/// moment may each abandon one more.
+/// Maximum number of abandoned threads of a process when another thread starts. Callers that
+/// are running then may each abandon one more.
 const ABANDONED_MAX: usize = 8;
 
 /// How often a waiting caller polls its interrupt.

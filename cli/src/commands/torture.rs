@@ -1,4 +1,4 @@
-//! `meetpoint torture`: random jobs with random faults, and what must hold whatever happens.
+//! `meetpoint torture`: random jobs with random faults, and a check of their invariants.
 
 use crate::surface::fault::Fault;
 use crate::surface::{Output, Stop, units};
@@ -16,14 +16,14 @@ const DURATION: Duration = Duration::from_secs(60);
 /// strategy, workers, ranks, batch size, recipe, sampler, cache, spool and transport are random.
 /// Its fault is one of: a device that is killed, stopped, restarted or late, a connection that is
 /// cut or silent, a full or tiny spool, little memory, a part that is damaged, truncated, replaced
-/// or removed, a host that is killed (and resumed), stopped or interrupted, or a fault that a device
-/// injects itself. Afterwards every batch must have been consumed once, with the bytes that the
-/// host alone prepares, or the run must have ended with an error that the fault permits; no
+/// or removed, a host that is killed (and resumed), stopped or interrupted, or a fault that a
+/// device injects itself. Afterwards every batch must have been consumed once, with the bytes that
+/// the host alone prepares, or the run must have ended with an error that the fault permits; no
 /// process, socket, spool or temporary file may remain. Every twelfth job has many epochs in one
 /// process, whose memory, descriptors, sockets, threads and spool must not grow.
 ///
-/// A job that violates this prints the command that runs it again, and its folder is retained. Ctrl-C
-/// ends the campaign with its summary.
+/// For a job that violates this, the command that runs it again is printed, and the folder of the
+/// job is retained. Ctrl-C ends the campaign and prints its summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint torture
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Seed of datasets, jobs and faults.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Begin no further job after this time, such as 60s; by default 60s, or no limit with --jobs.
+    /// Start no further job after this time, such as 60s; by default 60s, or no limit with --jobs.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     duration: Option<Duration>,
     /// Number of jobs to run.
@@ -43,12 +43,12 @@ pub(crate) struct Arguments {
     /// Run only the job with this number.
     #[arg(long, value_name = "K", conflicts_with_all = ["jobs", "duration"])]
     job: Option<u64>,
-    /// Epochs of the jobs that have many.
+    /// Epochs of every twelfth job.
     #[arg(long, default_value_t = ENDURANCE_EPOCHS, value_name = "N",
           value_parser = clap::value_parser!(u32).range(15..=1_000_000))]
     epochs: u32,
-    /// Keep datasets, jobs, ledgers and the output of all processes in this folder, which must be
-    /// new or empty. By default only those of failed jobs are kept, in a temporary folder.
+    /// Write datasets, jobs, ledgers and the output of all processes to this folder, which must be
+    /// new or empty. By default only those of failed jobs are retained, in a temporary folder.
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

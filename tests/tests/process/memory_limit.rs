@@ -113,7 +113,8 @@ fn pictures(folder: &Path) {
     std::fs::write(root.join("1.png"), large_png()).unwrap();
 }
 
-const RECIPE: &str = "[[operation]]\nname = \"decode\"\n[[operation]]\nname = \"resize\"\nsize = 32\n\
+const RECIPE: &str = "[[operation]]\nname = \"decode\"\n\
+                      [[operation]]\nname = \"resize\"\nsize = 32\n\
                       [[operation]]\nname = \"center_crop\"\nsize = 24\n";
 
 /// Expects an error that names the picture, and that no process was killed.
