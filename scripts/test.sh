@@ -38,8 +38,8 @@ fi
 MEETPOINT_TEST_PYTHON="$(cd "$venv/bin" && pwd)/python"
 export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 
-# The tests leave a core idle now and then. The emulated lane and the counts use it meanwhile, with
-# build folders of their own; their output follows in one piece.
+# The tests do not use all cores all the time, so the emulated tests and the counts run in parallel,
+# with their own build folders. Their output is printed at the end.
 others() {
     printf '\n== NEON kernels\n'
     scripts/neon_tests.sh || return

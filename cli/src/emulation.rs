@@ -74,7 +74,7 @@ impl Measured {
 /// How to measure.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting {
-    /// Least time of a measurement.
+    /// Minimum time of a measurement.
     pub(crate) duration: Duration,
     /// Core to use; by default the one that a device would.
     pub(crate) core: Option<u32>,

@@ -149,7 +149,7 @@ impl Guard {
                 .ancestors()
                 .take_while(|folder| folder.starts_with(below(root, &hierarchy.mount)))
                 .find(|folder| enables(folder, controller))
-                .ok_or_else(|| missing("no group above it passes the controller on"))?
+                .ok_or_else(|| missing("no group above enables it for its children"))?
                 .to_path_buf(),
         };
         remove_abandoned(&parent, root);
@@ -173,7 +173,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Time in nanoseconds that the kernel held the process back; `None` if CPU time is not
+    /// Time in nanoseconds that the kernel throttled the process; `None` if CPU time is not
     /// limited.
     pub(crate) fn throttled_ns(&self) -> Option<u64> {
         let throttled = |group: &Group| {

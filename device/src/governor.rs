@@ -126,7 +126,7 @@ impl Clocks {
 pub(crate) struct WakeUps {
     /// Sleeps.
     pub(crate) count: u64,
-    /// Time asleep, with the time by which the thread woke up late.
+    /// Time asleep, including the time by which the thread woke up late.
     pub(crate) slept: Duration,
     /// Sum of the times by which it woke up late.
     pub(crate) late: Duration,

@@ -125,6 +125,6 @@ pub struct ServeSummary {
     pub connections_refused: u64,
     /// Jobs that were refused.
     pub loads_refused: u64,
-    /// Time in nanoseconds that its control group held it back; `None` without one.
+    /// Time in nanoseconds that its control group throttled it; `None` without one.
     pub cgroup_throttled_ns: Option<u64>,
 }

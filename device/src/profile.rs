@@ -1,7 +1,7 @@
 //! Declared speeds of real devices, each figure with its source.
 //!
-//! A profile is data about a device that is not here. What this machine must do to emulate it
-//! follows from a measurement of its own cores; it is never part of the profile.
+//! A profile describes a device that need not exist on this machine. How this machine emulates it
+//! is derived from a measurement of its own cores, and is never part of the profile.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 /// Longest file of a profile in bytes.
 pub const PROFILE_BYTES_MAX: u64 = 64 << 10;
 
-/// The profiles that come with Meetpoint: name and text.
+/// The built-in profiles: name and text.
 pub const PROFILES: [(&str, &str); 3] = [
     ("a53", include_str!("../profiles/a53.toml")),
     ("a78", include_str!("../profiles/a78.toml")),
     ("fpga", include_str!("../profiles/fpga.toml")),
 ];
 
-/// How a figure is known.
+/// The basis of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Basis {
@@ -178,7 +178,7 @@ struct WrittenFigure {
 }
 
 impl DeviceProfile {
-    /// A profile that comes with Meetpoint.
+    /// A built-in profile.
     pub fn shipped(name: &str) -> Option<Result<Self, ProfileError>> {
         let (name, text) = PROFILES.iter().find(|(known, _)| *known == name)?;
         Some(Self::read(name, text))

@@ -1,7 +1,7 @@
 //! The emulated core outside of a device, to measure how well this machine can emulate it.
 //!
 //! Work runs in the calling thread on the core that a device would use, and sleeps as its worker
-//! does. Everything that can falsify the result is measured with it.
+//! does. Everything that can distort the result is measured too.
 
 use crate::clock::thread_cpu_time;
 use crate::governor::{CpuThrottle, WakeUps};

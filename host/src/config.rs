@@ -156,8 +156,7 @@ impl LoaderConfig {
         limit.for_batches().min(Self::MEMORY_BUDGET_BYTES)
     }
 
-    /// A configuration with defaults: host only, no workers. Reads the memory limit of this
-    /// process.
+    /// A configuration with defaults: host only, no workers. Reads this process's memory limit.
     pub fn new(dataset: impl Into<DatasetPaths>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
         let limit = MemoryLimit::of_this_process();
         Self {

@@ -1,8 +1,8 @@
-//! The distribution of every random parameter beside that of the original, by the two-sample test
+//! Compares the distribution of random parameters with that of the original, by the two-sample test
 //! of Kolmogorov and Smirnov over 100,000 values of each, with fixed seeds.
 //!
 //! Our parameters are those of exported programs: no pixel is computed. The original's are
-//! torchvision's definitions, written down here once more on another generator.
+//! torchvision's definitions, implemented again here on another generator.
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 

@@ -12,8 +12,8 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Maximum number of abandoned threads of a process when another thread starts. The callers of that
-/// moment may each abandon one more.
+/// Maximum number of abandoned threads of a process when another thread starts. Callers that
+/// are running then may each abandon one more.
 const ABANDONED_MAX: usize = 8;
 
 /// How often a waiting caller polls its interrupt.

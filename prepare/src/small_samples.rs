@@ -3,8 +3,8 @@
 //! A direct read of a sample that is shorter than a block reads its neighbours too, and takes
 //! longer than most recipes. Datasets of such samples are often small, so that record batches are
 //! retained in the order in which they are first needed, as long as they fit in the granted bytes;
-//! nothing is evicted, since an epoch needs every sample once. A record batch of a part to which
-//! something was written since is read again, so that it is noticed as by other reads.
+//! nothing is evicted, since an epoch needs every sample once. A record batch
+//! whose part has changed since is read again, so that the change is detected as in other reads.
 
 use meetpoint_storage::files::FileState;
 use meetpoint_storage::{AlignedBuffer, BLOCK_BYTES};
@@ -99,7 +99,7 @@ pub(crate) struct Retained {
 }
 
 impl Retained {
-    /// A content that lies from `start` on in a buffer with memory in this room.
+    /// The content that begins at `start` in a buffer, whose memory is counted in `room`.
     pub(crate) fn new(
         (buffer, start): (AlignedBuffer, usize),
         range: Range<u64>,
@@ -193,7 +193,7 @@ impl SmallSamples {
 
     fn slot(&self, record_batch: usize) -> Option<MutexGuard<'_, Option<Arc<Retained>>>> {
         let slot = self.batches.get()?.get(record_batch)?;
-        // A panic while it is held leaves a record batch or none.
+        // A panic while the lock is held leaves a record batch or none.
         Some(slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

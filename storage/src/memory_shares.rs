@@ -1,14 +1,14 @@
 //! How the memory that a process may use is divided, unless the user says otherwise.
 //!
 //! The shares depend on the limit alone and not on what happens to be free, so the same command in
-//! the same container always has the same budgets, and accepts and refuses the same samples. At
-//! most three quarters are given away in any command; the rest is for the program itself.
+//! the same container always has the same budgets, and accepts and refuses the same samples. In
+//! any command, the shares take at most three quarters; the rest is for the program itself.
 
 use crate::MemoryLimit;
 
-/// Most bytes that a thread uses for decoding small samples.
+/// Maximum bytes that a thread uses for decoding small samples.
 const SMALL_DECODES_BYTES_MAX: u64 = 16 << 20;
-/// Most bytes of samples that are read ahead.
+/// Maximum bytes of samples that are read ahead.
 const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
 
 impl MemoryLimit {

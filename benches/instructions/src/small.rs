@@ -73,11 +73,11 @@ fn job(folder: &Path, file: &dyn Fn(u64) -> Vec<u8>, recipe: Recipe) -> anyhow::
     })
 }
 
-/// Prepares `times` batches of a job, and of the epoch before them.
+/// Prepares all batches of one epoch of a job, and then `times` batches.
 fn prepare_job(job: Job, cache: Option<Arc<SampleCache>>, times: u64) -> anyhow::Result<()> {
     let engine = open_engine(EngineKind::Threads, READS)?.engine;
     let mut preparer = CpuPreparer::new(job, engine, Cpu::detect())?;
-    // A host limits the memory of large pictures, which asks for the size of each.
+    // A host limits the memory for large pictures, so it estimates that of each sample.
     preparer.set_decode_memory(DecodeMemory::new(64 << 20));
     if let Some(cache) = cache {
         preparer.set_cache(cache);

@@ -18,12 +18,12 @@ const SWEEP: [f64; 10] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0]
 /// A profile declares how fast a real device decodes JPEG pictures, its bandwidths, latency and
 /// memory, each with its source. This command measures how fast a core of this machine decodes
 /// generated photographs, derives the share of it that is as fast as the device, runs at that
-/// share, and compares what was achieved. Without a profile it prints the rate of this machine
-/// alone: on a device, that is the figure for its profile.
+/// share, and compares the result with the target. Without a profile it prints only the rate of
+/// this machine: on a device, that is the figure for its profile.
 ///
 /// A profile that is faster than a core of this machine, or more than a thousand times as slow, is
 /// refused. A share that is more than 5 % off its target is marked as invalid; contention (another
-/// thread had the core), steal (the hypervisor had it) and late wake-ups tell why.
+/// thread used the core), steal (the hypervisor used it) and late wake-ups show the cause.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device calibrate
@@ -36,16 +36,16 @@ pub(crate) struct Arguments {
     /// Name of a profile, or a TOML file.
     #[arg(conflicts_with_all = ["all", "sweep"])]
     profile: Option<String>,
-    /// Measure every profile that comes with Meetpoint.
+    /// Measure every built-in profile.
     #[arg(long, conflicts_with = "sweep")]
     all: bool,
     /// Measure ten shares of a core from 1 % to 100 %.
     #[arg(long)]
     sweep: bool,
-    /// Keep another thread busy on the same core meanwhile.
+    /// Run a busy thread on the same core during the measurement.
     #[arg(long)]
     neighbour: bool,
-    /// Least time of each measurement, such as 2s.
+    /// Minimum time of each measurement, such as 2s.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::parse_duration)]
     time: Duration,
     /// Core to use; by default the last one, as a device does.
@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         }
         let (measured, refused) = match profile.cpu_ratio(rate) {
             Ok(share) => (Some(emulation::measure(&pictures, Some(share), loaded, &stop)?), None),
-            // The only one: an error with its remedy.
+            // A single profile: the refusal is the error of the command.
             Err(refused) if arguments.profile.is_some() => return Err(refused.into()),
             Err(refused) => (None, Some(in_words(&refused))),
         };

@@ -259,7 +259,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = &summary;
         let held = summary
             .cgroup_throttled_ns
-            .map(|ns| format!("; its control group held it back for {}", units::nanoseconds(ns)));
+            .map(|ns| format!("; its control group throttled it for {}", units::nanoseconds(ns)));
         format!(
             "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
              {loads_refused} jobs{}",

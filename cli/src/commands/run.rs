@@ -124,8 +124,8 @@ pub(crate) struct Arguments {
     device_out: Option<GpuIndex>,
     #[command(flatten)]
     remote: RemoteArguments,
-    /// Emulate a declared device instead of the job's settings of emulated devices: the name of a
-    /// profile (a53, a78, fpga) or a TOML file. A core of this machine is measured first.
+    /// Emulate a declared device: a profile (a53, a78, fpga) or a TOML file. Its speeds replace
+    /// those of the job's emulated devices. A core of this machine is measured first.
     #[arg(long, value_name = "PROFILE")]
     device_profile: Option<String>,
     /// Do not prepare every sample again for comparison.

@@ -1,4 +1,4 @@
-//! `meetpoint torture`: random jobs with random faults, and what must hold whatever happens.
+//! `meetpoint torture`: random jobs with random faults, and a check of their invariants.
 
 use crate::surface::fault::Fault;
 use crate::surface::{Output, Stop, units};
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Seed of datasets, jobs and faults.
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
-    /// Begin no further job after this time, such as 60s; by default 60s, or no limit with --jobs.
+    /// Start no further job after this time, such as 60s; by default 60s, or no limit with --jobs.
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
     duration: Option<Duration>,
     /// Number of jobs to run.
@@ -43,12 +43,12 @@ pub(crate) struct Arguments {
     /// Run only the job with this number.
     #[arg(long, value_name = "K", conflicts_with_all = ["jobs", "duration"])]
     job: Option<u64>,
-    /// Epochs of the jobs that have many.
+    /// Epochs of every twelfth job.
     #[arg(long, default_value_t = ENDURANCE_EPOCHS, value_name = "N",
           value_parser = clap::value_parser!(u32).range(15..=1_000_000))]
     epochs: u32,
-    /// Keep datasets, jobs, ledgers and the output of all processes in this folder, which must be
-    /// new or empty. By default only those of failed jobs are kept, in a temporary folder.
+    /// Write datasets, jobs, ledgers and the output of all processes to this folder, which must be
+    /// new or empty. By default only those of failed jobs are retained, in a temporary folder.
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

@@ -92,7 +92,7 @@ enum Later {
     StartDevices,
 }
 
-/// Runs a job in a new folder. An error is one of the campaign, not of the job.
+/// Runs a job in a new folder. An error means that the campaign failed, not the job.
 pub(super) fn run(
     job: &TortureJob,
     sets: &Path,
@@ -377,7 +377,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Injects the fault once its moment has come.
+    /// Injects the fault when it is due.
     fn inject_if_due(&mut self, host: &mut Running, batches: u64) -> anyhow::Result<()> {
         let trouble = self.job.trouble;
         if !trouble.has_moment() {
@@ -396,7 +396,7 @@ impl Attempt<'_> {
             Trouble::DeviceKilled => match id {
                 Some(_) if self.job.has_own_devices() => self.devices.kill(device)?,
                 Some(id) => processes::signal(id, Signal::KILL),
-                // There will be one soon, or the host ends.
+                // A device starts soon, or the host ends.
                 None => return Ok(()),
             },
             Trouble::DeviceRestarted if self.job.has_own_devices() => {
@@ -420,7 +420,7 @@ impl Attempt<'_> {
                 self.later(Later::Continue(host.id()));
             }
             Trouble::Part(kind) => damage(kind, &self.set, self.job.detail)?,
-            // Restarted only where the campaign starts the devices; the others have no moment.
+            // The campaign restarts only devices that it started; the others are settings.
             Trouble::DeviceRestarted
             | Trouble::None
             | Trouble::DeviceLate
@@ -479,7 +479,7 @@ impl Attempt<'_> {
             return Vec::new();
         }
         let mut all = trends("host", &self.host_samples);
-        // A device that is killed begins again.
+        // Each restart of a killed device is a new process.
         if self.job.trouble == Trouble::None {
             all.extend(trends("device", &self.device_samples));
         }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often an end is awaited.
+/// How often a process is polled for its end.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 
 /// A running process. Dropping it kills it.

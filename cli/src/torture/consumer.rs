@@ -1,5 +1,5 @@
-//! The hidden command that consumes a job's batches: it resumes from a ledger, and keeps nothing of
-//! an epoch that has ended.
+//! The hidden command that consumes a job's batches: it resumes from a ledger, and
+//! retains nothing of an epoch that has ended.
 
 use crate::runner::ledger::{self, Entry, Ledger};
 use crate::runner::sources;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Longest wait for an observer, which may have been killed.
 const OBSERVED_LIMIT: Duration = Duration::from_secs(300);
-/// How often an observer is awaited.
+/// How often the consumer polls for its observer.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// Two files by which a consumer and its observer take turns, epoch by epoch, so that each epoch is
@@ -76,7 +76,7 @@ struct Consumed {
 
 /// Consumes the batches of a job that are not in the ledger, and adds each to it.
 ///
-/// With a gate, an observer sees the process after each epoch.
+/// With a gate, it waits after each epoch until an observer has measured the process.
 pub(crate) fn consume(
     job: &Path,
     path: &Path,
@@ -109,7 +109,7 @@ fn consume_all(
     let ledger = Ledger::open(path)?;
     let sources = sources(&job.devices, job.engine)?;
     let mut config = job.loader_config(job.strategy, sources, switch.clone());
-    // The ledger has checksums; these would be kept for all batches of an epoch.
+    // The ledger has checksums; these would be retained for all batches of an epoch.
     config.verify_samples = false;
     let mut loader = Loader::open(config)?;
     let mut step: Box<dyn Accelerator> = match job.accelerator {

@@ -1,5 +1,5 @@
-//! Whether what a process holds grows from epoch to epoch: a line through the samples, and a limit
-//! for its rise. Never a comparison of times.
+//! Whether the resources of a process grow from epoch to epoch: a line through the samples, and a
+//! limit for its rise. Times are never compared.
 
 use super::processes::Holdings;
 use serde::Serialize;

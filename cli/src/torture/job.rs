@@ -1,4 +1,4 @@
-//! The random jobs: what job number K of a seed is, and its job file.
+//! The random jobs: the settings of job K of a seed, and its job file.
 
 use super::choices::Choices;
 use super::growth::HUGE_RISE_MAX;

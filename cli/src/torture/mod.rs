@@ -1,8 +1,8 @@
 //! Random jobs with random faults, each as processes of this program, and invariants that must hold
-//! whatever happens.
+//! after every fault.
 //!
-//! Everything that is chosen follows from the seed and the number of the job; how the processes
-//! interleave does not. In reading order: [`trouble`] (the faults), [`job`] (the random jobs),
+//! The seed and the number of a job determine all random choices, but not how the processes
+//! interleave. In reading order: [`trouble`] (the faults), [`job`] (the random jobs),
 //! [`choices`] (random numbers), [`sets`] (datasets), [`attempt`] (runs one job), [`child`] and
 //! [`served`] (its processes), [`relay`] (a proxy), [`damage`] (of parts), [`processes`] (what the
 //! kernel reports), [`judge`] (the invariants), [`growth`] (resources over many epochs),
@@ -149,7 +149,7 @@ fn conclude(
             output.line(&format!("  {violation}"));
         }
         output.line(&format!("  again: {again}"));
-        output.line(&format!("  kept: {}", own_folder.display()));
+        output.line(&format!("  folder: {}", own_folder.display()));
         summary.failures.push(Failure {
             job: job.number,
             trouble: job.trouble,

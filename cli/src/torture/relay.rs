@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How often a silent connection checks whether it still is.
+/// How often a silent connection polls whether it may forward again.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Bytes forwarded at once.

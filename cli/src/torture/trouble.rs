@@ -10,11 +10,11 @@ pub(super) enum Trouble {
     None,
     /// The device process gets SIGKILL.
     DeviceKilled,
-    /// A device of its own is killed, and started again at the same address.
+    /// A device is killed, and started again at the same address.
     DeviceRestarted,
     /// The device process gets SIGSTOP, and SIGCONT later.
     DevicePaused,
-    /// A device of its own is started only after the host.
+    /// A device is started only after the host.
     DeviceLate,
     /// The connection ends: the proxy closes both sides of it.
     ConnectionCut,
@@ -85,7 +85,7 @@ impl Injected {
     }
 }
 
-/// What a fault needs from the job that it happens to.
+/// What a fault requires of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needs {
     /// Nothing.

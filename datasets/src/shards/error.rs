@@ -212,10 +212,7 @@ impl ShardError {
             }
             Self::Damaged { file, problem, .. } => format!("{}: {problem}", file.display()),
             Self::Gone { folder } => {
-                format!(
-                    "{} was removed meanwhile, as a commit by another process does",
-                    folder.display()
-                )
+                format!("{} was removed, probably by a commit in another process", folder.display())
             }
             Self::SinkWithoutShards { sink } => {
                 return Message::default().set_to(Setting::To, sink.name())

@@ -3,8 +3,8 @@
 //! It contains `plan.json`, `stamps.bin` and, for each finished part, its files and its record
 //! `part-NNNNN.json`, which appears last and begins with the SHA-256 of its other fields. Every
 //! attempt writes files with unique names and renames them. Two attempts at the same part write the
-//! same bytes, so either may win. Files of killed attempts are named `.attempt-…`; the commit
-//! removes them.
+//! same bytes, so either may be renamed last. Files of killed attempts are named `.attempt-…`; the
+//! commit removes them.
 
 use super::plan::{ShardPlan, ShardSummary};
 use super::{ShardError, stamps};

@@ -7,8 +7,8 @@ use meetpoint_diagnose::{Change, Remedy, Setting};
 
 /// A table that may contain labels of the samples and is not read.
 ///
-/// It is an error if the kind of the source was detected, because the labels would be lost without
-/// a word. A user who names the kind gets the samples without it.
+/// It is an error if the kind of the source was detected, because the labels would be lost
+/// silently. A user who names the kind gets the samples without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadTable {
     /// Its location.
@@ -29,7 +29,7 @@ impl UnreadTable {
         let remedy = self.remedy.clone().or_by("pack without it", Setting::From, way_out);
         Error::Malformed {
             origin: Box::new(self.origin.clone()),
-            problem: Message::from("a table that is not read here, whose labels would be lost")
+            problem: Message::from("this table is not read here, so its labels would be lost")
                 .remedy(remedy),
         }
     }

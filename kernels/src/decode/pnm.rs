@@ -131,7 +131,7 @@ fn number(encoded: &[u8], at: &mut usize) -> Result<u32, Error> {
             Some(_) => break,
         }
     }
-    let no_number = || damaged(&"its header has no number where one must be");
+    let no_number = || damaged(&"a number is missing in its header");
     let digits = encoded[*at..].iter().take(DIGITS_MAX + 1).take_while(|it| it.is_ascii_digit());
     let mut number = None;
     for digit in digits {

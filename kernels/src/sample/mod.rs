@@ -356,8 +356,8 @@ impl SamplePreparer {
         Ok(of_decoder + most + of_wide)
     }
 
-    /// Like [`Self::memory_bytes`], where the plan from which it follows is the one of the next
-    /// call of [`Self::prepare`] or [`Self::prepare_columns`], which then need not plan again.
+    /// Like [`Self::memory_bytes`], but retains the plan for the next call of [`Self::prepare`] or
+    /// [`Self::prepare_columns`], which then need not plan again.
     pub fn plan_memory(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<u64, Error> {
         let is_plain = self.views.is_none()
             && self.series.is_none()

@@ -43,7 +43,7 @@ pub(super) struct SmallReads {
 struct WholeRead {
     record_batch: usize,
     content: Content,
-    /// The memory in which it will be retained, and the state of its part, if it will be.
+    /// If it will be retained: the memory for it, and the state of its part.
     room: Option<(Room, FileState)>,
     /// The first one is the position in the request's token.
     positions: Vec<usize>,
@@ -90,7 +90,7 @@ impl CpuPreparer {
             return Ok(());
         }
         if small.epoch != Some(epoch) {
-            // What is retained may only be used while its part is as it was when it was read.
+            // A retained record batch is used only while its part is unchanged since its read.
             small.epoch = Some(epoch);
             small.states = dataset.part_states();
             small.retained.clear();
@@ -116,7 +116,7 @@ impl CpuPreparer {
             {
                 *own = self.job.dataset.small_samples().get(record_batch, state);
             }
-            // It goes back below, also after an error.
+            // It is put back below, also after an error.
             let Some(retained) = own.take() else { break };
             let outcome = match retained.get(offset, bytes) {
                 Some(stored) => self.decode_retained(stored, progress).map(|()| true),
@@ -180,7 +180,7 @@ impl CpuPreparer {
             return Ok(NextSmall::Alone);
         }
         let bytes = usize::try_from(content.range.end - content.range.start).expect("it is small");
-        // What is retained is read into memory of its own, in which it stays.
+        // A record batch that will be retained is read into its own buffer, and stays there.
         let (room, buffer) = match room {
             Some((room, bytes)) => (Some(room), AlignedBuffer::zeroed(bytes)),
             None => (None, self.pool.take(&mut *self.engine, bytes)),

@@ -60,7 +60,7 @@ def look(arguments: Optional[World], rendezvous: Optional[str]) -> World:
     """The present rank, from the arguments, torch.distributed or the environment.
 
     :raises SettingError: the arguments contradict torch.distributed, or the environment names an
-        invalid rank or half of one.
+        invalid rank, or only one of RANK and WORLD_SIZE.
     """
     group = _of_group()
     if arguments is not None:

@@ -21,7 +21,7 @@ __all__ = ["Collate", "List", "Pad", "Stack"]
 
 
 def __dir__() -> "list[str]":
-    """The public names; imports for internal use are not completed."""
+    """The public names, without those imported for internal use."""
     return sorted(__all__)
 
 

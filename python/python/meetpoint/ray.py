@@ -35,7 +35,7 @@ __all__ = ["convert", "finish", "loader", "pack", "prepare", "read", "save", "ve
 
 
 def __dir__() -> "list[str]":
-    """The public names; imports for internal use are not completed."""
+    """The public names, without those imported for internal use."""
     return sorted(__all__)
 
 

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __dir__() -> "list[str]":
-    """The public names; imports for internal use are not completed."""
+    """The public names, without those imported for internal use."""
     return sorted(__all__)
 
 

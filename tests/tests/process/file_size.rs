@@ -93,7 +93,7 @@ fn every_command_names_the_limit_of_open_files_and_leaves_no_sample_out() {
                     assert!(!done.stdout.contains("left out:"), "{files}: {done:?}");
                 }
                 Some(1) => assert!(done.stderr.contains("(ulimit -n)"), "{files}: {done:?}"),
-                // The loader of the system needs files of its own.
+                // The dynamic loader opens files too.
                 _ => assert!(done.stderr.contains("shared libraries"), "{files}: {done:?}"),
             }
             let _ = std::fs::remove_dir_all(folder.path().join("to"));
@@ -118,7 +118,7 @@ fn a_job_whose_device_cannot_start_or_be_reached_names_the_limit_of_open_files()
                 assert!(is_named || !said.contains("Too many open files"), "{files}: {said}");
             }
             Some(1) => assert!(is_named, "{files}: {said}"),
-            // The loader of the system needs files of its own.
+            // The dynamic loader opens files too.
             _ => assert!(said.contains("shared libraries"), "{files}: {done:?}"),
         }
         failures += u32::from(done.code() == Some(1));

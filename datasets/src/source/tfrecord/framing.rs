@@ -161,7 +161,7 @@ impl Frames {
     }
 }
 
-/// Decompresses gzip, and fails once more comes out than the bytes read so far can hold.
+/// Decompresses gzip, and fails if the output is longer than the bytes read so far can expand to.
 struct Inflated<R> {
     decoder: MultiGzDecoder<Counted<R>>,
     /// Bytes decompressed so far.
