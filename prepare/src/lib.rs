@@ -3,9 +3,10 @@
 //! Host and device both prepare through this crate, so their samples are equal. In reading order:
 //! [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset), [`KeyLookup`] (how
 //! it looks up keys), [`SampleReader`] (stored samples, in any order), [`MappedDataset`] (the same
-//! without a copy), [`original`] (the original file of a stored sample), [`Preparer`] (prepares
-//! batches in one thread), [`BatchMemory`] (the memory of batches), [`CpuPreparer`] (prepares with
-//! the CPU), [`Offload`] (prepares some of the pictures elsewhere), [`gpu`] (an offload to a GPU),
+//! without a copy), [`RemoteFolder`] (a dataset in a store), [`original`] (the original file of a
+//! stored sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of
+//! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
+//! elsewhere), [`gpu`] (an offload to a GPU),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
 //! for large images, shared by preparers), [`Start`] (applies a recipe to samples on which its
 //! first operations were executed), [`OnePreparer`] (single samples), [`collated_shape`] and
@@ -14,6 +15,7 @@
 //! handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the files that it
 //! needs), [`Error`].
 
+mod ahead;
 mod batch;
 mod buffers;
 pub mod cache;
@@ -31,6 +33,7 @@ mod error;
 mod factory;
 mod filter;
 pub mod gpu;
+mod in_store;
 mod job;
 mod keys;
 mod mapped;
@@ -44,6 +47,7 @@ mod recent;
 mod recipe_file;
 mod recipe_files;
 mod recipe_files_error;
+mod remote;
 mod resume;
 mod samples;
 mod shape;
@@ -57,7 +61,7 @@ pub use damage::{Action, Damage, Judge, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
 pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};
-pub use error::Error;
+pub use error::{Error, RemoteRefusal};
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
 pub use job::Job;
 pub use keys::KeyLookup;
@@ -65,11 +69,12 @@ pub use mapped::MappedDataset;
 pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
 pub use offload::{Offload, OffloadCounts, Tensors};
-pub use paths::DatasetPaths;
+pub use paths::{DatasetPaths, is_url};
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};
 pub use recipe_files::{begin_files_at, read_recipe_files};
 pub use recipe_files_error::RecipeFilesError;
+pub use remote::{NextUse, OpenRemote, RemoteFailure, RemoteFolder, RemoteUse, Wanted};
 pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};

@@ -35,7 +35,7 @@ use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{DecodeMemory, Job};
+use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
 use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
 use saving::Saving;
 use std::sync::Arc;
@@ -111,6 +111,8 @@ pub struct Loader {
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
     gpu: GpuSoFar,
+    /// What reading from stores took until the last epoch ended.
+    store_before: RemoteUse,
 }
 
 impl Loader {
@@ -126,6 +128,7 @@ impl Loader {
         let columns = Arc::new(job.batch_columns()?);
         let asked = config.stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());
+        job.dataset.set_remote_interrupt(&interrupt);
         let longest = job.value_bytes_max(&columns, &interrupt)?;
         let samples = u32::try_from(samples).expect("no more than batch_size");
         let cache = settings::open_cache(&config, &job)?;
@@ -152,6 +155,7 @@ impl Loader {
             own: None,
             tuning: Tuning::new(&config, &limits),
             gpu: GpuSoFar::default(),
+            store_before: RemoteUse::default(),
             links: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),
@@ -197,6 +201,13 @@ impl Loader {
         let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
         let quota_bytes = (quota > config.quota_bytes).then_some(quota);
         self.notice(Notice::NothingReused { device, slots: spool.slots, quota_bytes });
+    }
+
+    /// What reading from stores took since the previous epoch ended.
+    fn store_use_of_epoch(&mut self) -> Option<RemoteUse> {
+        let now = self.job.dataset.remote_use()?;
+        let before = std::mem::replace(&mut self.store_before, now);
+        Some(now - before)
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {
@@ -435,6 +446,7 @@ impl Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         self.driver.close();
+        self.job.dataset.set_remote_interrupt(&Interrupt::when(|| true));
         // Closes the links and reaps the processes all at once, within their time limits.
         self.links.iter().flatten().for_each(|link| link.session().close());
         self.links.clear();
@@ -442,6 +454,8 @@ impl Drop for Loader {
             // Its own panic was reported where it happened.
             let _ = thread.join();
         }
+        // The dataset may be in use elsewhere.
+        self.job.dataset.set_remote_interrupt(&Interrupt::default());
     }
 }
 

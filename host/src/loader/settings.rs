@@ -6,7 +6,9 @@ use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{Dataset, Job, read_recipe_files};
+use meetpoint_prepare::{
+    Dataset, Error as PrepareError, Job, RemoteRefusal, is_url, read_recipe_files,
+};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
@@ -81,7 +83,16 @@ fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> 
 }
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
-    let dataset = Arc::new(Dataset::open_all(config.dataset.as_slice())?);
+    if config.strategy.uses_devices() && !config.devices.is_empty() {
+        let url = config.dataset.as_slice().iter().find(|path| is_url(path)).cloned();
+        url.map_or(Ok(()), |url| {
+            Err(PrepareError::Remote { url, refusal: RemoteRefusal::AtDevice })
+        })?;
+    }
+    let dataset = Arc::new(Dataset::open_paths(&config.dataset)?);
+    // One reader more: the thread that prefetches.
+    let readers = u64::from(config.workers.max(1)) + 1;
+    dataset.check_remote(readers, config.ranks.into())?;
     if dataset.is_empty() {
         return Err(Error::EmptyDataset { dataset: config.dataset.name() });
     }

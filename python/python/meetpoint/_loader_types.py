@@ -50,6 +50,9 @@ class Options(TypedDict, total=False):
     memory_budget: int
     cache: Union[int, str, None]
     cache_after: Optional[int]
+    cache_dir: Optional[Path]
+    cache_size: Union[int, str]
+    anonymous: bool
     spool_quota: int
     spool_folder: Optional[Path]
     rank: Optional[int]

@@ -7,7 +7,8 @@
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
 //! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
 //! objects), `download` (of one object), `cache` (the folder), `held` (the state of the cache),
-//! `fetcher` (transfers and prefetch) and `store` (all of it as a store).
+//! `fetcher` (transfers and prefetch), `store` (all of it as a store), `ranged` (datasets of our
+//! own, read in ranges) and [`RemoteStores`] (opens those).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -24,10 +25,14 @@ mod fetcher;
 mod held;
 #[cfg(feature = "remote")]
 mod listing;
+mod open;
+#[cfg(feature = "remote")]
+mod ranged;
 #[cfg(feature = "remote")]
 mod store;
 
 pub use error::RemoteError;
+pub use open::{Deadlines, RemoteStores};
 #[cfg(feature = "remote")]
 pub(crate) use store::RemoteStore;
 
