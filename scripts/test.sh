@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Every test: those of the workspace, real processes and injected faults included, then jobs in
-# restricted environments (scripts/environments.sh), those of the Python package and, beside them,
-# the NEON kernels under an emulator (scripts/neon_tests.sh) and instruction counts against their
-# baseline (scripts/instructions.sh). The last lines name the instruction sets that were exercised.
+# restricted environments (scripts/environments.sh), then those of the Python package. Meanwhile the
+# NEON kernels run under an emulator (scripts/neon_tests.sh) and instructions are counted against
+# their baseline (scripts/instructions.sh). The last lines name the instruction sets exercised.
 # Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
 # target folder.
 #
@@ -38,13 +38,7 @@ fi
 MEETPOINT_TEST_PYTHON="$(cd "$venv/bin" && pwd)/python"
 export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 
-printf '\n== cargo test --workspace\n'
-cargo test --workspace
-
-printf '\n== restricted environments\n'
-HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
-
-# The Python tests use one core. The emulated lane and the counts use the other meanwhile, with
+# The tests leave a core idle now and then. The emulated lane and the counts use it meanwhile, with
 # build folders of their own; their output follows in one piece.
 others() {
     printf '\n== NEON kernels\n'
@@ -52,14 +46,20 @@ others() {
     printf '\n== instruction counts\n'
     scripts/instructions.sh
 }
-# A separate process group, so that a failure of the Python tests ends all of it.
+# A separate process group, so that a failure of other tests ends all of it.
 set -m
 others >"$venv/others.log" 2>&1 &
 others=$!
 set +m
 trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 
-printf '\n== the Python package (NEON kernels and instruction counts run beside it)\n'
+printf '\n== cargo test --workspace\n'
+cargo test --workspace
+
+printf '\n== restricted environments\n'
+HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
+
+printf '\n== the Python package\n'
 scripts/python_tests.sh
 
 status=0

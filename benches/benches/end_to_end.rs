@@ -204,8 +204,8 @@ fn seconds(run: &Value) -> anyhow::Result<f64> {
 
 fn is_off_target(run: &Value) -> bool {
     let devices = run["devices"].as_array().into_iter().flatten();
-    devices.flat_map(|device| device["knobs"].as_array().into_iter().flatten()).any(|knob| {
-        let (Some(achieved), Some(target)) = (knob["achieved"].as_f64(), knob["target"].as_f64())
+    devices.flat_map(|device| device["knobs"].as_array().into_iter().flatten()).any(|limit| {
+        let (Some(achieved), Some(target)) = (limit["achieved"].as_f64(), limit["target"].as_f64())
         else {
             return true;
         };

@@ -3,7 +3,7 @@
 //! of as many positions in random order, as other loaders hold it; samplers take turns with it.
 
 use meetpoint_benches::{Options, Report, Row, Target, median};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::sampler::{
     AspectRatio, ClassBalanced, ColumnType, Expression, Filter, Indices, Mixture, Repeated,
     SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted, Weights,
@@ -90,12 +90,12 @@ fn main() -> anyhow::Result<()> {
     let mut report = Report::new("samplers", &options);
     let (rounds, batches) = if options.quick { (3, 200) } else { (9, 2_000) };
     let shuffled = Sampling::of(&Shuffled.into(), &Labelled)?;
-    let whole = Cut { batch_size: u32::try_from(SAMPLES)?, drop_last: true, seed: 1 };
+    let whole = BatchOptions { batch_size: u32::try_from(SAMPLES)?, drop_last: true, seed: 1 };
     let whole = Batching::alone(whole, shuffled);
     let table: Vec<u64> = whole.samples_of(&whole.order(0), 0).collect();
     for sampler in samplers()? {
-        let cut = Cut { batch_size: BATCH, drop_last: true, seed: 1 };
-        let batching = Batching::alone(cut, Sampling::of(&sampler, &Labelled)?);
+        let batch_options = BatchOptions { batch_size: BATCH, drop_last: true, seed: 1 };
+        let batching = Batching::alone(batch_options, Sampling::of(&sampler, &Labelled)?);
         let started = Instant::now();
         drop(black_box(batching.order(0)));
         report.note(format!("{sampler}: an epoch begins in {:?}", started.elapsed()));

@@ -12,7 +12,7 @@ use meetpoint_benches::{Options, Report, Row, Target, median};
 use meetpoint_datasets::source::PixelStore;
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::{PackOptions, pack};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::find_shipped;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
@@ -131,11 +131,11 @@ fn packed(source: &Path, folder: &Path, store: PixelStore) -> anyhow::Result<Arc
 }
 
 fn preparer(dataset: &Arc<Dataset>) -> anyhow::Result<CpuPreparer> {
-    let cut = Cut { batch_size: BATCH, drop_last: true, seed: 1 };
+    let batch_options = BatchOptions { batch_size: BATCH, drop_last: true, seed: 1 };
     let job = Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(find_shipped("cifar@1")?.recipe()),
-        batching: Batching::alone(cut, Sampling::shuffled(dataset.len())),
+        batching: Batching::alone(batch_options, Sampling::shuffled(dataset.len())),
         on_error: OnError::default(),
         columns: vec!["image".to_owned(), "label".to_owned()].into(),
     };

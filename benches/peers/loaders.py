@@ -468,10 +468,10 @@ def prepare(pictures, folder, repeat):
             tar.add(path.resolve(), f"{number:06}.jpg")
             (folder / "label").write_text(str(label))
             tar.add(folder / "label", f"{number:06}.cls")
-    library.pack(folder / "pictures", folder / "none.set")
+    library.pack(folder / "pictures", folder / "none.set", follow_links=True)
     command = [sys.executable, "-m", "meetpoint", "pack", str(folder / "pictures")]
-    subprocess.run([*command, str(folder / "fast.set"), "--form", "fast", "--json"], check=True,
-                   stdout=subprocess.DEVNULL)  # fmt: skip
+    command += [str(folder / "fast.set"), "--form", "fast", "--follow-links", "--json"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return count
 
 

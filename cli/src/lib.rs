@@ -2,14 +2,17 @@
 //!
 //! It is thin: it reads arguments and job files, calls the other crates, and prints the result. In
 //! reading order: `commands` (one file per command), `surface` (output, errors and signals),
-//! `runner` (a job under several strategies), `report`, `doctor`, `power`, `generate`.
+//! `runner` (a job under several strategies), `torture` (random jobs with faults), `report`,
+//! `doctor`, `emulation` (what this machine can emulate), `power`, `generate`.
 
 mod commands;
 mod doctor;
+mod emulation;
 mod generate;
 mod power;
 mod runner;
 mod surface;
+mod torture;
 
 use clap::Parser;
 pub use runner::OwnCommand;

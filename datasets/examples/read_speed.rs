@@ -188,7 +188,7 @@ fn read(mode: &str, path: &Path, rounds: u64, depth: usize) -> Result<(), Failur
     Ok(())
 }
 
-/// Sample by sample through the page cache, into memory that is used again.
+/// Sample by sample through the page cache, into reused memory.
 fn plain_in_order(dataset: &Dataset, read: &mut Read) -> Result<(), Failure> {
     let mut buffer = vec![0; usize::try_from(dataset.manifest().image_bytes_max)?];
     for sample in 0..dataset.len() {
@@ -239,7 +239,7 @@ fn by_engine(
     Ok(files.first().is_some_and(|file| engine.is_direct(*file)))
 }
 
-/// Time that this process has had of the processors.
+/// CPU time of this process.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))

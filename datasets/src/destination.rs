@@ -66,7 +66,7 @@ pub(crate) struct Destination {
 #[derive(Debug, Default)]
 pub(crate) struct SiblingPaths {
     /// Those of processes that have ended; locked.
-    pub(crate) remains: Vec<Remains>,
+    pub(crate) remains: Vec<LeftoverFolder>,
     /// Those of processes that are still writing.
     pub(crate) in_use: Vec<PathBuf>,
     /// Those that contain a file that Meetpoint did not write, and the name of that file.
@@ -139,13 +139,13 @@ impl Destination {
 
 /// The working folder of a process that has ended, locked until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Remains {
+pub(crate) struct LeftoverFolder {
     path: PathBuf,
     /// `None` once it is resumed.
     folder: Option<File>,
 }
 
-impl Remains {
+impl LeftoverFolder {
     /// Its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -211,7 +211,7 @@ fn remove_tree(folder: &Path) -> std::io::Result<()> {
 
 impl Staging {
     /// Takes over the folder of a process that ended, to resume its dataset.
-    pub(crate) fn resume(mut remains: Remains) -> Result<Self, Error> {
+    pub(crate) fn resume(mut remains: LeftoverFolder) -> Result<Self, Error> {
         let path = remains.path.clone();
         let spare = spare().map_err(|source| Error::Write { path: path.clone(), source })?;
         let folder = remains.folder.take().expect("remains are resumed once");
@@ -357,7 +357,7 @@ impl Drop for Staging {
     }
 }
 
-impl Drop for Remains {
+impl Drop for LeftoverFolder {
     fn drop(&mut self) {
         self.folder.iter().for_each(unlock);
     }
@@ -449,7 +449,7 @@ fn find_places(destination: &Path) -> std::io::Result<SiblingPaths> {
         // name.
         match foreign_entry(&path, Some(JOURNAL_NAME))? {
             foreign if foreign.is_none() || is_place_for_files(&path)? => {
-                found.remains.push(Remains { path, folder: Some(folder) });
+                found.remains.push(LeftoverFolder { path, folder: Some(folder) });
             }
             None => {}
             Some(foreign) => {

@@ -72,9 +72,9 @@ pub struct ImageStatistics {
     /// Images of each format and form; `unreadable` for those without a header.
     pub formats: BTreeMap<String, u64>,
     /// Least, mean and greatest width in pixels.
-    pub width: Spread,
+    pub width: ValueRange,
     /// Least, mean and greatest height in pixels.
-    pub height: Spread,
+    pub height: ValueRange,
     /// Images by megapixels: below 0.1, 0.3, 1, 3, 10, and the rest.
     pub megapixels: Vec<SizeClass>,
     /// Bits of stored image per pixel, over all probed images.
@@ -83,7 +83,7 @@ pub struct ImageStatistics {
 
 /// Minimum, mean and maximum of a quantity.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
-pub struct Spread {
+pub struct ValueRange {
     /// Least.
     pub min: u32,
     /// Arithmetic mean.
@@ -194,20 +194,20 @@ fn probe_images(dataset: &Dataset) -> Result<ImageStatistics, Error> {
         let class = MEGAPIXELS.iter().position(|below| (area as f64) < below * 1e6);
         statistics.megapixels[class.unwrap_or(MEGAPIXELS.len())].images += 1;
     }
-    statistics.width = spread(&widths);
-    statistics.height = spread(&heights);
+    statistics.width = value_range(&widths);
+    statistics.height = value_range(&heights);
     if pixels > 0 {
         statistics.bits_per_pixel = bytes as f64 * 8.0 / pixels as f64;
     }
     Ok(statistics)
 }
 
-fn spread(values: &[u32]) -> Spread {
+fn value_range(values: &[u32]) -> ValueRange {
     let (Some(&min), Some(&max)) = (values.iter().min(), values.iter().max()) else {
-        return Spread::default();
+        return ValueRange::default();
     };
     let sum: u64 = values.iter().copied().map(u64::from).sum();
-    Spread { min, mean: sum as f64 / values.len() as f64, max }
+    ValueRange { min, mean: sum as f64 / values.len() as f64, max }
 }
 
 fn name_of(format: ImageFormat) -> &'static str {

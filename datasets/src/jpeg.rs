@@ -114,7 +114,7 @@ impl JpegOptions {
 
 /// How a file was treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Fate {
+pub(crate) struct ConversionOutcome {
     /// It was converted to the coefficient form.
     pub(crate) is_converted: bool,
     /// Re-writing changed its bytes.
@@ -133,7 +133,7 @@ pub(crate) struct Converted {
     /// Positions inside the file at which decoding can start.
     pub(crate) entry_points: Option<Vec<u8>>,
     /// How the file was treated.
-    pub(crate) fate: Fate,
+    pub(crate) outcome: ConversionOutcome,
 }
 
 /// The caller requested a stop.
@@ -179,17 +179,17 @@ impl Converter {
         options: &JpegOptions,
         decoded: Option<&Picture>,
     ) -> Result<Converted, Interrupted> {
-        let mut fate = Fate::default();
+        let mut outcome = ConversionOutcome::default();
         if ImageFormat::of(&file) != Some(ImageFormat::Jpeg) {
-            fate.kept = Some(NotConverted::NotJpeg);
-            return Ok(Converted { stored: file, entry_points: None, fate });
+            outcome.kept = Some(NotConverted::NotJpeg);
+            return Ok(Converted { stored: file, entry_points: None, outcome });
         }
         // If the coefficient form restores the file exactly, it need not be re-written.
         if !options.rewrites_all()
             && let Some(stored) = self.to_form(&file, options.form, decoded.is_some())?
         {
-            fate.is_converted = true;
-            return Ok(Converted { stored, entry_points: None, fate });
+            outcome.is_converted = true;
+            return Ok(Converted { stored, entry_points: None, outcome });
         }
         let mut stored = file;
         let transcodes =
@@ -197,25 +197,25 @@ impl Converter {
         if options.rewrites_all() || transcodes {
             match self.rewrite(&stored, options, transcodes, decoded)? {
                 Some(rewritten) => {
-                    fate.is_rewritten = rewritten != stored;
-                    fate.is_transcoded = transcodes;
+                    outcome.is_rewritten = rewritten != stored;
+                    outcome.is_transcoded = transcodes;
                     stored = rewritten;
                 }
-                None => fate.kept = Some(NotConverted::NotRewritable),
+                None => outcome.kept = Some(NotConverted::NotRewritable),
             }
             if let Some(form) = self.to_form(&stored, options.form, decoded.is_some())? {
-                fate.is_converted = true;
-                return Ok(Converted { stored: form, entry_points: None, fate });
+                outcome.is_converted = true;
+                return Ok(Converted { stored: form, entry_points: None, outcome });
             }
         }
         if options.form != Form::Jpeg {
-            fate.kept = Some(NotConverted::NotReproducible);
+            outcome.kept = Some(NotConverted::NotReproducible);
         }
         let entry_points = match options.entry_points {
             Some(spacing) => entry_points_until(&stored, spacing, &self.interrupt)?,
             None => None,
         };
-        Ok(Converted { stored, entry_points, fate })
+        Ok(Converted { stored, entry_points, outcome })
     }
 
     /// The coefficient form of a file; `None` if none is requested or the form could not restore

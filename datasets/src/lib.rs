@@ -47,6 +47,7 @@ pub mod pack;
 mod pattern;
 mod preview;
 mod printable;
+mod sample_origin;
 pub mod shards;
 pub mod sink;
 pub mod source;
@@ -55,7 +56,6 @@ mod threads;
 pub mod unpack;
 pub mod verify;
 mod walk;
-mod whence;
 pub mod writer;
 
 pub use error::Error;

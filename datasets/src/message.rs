@@ -137,7 +137,7 @@ mod tests {
     use meetpoint_diagnose::{Change, Remedy, Setting, Surface};
 
     #[test]
-    fn a_message_is_spelled_for_its_reader() {
+    fn a_message_has_the_spelling_of_its_surface() {
         let remedy = Remedy::by("leave the links out", Setting::FollowLinks, Change::On);
         let message = Message::from("without ").set_to(Setting::Without, "a")
             + format!(" or {}", 7)

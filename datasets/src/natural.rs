@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_the_order_of_its_keys(left in "[a-cA-C0-9/]{0,9}", right in "[a-cA-C0-9/]{0,9}") {
+        fn order_is_that_of_keys(left in "[a-cA-C0-9/]{0,9}", right in "[a-cA-C0-9/]{0,9}") {
             prop_assert_eq!(natural_order(&left, &right), by_keys(&left, &right));
         }
 

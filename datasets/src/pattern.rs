@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_or_names_too_much_is_an_error() {
+    fn an_invalid_or_too_broad_pattern_is_an_error() {
         for bad in ["{", "a}", "{0..x}", "{0..99999999999999999999}", "{0..99999999}", "{1..}"] {
             assert!(expand(bad).is_err(), "{bad}");
         }

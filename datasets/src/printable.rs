@@ -23,7 +23,7 @@ mod tests {
     use super::printable;
 
     #[test]
-    fn names_give_no_orders_to_a_terminal() {
+    fn control_characters_in_names_are_escaped_and_long_names_shortened() {
         assert_eq!(
             printable("c\u{1b}[31mX\u{7}\nerror: é.jpg"),
             "c\\u{1b}[31mX\\u{7}\\nerror: é.jpg"

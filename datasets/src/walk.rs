@@ -25,7 +25,7 @@ pub(crate) struct Sample {
 
 /// The result of one sample.
 #[derive(Debug)]
-pub(crate) struct Visited<R> {
+pub(crate) struct VisitedSample<R> {
     /// The sample.
     pub(crate) sample: Sample,
     /// The return value of `visit`.
@@ -34,7 +34,7 @@ pub(crate) struct Visited<R> {
 
 /// A record batch whose keys cannot be read.
 #[derive(Debug)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadBatch {
     /// The error, with the rows of the batch.
     pub(crate) error: meetpoint_prepare::Error,
 }
@@ -48,7 +48,7 @@ pub(crate) fn each_sample<S, R: Send>(
     threads: usize,
     start: &(dyn Fn() -> S + Sync),
     visit: &(dyn Fn(&mut S, &Sample) -> R + Sync),
-    receive: &mut dyn FnMut(Result<Visited<R>, Unread>) -> Result<(), Error>,
+    receive: &mut dyn FnMut(Result<VisitedSample<R>, UnreadBatch>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let batches = dataset.record_batches();
     let next = AtomicUsize::new(0);
@@ -80,17 +80,17 @@ fn visit_batch<S, R>(
     batch: usize,
     state: &mut S,
     visit: &(dyn Fn(&mut S, &Sample) -> R + Sync),
-    sender: &mpsc::SyncSender<Result<Visited<R>, Unread>>,
+    sender: &mpsc::SyncSender<Result<VisitedSample<R>, UnreadBatch>>,
 ) -> bool {
     let rows = match dataset.keyed_rows(batch) {
         Ok(rows) => rows,
-        Err(error) => return sender.send(Err(Unread { error })).is_ok(),
+        Err(error) => return sender.send(Err(UnreadBatch { error })).is_ok(),
     };
     let table = rows.entry_points.as_ref();
     rows.keys.into_iter().enumerate().all(|(row, key)| {
         let entry_points = table.and_then(|table| table.row(row));
         let sample = Sample { index: rows.first_sample + row as u64, key, entry_points };
         let result = visit(state, &sample);
-        sender.send(Ok(Visited { sample, result })).is_ok()
+        sender.send(Ok(VisitedSample { sample, result })).is_ok()
     })
 }

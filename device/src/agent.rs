@@ -1,9 +1,9 @@
 //! The gRPC service: describes the device, loads jobs and runs them.
 
-use crate::owner::{Denied, Owner, Peer, PeerName};
-use crate::pieces::Outgoing;
-use crate::session::{Means, Refusal, announced_bytes, check_version, load};
-use crate::stream::{self, Scene};
+use crate::owner::{AdmissionError, Owner, Peer, PeerName};
+use crate::pieces::OutgoingMessage;
+use crate::session::{DeviceResources, Refusal, announced_bytes, check_version, load};
+use crate::stream::{self, StreamEnvironment};
 use meetpoint_format::wire::{
     DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest, SpoolKind,
     device_server::Device, load_part::Part,
@@ -19,7 +19,7 @@ use tonic::{Request, Response, Status, Streaming};
 const ENDING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Polling interval; notifications end a wait earlier.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Counts for the summary.
 #[derive(Debug, Default)]
@@ -30,32 +30,37 @@ pub(crate) struct Counts {
 
 /// The service of one process.
 pub(crate) struct Agent {
-    means: Arc<Means>,
-    scene: Scene,
+    resources: Arc<DeviceResources>,
+    environment: StreamEnvironment,
     describe: DescribeReply,
     counts: Arc<Counts>,
 }
 
 impl Agent {
-    pub(crate) fn new(means: Means, scene: Scene, info: &DeviceInfo, counts: Arc<Counts>) -> Self {
+    pub(crate) fn new(
+        resources: DeviceResources,
+        environment: StreamEnvironment,
+        info: &DeviceInfo,
+        counts: Arc<Counts>,
+    ) -> Self {
         let describe = DescribeReply::from(info.clone());
-        Self { means: Arc::new(means), scene, describe, counts }
+        Self { resources: Arc::new(resources), environment, describe, counts }
     }
 
     fn owner(&self) -> &Owner {
-        &self.scene.owner
+        &self.environment.owner
     }
 
     /// Retries until the previous job's worker has ended, for a bounded time.
     async fn once_ended<T>(
         &self,
-        attempt: impl Fn(&Owner) -> Result<T, Denied>,
+        attempt: impl Fn(&Owner) -> Result<T, AdmissionError>,
     ) -> Result<T, Status> {
         let start = Instant::now();
         loop {
             match attempt(self.owner()) {
-                Err(Denied::Ending) if start.elapsed() < ENDING_TIMEOUT => {
-                    self.owner().change(LOOK_INTERVAL).await;
+                Err(AdmissionError::Ending) if start.elapsed() < ENDING_TIMEOUT => {
+                    self.owner().change(POLL_INTERVAL).await;
                 }
                 outcome => return outcome.map_err(|denied| status_of(&denied)),
             }
@@ -71,14 +76,14 @@ impl Agent {
         check_version(&request).map_err(|refusal| refusal.status())?;
         self.once_ended(|owner| owner.claim(peer)).await?;
         // Releases the device if the host cancels this call.
-        let claim = Claim { owner: Arc::clone(&self.scene.owner), peer: peer.clone() };
-        let data = sampler_data(&request, parts, &self.means).await?;
+        let claim = Claim { owner: Arc::clone(&self.environment.owner), peer: peer.clone() };
+        let data = sampler_data(&request, parts, &self.resources).await?;
         let token = request.spool_token;
         let is_stream = request.spool_kind() == SpoolKind::Stream;
         let spool = self.owner().spool(peer, token);
-        let (means, handed_over) = (Arc::clone(&self.means), spool.clone());
+        let (resources, handed_over) = (Arc::clone(&self.resources), spool.clone());
         let loading = tokio::task::spawn_blocking(move || {
-            load(&request, &data, handed_over.as_ref(), &means)
+            load(&request, &data, handed_over.as_ref(), &resources)
         });
         let job = loading
             .await
@@ -116,9 +121,9 @@ async fn first_part(parts: &mut Streaming<LoadPart>) -> Result<LoadRequest, Stat
 async fn sampler_data(
     request: &LoadRequest,
     mut parts: Streaming<LoadPart>,
-    means: &Means,
+    resources: &DeviceResources,
 ) -> Result<Vec<u8>, Status> {
-    let announced = announced_bytes(request, means).map_err(|refusal| refusal.status())?;
+    let announced = announced_bytes(request, resources).map_err(|refusal| refusal.status())?;
     let mut data = Vec::new();
     while let Some(part) = parts.message().await? {
         match part.part {
@@ -151,7 +156,7 @@ impl Drop for Claim {
 
 #[tonic::async_trait]
 impl Device for Agent {
-    type RunStream = ReceiverStream<Outgoing>;
+    type RunStream = ReceiverStream<OutgoingMessage>;
 
     async fn describe(
         &self,
@@ -186,7 +191,7 @@ impl Device for Agent {
     ) -> Result<Response<Self::RunStream>, Status> {
         let peer = peer_of(&request)?;
         let job = self.once_ended(|owner| owner.begin_run(&peer)).await?;
-        let to_host = stream::start(&self.scene, &peer, job, request.into_inner())?;
+        let to_host = stream::start(&self.environment, &peer, job, request.into_inner())?;
         Ok(Response::new(ReceiverStream::new(to_host)))
     }
 }
@@ -196,10 +201,12 @@ fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
     peer.ok_or_else(|| Status::internal("the connection does not identify its peer"))
 }
 
-fn status_of(denied: &Denied) -> Status {
+fn status_of(denied: &AdmissionError) -> Status {
     let code = match denied {
-        Denied::Taken(_) | Denied::Full(_) => tonic::Code::ResourceExhausted,
-        Denied::NothingLoaded | Denied::Running | Denied::Ending => tonic::Code::FailedPrecondition,
+        AdmissionError::Taken(_) | AdmissionError::Full(_) => tonic::Code::ResourceExhausted,
+        AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
+            tonic::Code::FailedPrecondition
+        }
     };
     refusal::status(code, denied.to_string(), denied.remedy().as_ref())
 }

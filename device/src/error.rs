@@ -1,8 +1,10 @@
 //! Errors of starting a device or connecting to it.
 
+use crate::cgroup::CgroupError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_link::tls::TlsError;
 use meetpoint_link::{Endpoint, TcpAddress, TokenError};
+use meetpoint_storage::open_files_limit_behind;
 use std::path::PathBuf;
 
 /// Why a device cannot be started or reached.
@@ -143,6 +145,9 @@ pub enum Error {
     /// The parent process ended before it could be watched.
     #[error("the process that started this device has ended")]
     Orphan,
+    /// The control group around the device cannot be set up.
+    #[error(transparent)]
+    Cgroup(#[from] CgroupError),
     /// No storage engine can be opened.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
@@ -186,6 +191,7 @@ impl Diagnose for Error {
             Self::Socket { .. } => "socket",
             Self::Process { .. } => "process",
             Self::Orphan => "orphan",
+            Self::Cgroup(source) => source.cause(),
             Self::Storage(source) => source.cause(),
             Self::NoDevice { .. } => "device_unreachable",
             Self::NotADevice { .. } => "not_a_device",
@@ -193,9 +199,13 @@ impl Diagnose for Error {
     }
 
     fn remedy(&self) -> Option<Remedy> {
+        if let Some(limit) = open_files_limit_behind(self) {
+            return Some(limit.into());
+        }
         let path = "correct the path of the socket";
         Some(match self {
             Self::Emulation(source) => return source.remedy(),
+            Self::Cgroup(source) => return source.remedy(),
             Self::Storage(source) => return source.remedy(),
             Self::Hosts { .. } => {
                 let most = crate::ServeOptions::HOSTS_MAX;

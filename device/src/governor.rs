@@ -2,7 +2,8 @@
 //!
 //! The kernels call back between stages, each about a stripe of rows and well below a millisecond.
 //! A period of the duty cycle consists of several stages, together [`QUANTUM`] of CPU time,
-//! followed by a sleep. [`Governor`] only computes; [`Brake`] reads the thread's clocks and sleeps.
+//! followed by a sleep. [`Governor`] only computes; [`CpuThrottle`] reads the thread's clocks and
+//! sleeps.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::waits::StorageWaits;
@@ -46,9 +47,9 @@ impl Governor {
 
     /// Accounts for a thread's activity. Time off the core that is not a wait for storage counts as
     /// sleep, because another thread or the hypervisor used the core.
-    pub(crate) fn enter(&mut self, lap: Lap) {
-        self.cpu_ns += nanoseconds(lap.cpu);
-        self.slept(lap.off_core());
+    pub(crate) fn enter(&mut self, time_use: TimeUse) {
+        self.cpu_ns += nanoseconds(time_use.cpu);
+        self.slept(time_use.off_core());
     }
 
     /// How long to sleep now; zero while less than a [`QUANTUM`] is owed and settling is not
@@ -80,14 +81,14 @@ impl Governor {
 
 /// What a thread did between two moments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Lap {
+pub(crate) struct TimeUse {
     wall: Duration,
     cpu: Duration,
     /// Waiting for storage.
     idle: Duration,
 }
 
-impl Lap {
+impl TimeUse {
     /// Time in which the thread could have computed and did not.
     ///
     /// This is a difference of clocks, because no counter of the kernel includes all of it: on some
@@ -111,8 +112,8 @@ impl Clocks {
         Self { wall: Instant::now(), cpu: thread_cpu_time(), idle: storage.idle() }
     }
 
-    fn since(&self, earlier: &Self) -> Lap {
-        Lap {
+    fn since(&self, earlier: &Self) -> TimeUse {
+        TimeUse {
             wall: self.wall - earlier.wall,
             cpu: self.cpu.saturating_sub(earlier.cpu),
             idle: self.idle.saturating_sub(earlier.idle),
@@ -120,28 +121,59 @@ impl Clocks {
     }
 }
 
+/// How late a thread woke up from its sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WakeUps {
+    /// Sleeps.
+    pub(crate) count: u64,
+    /// Time asleep, with the time by which the thread woke up late.
+    pub(crate) slept: Duration,
+    /// Sum of the times by which it woke up late.
+    pub(crate) late: Duration,
+    /// The longest of them.
+    pub(crate) late_max: Duration,
+}
+
+impl WakeUps {
+    fn add(&mut self, slept: Duration, asked: Duration) {
+        let late = slept.saturating_sub(asked);
+        self.count += 1;
+        self.slept += slept;
+        self.late += late;
+        self.late_max = self.late_max.max(late);
+    }
+}
+
 /// Slows down the thread that created it.
 #[derive(Debug)]
-pub(crate) struct Brake {
+pub(crate) struct CpuThrottle {
     governor: Option<Governor>,
     storage_waits: Arc<StorageWaits>,
-    /// The clocks at the end of the last accounted lap.
+    /// The clocks at the end of the last accounted interval.
     seen: Clocks,
     /// Slow-down factor of a fault; 1 is none.
     stretch: f64,
     stretched: Duration,
+    wake_ups: WakeUps,
 }
 
-impl Brake {
-    /// A brake for the calling thread; without a ratio, only [`Brake::stretch`] has an effect.
-    /// `storage_waits` are this thread's.
+impl CpuThrottle {
+    /// A throttle for the calling thread; without a ratio, only [`CpuThrottle::stretch`] has an
+    /// effect. `storage_waits` are this thread's.
     pub(crate) fn new(ratio: Option<f64>, storage_waits: Arc<StorageWaits>) -> Self {
         // Avoids the usual 50 µs by which sleeps are too long. If this is not permitted, sleeps are
         // longer, and the excess is credited as always.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let seen = Clocks::of_this_thread(&storage_waits);
         let governor = ratio.map(Governor::new);
-        Self { governor, storage_waits, seen, stretch: 1.0, stretched: Duration::ZERO }
+        Self {
+            governor,
+            storage_waits,
+            seen,
+            stretch: 1.0,
+            stretched: Duration::ZERO,
+            wake_ups: WakeUps::default(),
+        }
     }
 
     /// Slows everything down by `factor` from now on.
@@ -154,18 +186,18 @@ impl Brake {
     pub(crate) fn skip(&mut self) {
         let now = Clocks::of_this_thread(&self.storage_waits);
         let cpu = now.since(&self.seen).cpu;
-        self.enter(Lap { wall: cpu, cpu, idle: Duration::ZERO });
+        self.enter(TimeUse { wall: cpu, cpu, idle: Duration::ZERO });
         self.seen = now;
     }
 
-    fn enter(&mut self, lap: Lap) {
+    fn enter(&mut self, time_use: TimeUse) {
         if let Some(governor) = &mut self.governor {
-            governor.enter(lap);
+            governor.enter(time_use);
         }
     }
 
     /// Accounts for the time since the last call of any method.
-    fn look(&mut self) {
+    fn account(&mut self) {
         let now = Clocks::of_this_thread(&self.storage_waits);
         self.enter(now.since(&self.seen));
         self.seen = now;
@@ -177,7 +209,7 @@ impl Brake {
         self.pay_up(false, go_on)
     }
 
-    /// Sleeps all of the owed time, as [`Brake::pay`] does, at the end of a batch.
+    /// Sleeps all of the owed time, as [`CpuThrottle::pay`] does, at the end of a batch.
     pub(crate) fn settle(&mut self, go_on: &mut dyn FnMut() -> bool) -> bool {
         self.pay_up(true, go_on)
     }
@@ -185,35 +217,44 @@ impl Brake {
     fn pay_up(&mut self, settle: bool, go_on: &mut dyn FnMut() -> bool) -> bool {
         let mut whole = true;
         let begun = self.seen.wall;
-        self.look();
+        self.account();
         let sleep = self.governor.as_mut().map_or(Duration::ZERO, |it| it.sleep(settle));
         if !sleep.is_zero() {
-            whole = sleep_until(self.seen.wall + sleep, go_on);
+            whole = sleep_until(self.seen.wall + sleep, &mut self.wake_ups, go_on);
             // Sleeping and waking up takes CPU time too, about 40 us on a virtual machine.
-            self.look();
+            self.account();
         }
         if self.stretch > 1.0 {
             let took = self.seen.wall - begun;
-            whole &= sleep_until(self.seen.wall + took.mul_f64(self.stretch - 1.0), go_on);
+            let end = self.seen.wall + took.mul_f64(self.stretch - 1.0);
+            whole &= sleep_until(end, &mut WakeUps::default(), go_on);
             self.stretched += self.seen.wall.elapsed();
             self.skip();
         }
         whole
     }
 
-    /// Time slept by [`Brake::stretch`], which is not part of the emulation.
+    /// The sleeps of the emulation so far.
+    pub(crate) fn wake_ups(&self) -> WakeUps {
+        self.wake_ups
+    }
+
+    /// Time slept by [`CpuThrottle::stretch`], which is not part of the emulation.
     pub(crate) fn stretched(&self) -> Duration {
         self.stretched
     }
 }
 
-fn sleep_until(end: Instant, go_on: &mut dyn FnMut() -> bool) -> bool {
+fn sleep_until(end: Instant, wake_ups: &mut WakeUps, go_on: &mut dyn FnMut() -> bool) -> bool {
     loop {
-        let left = end.saturating_duration_since(Instant::now());
+        let begun = Instant::now();
+        let left = end.saturating_duration_since(begun);
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(SLICE_MAX));
+        let slice = left.min(SLICE_MAX);
+        std::thread::sleep(slice);
+        wake_ups.add(begun.elapsed(), slice);
         if !go_on() {
             return false;
         }
@@ -244,8 +285,8 @@ mod tests {
         (clock, sleeps)
     }
 
-    fn computed(cpu: Duration) -> Lap {
-        Lap { wall: cpu, cpu, idle: Duration::ZERO }
+    fn computed(cpu: Duration) -> TimeUse {
+        TimeUse { wall: cpu, cpu, idle: Duration::ZERO }
     }
 
     #[test]
@@ -255,11 +296,11 @@ mod tests {
         for stage in 0..1000 {
             // Another thread has the core for up to 2 ms, and a read takes 0.5 ms.
             let (kept, idle) = (stage % 3 * MS, MS / 2);
-            let lap = Lap { wall: MS + kept + idle, cpu: MS, idle };
-            governor.enter(lap);
+            let time_use = TimeUse { wall: MS + kept + idle, cpu: MS, idle };
+            governor.enter(time_use);
             let sleep = governor.sleep(false);
             governor.slept(sleep);
-            clock += lap.wall + sleep;
+            clock += time_use.wall + sleep;
         }
         let wanted = 1000 * (4 * MS + MS / 2);
         assert!(clock.abs_diff(wanted) <= 4 * MS, "{clock:?}");
@@ -325,19 +366,19 @@ mod tests {
     }
 
     #[test]
-    fn a_brake_settles_all_but_what_its_last_sleep_cost() {
+    fn a_throttle_settles_all_but_the_cost_of_its_last_sleep() {
         for ratio in [0.5, 0.25] {
-            let mut brake = Brake::new(Some(ratio), Arc::default());
+            let mut throttle = CpuThrottle::new(Some(ratio), Arc::default());
             let mut sum = 0_u64;
             for stage in 0..40_u64 {
                 // Some 0.3 to 1.2 ms of real work, as kernels take between two stages.
                 for step in 0..100_000 * (1 + stage % 4) {
                     sum = std::hint::black_box(sum.rotate_left(5) ^ step);
                 }
-                assert!(brake.pay(&mut || true));
+                assert!(throttle.pay(&mut || true));
             }
-            assert!(brake.settle(&mut || true));
-            let governor = brake.governor.unwrap();
+            assert!(throttle.settle(&mut || true));
+            let governor = throttle.governor.unwrap();
             // Falling asleep and waking up takes CPU time too: it shortens the sleep and owes more.
             // Both are accounted for, so this holds however long the machine takes for either.
             let unpaid_ns = governor.cpu_ns - governor.paid_cpu_ns;
@@ -351,13 +392,13 @@ mod tests {
     }
 
     #[test]
-    fn a_brake_stops_on_request() {
-        let mut brake = Brake::new(Some(0.001), Arc::default());
+    fn a_throttle_stops_on_request() {
+        let mut throttle = CpuThrottle::new(Some(0.001), Arc::default());
         let start = thread_cpu_time();
         while thread_cpu_time() - start < 10 * MS {
             std::hint::black_box(start);
         }
         // Ten seconds are owed.
-        assert!(!brake.pay(&mut || false));
+        assert!(!throttle.pay(&mut || false));
     }
 }

@@ -6,9 +6,12 @@
 //! `roots` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
 //! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
 //! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and
-//! `waits` (the emulation of a slow core), `fault` (which faults occur when), [`probe()`].
+//! `waits` (the emulation of a slow core), [`SlowCore`] (the same outside of a device),
+//! [`DeviceProfile`] (declared speeds of real devices), `cgroup` (an outer limit), `fault` (which
+//! faults occur when), [`probe()`].
 
 mod agent;
+mod cgroup;
 mod clock;
 mod cores;
 mod error;
@@ -22,12 +25,14 @@ mod options;
 mod owner;
 mod pieces;
 mod probe;
+mod profile;
 mod queue;
 mod reporting;
 mod root;
 mod roots;
 mod serve;
 mod session;
+mod slow_core;
 mod socket;
 mod spool;
 mod stream;
@@ -35,8 +40,11 @@ mod turns;
 mod waits;
 mod worker;
 
+pub use cgroup::CgroupError;
 pub use error::Error;
 pub use options::{Listen, Ready, ServeOptions, ServeSummary};
 pub use probe::probe;
+pub use profile::{Basis, DeviceProfile, Figure, PROFILE_BYTES_MAX, PROFILES, ProfileError};
 pub use root::Root;
 pub use serve::serve;
+pub use slow_core::{CoreUse, SlowCore, core_steal};

@@ -4,7 +4,7 @@
 //! Over a network, a host and the device greet each other first, inside TLS where there is any.
 
 use crate::listener::Listener;
-use crate::owner::{Cut, Owner, Peer, PeerName, Unheld};
+use crate::owner::{DisconnectHandle, Owner, Peer, PeerName, SpoolOfferError};
 use crate::reporting::Reporter;
 use meetpoint_format::wire::{FD_CHANNEL_MAGIC, NETWORK_GREETING};
 use meetpoint_link::fd_channel::{confirm, read_offer, say_busy};
@@ -33,7 +33,7 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 const NETWORK_GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum unidentified connections, besides two for each host.
-const STRANGERS_MAX: usize = 16;
+const UNIDENTIFIED_MAX: usize = 16;
 
 /// Maximum number of connections to the service, besides one for each host.
 const CONNECTIONS_MAX: usize = 32;
@@ -52,7 +52,7 @@ pub(crate) struct HostStream {
 
 impl Drop for HostStream {
     fn drop(&mut self) {
-        self.peer.cut.cut();
+        self.peer.disconnect.disconnect();
         self.owner.disconnected(self.peer.connection);
     }
 }
@@ -106,14 +106,14 @@ impl AsyncWrite for HostStream {
 }
 
 /// A listener: a Unix socket, or TCP with or without TLS.
-enum Door {
+enum BoundListener {
     Socket(UnixListener),
     Tcp(TcpListener, Option<Arc<Acceptor>>),
 }
 
 /// Accepts and classifies connections until it is dropped; `hosts` receives those of hosts.
-pub(crate) struct Gate {
-    door: Door,
+pub(crate) struct ConnectionAcceptor {
+    listener: BoundListener,
     reporter: Arc<Reporter>,
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
@@ -122,7 +122,7 @@ pub(crate) struct Gate {
     hosts_max: usize,
 }
 
-impl Gate {
+impl ConnectionAcceptor {
     pub(crate) fn new(
         listener: &Listener,
         owner: Arc<Owner>,
@@ -130,14 +130,16 @@ impl Gate {
         hosts_max: usize,
         reporter: Reporter,
     ) -> std::io::Result<Self> {
-        let door = match listener {
-            Listener::Socket(socket) => Door::Socket(UnixListener::from_std(socket.listener()?)?),
+        let listener = match listener {
+            Listener::Socket(socket) => {
+                BoundListener::Socket(UnixListener::from_std(socket.listener()?)?)
+            }
             Listener::Tcp { listener, tls, .. } => {
-                Door::Tcp(TcpListener::from_std(listener.try_clone()?)?, tls.clone())
+                BoundListener::Tcp(TcpListener::from_std(listener.try_clone()?)?, tls.clone())
             }
         };
         let (refused, reporter) = (Arc::default(), Arc::new(reporter));
-        Ok(Self { door, reporter, owner, hosts, refused, hosts_max })
+        Ok(Self { listener, reporter, owner, hosts, refused, hosts_max })
     }
 
     /// Counts connections that were closed because they were not from a host.
@@ -147,28 +149,28 @@ impl Gate {
 
     /// Runs for as long as it is polled.
     pub(crate) async fn run(self) {
-        let strangers = Arc::new(Semaphore::new(STRANGERS_MAX + 2 * self.hosts_max));
+        let unidentified = Arc::new(Semaphore::new(UNIDENTIFIED_MAX + 2 * self.hosts_max));
         let mut connection = 0;
         loop {
-            let Some(arrival) = self.arrival().await else {
+            let Some(new_connection) = self.accept().await else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };
             connection += 1;
-            let Ok(permit) = Arc::clone(&strangers).try_acquire_owned() else {
+            let Ok(permit) = Arc::clone(&unidentified).try_acquire_owned() else {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 continue;
             };
-            let hall = Hall {
+            let service = ServiceQueue {
                 owner: Arc::clone(&self.owner),
                 hosts: self.hosts.clone(),
                 connections_max: CONNECTIONS_MAX + self.hosts_max,
             };
             let (refused, reporter) = (Arc::clone(&self.refused), Arc::clone(&self.reporter));
             tokio::spawn(async move {
-                if let Err(unadmitted) = arrival.admit(connection, hall).await {
+                if let Err(rejection) = new_connection.admit(connection, service).await {
                     refused.fetch_add(1, Ordering::Relaxed);
-                    if let Unadmitted::Reported(sentence) = unadmitted {
+                    if let Rejection::Reported(sentence) = rejection {
                         reporter.say(&sentence, Instant::now());
                     }
                 }
@@ -178,31 +180,33 @@ impl Gate {
     }
 
     /// The next connection; `None` if none can be accepted now.
-    async fn arrival(&self) -> Option<Arrival> {
-        match &self.door {
-            Door::Socket(listener) => Some(Arrival::Socket(listener.accept().await.ok()?.0)),
-            Door::Tcp(listener, tls) => {
+    async fn accept(&self) -> Option<NewConnection> {
+        match &self.listener {
+            BoundListener::Socket(listener) => {
+                Some(NewConnection::Socket(listener.accept().await.ok()?.0))
+            }
+            BoundListener::Tcp(listener, tls) => {
                 let (stream, address) = listener.accept().await.ok()?;
-                Some(Arrival::Tcp(stream, address, tls.clone()))
+                Some(NewConnection::Tcp(stream, address, tls.clone()))
             }
         }
     }
 }
 
 /// A connection whose first bytes have not been read.
-enum Arrival {
+enum NewConnection {
     Socket(UnixStream),
     Tcp(TcpStream, SocketAddr, Option<Arc<Acceptor>>),
 }
 
 /// Where admitted connections go.
-struct Hall {
+struct ServiceQueue {
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     connections_max: usize,
 }
 
-impl Hall {
+impl ServiceQueue {
     fn is_full(&self) -> bool {
         self.owner.connections() >= self.connections_max
     }
@@ -217,43 +221,43 @@ impl Hall {
 }
 
 /// Why a connection was closed.
-enum Unadmitted {
+enum Rejection {
     Silently,
     /// With a sentence for the log.
     Reported(String),
 }
 
-impl From<std::io::Error> for Unadmitted {
+impl From<std::io::Error> for Rejection {
     fn from(_: std::io::Error) -> Self {
         Self::Silently
     }
 }
 
-impl Arrival {
+impl NewConnection {
     /// Identifies a connection and passes it on, or closes it by returning.
-    async fn admit(self, connection: u64, hall: Hall) -> Result<(), Unadmitted> {
+    async fn admit(self, connection: u64, service: ServiceQueue) -> Result<(), Rejection> {
         match self {
             Self::Socket(stream) => {
-                let (process_id, cut) = admit(&stream).ok_or(Unadmitted::Silently)?;
+                let (process_id, disconnect) = admit(&stream).ok_or(Rejection::Silently)?;
                 let name = PeerName::Process(process_id);
-                let peer = Peer { connection, name, cut: Arc::new(cut) };
-                let sorted = sort(stream, (process_id, peer), hall);
-                let sorted = tokio::time::timeout(GREETING_TIMEOUT, sorted).await;
-                sorted.map_err(|_| Unadmitted::Silently)?.map_err(Unadmitted::from)
+                let peer = Peer { connection, name, disconnect: Arc::new(disconnect) };
+                let classified = classify(stream, (process_id, peer), service);
+                let classified = tokio::time::timeout(GREETING_TIMEOUT, classified).await;
+                classified.map_err(|_| Rejection::Silently)?.map_err(Rejection::from)
             }
             Self::Tcp(stream, address, tls) => {
-                let cut = Cut::new(stream.as_fd().try_clone_to_owned()?);
-                let greeted = greet(stream, address, tls.as_deref(), &hall);
+                let disconnect = DisconnectHandle::new(stream.as_fd().try_clone_to_owned()?);
+                let greeted = greet(stream, address, tls.as_deref(), &service);
                 let greeted = tokio::time::timeout(NETWORK_GREETING_TIMEOUT, greeted).await;
                 let silent = |_| {
-                    Unadmitted::Reported(format!(
+                    Rejection::Reported(format!(
                         "refused a connection from {address}: it did not identify itself within \
                      {NETWORK_GREETING_TIMEOUT:?}"
                     ))
                 };
                 let (stream, name) = greeted.map_err(silent)??;
-                let peer = Peer { connection, name, cut: Arc::new(cut) };
-                hall.pass(stream, HTTP2_PREFACE, peer).await;
+                let peer = Peer { connection, name, disconnect: Arc::new(disconnect) };
+                service.pass(stream, HTTP2_PREFACE, peer).await;
                 Ok(())
             }
         }
@@ -265,10 +269,10 @@ async fn greet(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<&Acceptor>,
-    hall: &Hall,
-) -> Result<(Box<dyn Duplex>, PeerName), Unadmitted> {
+    service: &ServiceQueue,
+) -> Result<(Box<dyn Duplex>, PeerName), Rejection> {
     let refused =
-        |why: &str| Unadmitted::Reported(format!("refused a connection from {address}: {why}"));
+        |why: &str| Rejection::Reported(format!("refused a connection from {address}: {why}"));
     stream.set_nodelay(true)?;
     let (mut stream, name) = match tls {
         Some(tls) => match tls.accept(stream).await {
@@ -276,12 +280,12 @@ async fn greet(
                 (stream, format!("{address} (certificate {fingerprint}…)"))
             }
             // It hung up: a health check, or a host that was stopped.
-            Err(TlsError::Connection(_)) => return Err(Unadmitted::Silently),
+            Err(TlsError::Connection(_)) => return Err(Rejection::Silently),
             Err(error) => return Err(refused(&error.to_string())),
         },
         None => (Box::new(stream) as Box<dyn Duplex>, address.to_string()),
     };
-    if hall.is_full() {
+    if service.is_full() {
         return Err(refused("there are as many connections as it takes"));
     }
     let mut greeting = [0; NETWORK_GREETING.len()];
@@ -300,25 +304,25 @@ async fn greet(
 }
 
 /// The other process and a handle to the connection, if it runs as the same user or as root.
-fn admit(stream: &UnixStream) -> Option<(u32, Cut)> {
+fn admit(stream: &UnixStream) -> Option<(u32, DisconnectHandle)> {
     let process_id = meetpoint_storage::trusted_peer(stream)?;
-    Some((process_id, Cut::new(stream.as_fd().try_clone_to_owned().ok()?)))
+    Some((process_id, DisconnectHandle::new(stream.as_fd().try_clone_to_owned().ok()?)))
 }
 
 /// Identifies a connection and accepts it, or closes it by returning.
-async fn sort(
+async fn classify(
     mut stream: UnixStream,
     (process_id, peer): (u32, Peer),
-    hall: Hall,
+    service: ServiceQueue,
 ) -> std::io::Result<()> {
     let first = peek_until(&stream, |seen| !seen.is_empty()).await?;
     if first[0] == FD_CHANNEL_MAGIC[0] {
         let offered = read_offer(&stream).await?;
         let spool = (offered.offer.token, offered.fd);
-        return match hall.owner.offer(process_id, spool, Instant::now()) {
+        return match service.owner.offer(process_id, spool, Instant::now()) {
             Ok(()) => confirm(&mut stream, offered.offer).await,
-            Err(Unheld::TokenTaken) => Err(ErrorKind::AlreadyExists.into()),
-            Err(Unheld::Full) => {
+            Err(SpoolOfferError::TokenTaken) => Err(ErrorKind::AlreadyExists.into()),
+            Err(SpoolOfferError::Full) => {
                 say_busy(&mut stream).await?;
                 Err(ErrorKind::QuotaExceeded.into())
             }
@@ -326,11 +330,11 @@ async fn sort(
     }
     let is_wrong = |seen: &[u8]| !HTTP2_PREFACE.starts_with(seen);
     let seen = peek_until(&stream, |seen| seen.len() == 24 || is_wrong(seen)).await?;
-    if is_wrong(&seen) || hall.is_full() {
+    if is_wrong(&seen) || service.is_full() {
         return Err(ErrorKind::ConnectionRefused.into());
     }
     // The preface was not taken out of the socket.
-    hall.pass(Box::new(stream), &[], peer).await;
+    service.pass(Box::new(stream), &[], peer).await;
     Ok(())
 }
 

@@ -59,23 +59,23 @@ impl Totals {
     }
 }
 
-/// Signs of life of a worker, seen from another thread.
+/// Heartbeats of a worker, seen from another thread.
 ///
-/// A stuck worker gives none, which lets a host distinguish dead from slow.
+/// A stuck worker sends none, which lets a host distinguish dead from slow.
 #[derive(Debug, Default)]
-pub(crate) struct Signs {
+pub(crate) struct Heartbeats {
     count: AtomicU64,
     samples_done: AtomicU32,
     thread: AtomicU32,
     at: Mutex<Option<(u32, u32, u32)>>,
 }
 
-impl Signs {
+impl Heartbeats {
     /// Begins a batch: epoch, batch and generation.
     pub(crate) fn begin(&self, at: (u32, u32, u32)) {
         self.samples_done.store(0, Ordering::Relaxed);
         *self.at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
-        self.give();
+        self.beat();
     }
 
     /// Ends a batch.
@@ -83,15 +83,15 @@ impl Signs {
         *self.at.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Gives a sign.
-    pub(crate) fn give(&self) {
+    /// Sends a heartbeat.
+    pub(crate) fn beat(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Reports the progress of a batch; more samples than before are a sign of life.
+    /// Reports the progress of a batch; more samples than before are a heartbeat.
     pub(crate) fn samples(&self, done: u32) {
         if self.samples_done.swap(done, Ordering::Relaxed) != done {
-            self.give();
+            self.beat();
         }
     }
 
@@ -102,32 +102,32 @@ impl Signs {
     }
 }
 
-/// Polls the signs of life of a worker.
+/// Polls the heartbeats of a worker.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct HeartbeatMonitor {
     count: u64,
     cpu: Duration,
 }
 
 /// A worker that used less CPU time since the last poll is only waiting.
-const CPU_SIGN: Duration = Duration::from_millis(1);
+const CPU_HEARTBEAT: Duration = Duration::from_millis(1);
 
-impl Watch {
-    /// Whether there was any sign of life since the last poll.
-    pub(crate) fn lives(&mut self, signs: &Signs) -> bool {
-        let count = signs.count.load(Ordering::Relaxed);
-        let cpu = cpu_time_of(signs.thread.load(Ordering::Relaxed));
-        let lives = count != self.count || cpu.saturating_sub(self.cpu) >= CPU_SIGN;
+impl HeartbeatMonitor {
+    /// Whether there was any heartbeat since the last poll.
+    pub(crate) fn is_alive(&mut self, heartbeats: &Heartbeats) -> bool {
+        let count = heartbeats.count.load(Ordering::Relaxed);
+        let cpu = cpu_time_of(heartbeats.thread.load(Ordering::Relaxed));
+        let is_alive = count != self.count || cpu.saturating_sub(self.cpu) >= CPU_HEARTBEAT;
         (self.count, self.cpu) = (count, cpu);
-        lives
+        is_alive
     }
 
-    /// Epoch, batch, generation and samples done, if there is a batch and there was any sign since
-    /// the last poll. CPU time counts as one, because a long stage gives no other sign.
-    pub(crate) fn look(&mut self, signs: &Signs) -> Option<((u32, u32, u32), u32)> {
-        let lives = self.lives(signs);
-        let at = *signs.at.lock().unwrap_or_else(PoisonError::into_inner);
-        at.filter(|_| lives).map(|at| (at, signs.samples_done.load(Ordering::Relaxed)))
+    /// Epoch, batch, generation and samples done, if there is a batch and there was any heartbeat
+    /// since the last poll. CPU time counts as one, because a long stage sends no other heartbeat.
+    pub(crate) fn poll(&mut self, heartbeats: &Heartbeats) -> Option<((u32, u32, u32), u32)> {
+        let is_alive = self.is_alive(heartbeats);
+        let at = *heartbeats.at.lock().unwrap_or_else(PoisonError::into_inner);
+        at.filter(|_| is_alive).map(|at| (at, heartbeats.samples_done.load(Ordering::Relaxed)))
     }
 }
 
@@ -144,36 +144,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_that_does_nothing_gives_no_sign_and_one_that_does_gives_one() {
-        let (signs, mut watch) = (Signs::default(), Watch::default());
-        assert_eq!(watch.look(&signs), None);
-        signs.begin((1, 2, 3));
-        signs.samples(5);
-        assert_eq!(watch.look(&signs), Some(((1, 2, 3), 5)));
-        assert_eq!(watch.look(&signs), None);
-        signs.samples(5);
-        assert_eq!(watch.look(&signs), None);
-        signs.samples(6);
-        assert_eq!(watch.look(&signs), Some(((1, 2, 3), 6)));
-        signs.give();
-        signs.end();
-        assert_eq!(watch.look(&signs), None);
+    fn a_worker_sends_heartbeats_only_while_it_works() {
+        let (heartbeats, mut monitor) = (Heartbeats::default(), HeartbeatMonitor::default());
+        assert_eq!(monitor.poll(&heartbeats), None);
+        heartbeats.begin((1, 2, 3));
+        heartbeats.samples(5);
+        assert_eq!(monitor.poll(&heartbeats), Some(((1, 2, 3), 5)));
+        assert_eq!(monitor.poll(&heartbeats), None);
+        heartbeats.samples(5);
+        assert_eq!(monitor.poll(&heartbeats), None);
+        heartbeats.samples(6);
+        assert_eq!(monitor.poll(&heartbeats), Some(((1, 2, 3), 6)));
+        heartbeats.beat();
+        heartbeats.end();
+        assert_eq!(monitor.poll(&heartbeats), None);
     }
 
     #[test]
-    fn a_worker_that_only_computes_gives_a_sign() {
-        let (signs, mut watch) = (Signs::default(), Watch::default());
-        signs.begin((0, 0, 0));
-        signs.this_thread();
-        watch.look(&signs);
+    fn cpu_time_of_a_worker_counts_as_a_heartbeat() {
+        let (heartbeats, mut monitor) = (Heartbeats::default(), HeartbeatMonitor::default());
+        heartbeats.begin((0, 0, 0));
+        heartbeats.this_thread();
+        monitor.poll(&heartbeats);
         if cpu_time_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()).is_zero() {
             eprintln!("skipped: this kernel does not report a thread's CPU time");
             return;
         }
         let start = thread_cpu_time();
-        while thread_cpu_time() - start < 30 * CPU_SIGN {
+        while thread_cpu_time() - start < 30 * CPU_HEARTBEAT {
             std::hint::black_box(start);
         }
-        assert!(watch.look(&signs).is_some());
+        assert!(monitor.poll(&heartbeats).is_some());
     }
 }

@@ -23,6 +23,9 @@ pub struct ServeOptions {
     pub roots: Vec<Root>,
     /// The speed to emulate.
     pub emulation: Emulation,
+    /// Whether control groups limit CPU time and memory besides, so that a device never takes
+    /// more than it emulates.
+    pub cgroup: bool,
     /// The faults to inject.
     pub faults: Vec<Fault>,
     /// Creates the preparer of each job.
@@ -87,6 +90,7 @@ impl ServeOptions {
             token_file: None,
             roots: roots.into_iter().map(Root::from).collect(),
             emulation: Emulation::default(),
+            cgroup: false,
             faults: Vec::new(),
             preparers: Arc::new(CpuPreparers::default()),
             engine: EngineKind::Auto,
@@ -121,4 +125,6 @@ pub struct ServeSummary {
     pub connections_refused: u64,
     /// Jobs that were refused.
     pub loads_refused: u64,
+    /// Time in nanoseconds that its control group held it back; `None` without one.
+    pub cgroup_throttled_ns: Option<u64>,
 }

@@ -22,15 +22,15 @@ const OFFER_LIFETIME: Duration = Duration::from_secs(10);
 
 /// A handle that can disconnect a connection.
 #[derive(Debug)]
-pub(crate) struct Cut(OwnedFd);
+pub(crate) struct DisconnectHandle(OwnedFd);
 
-impl Cut {
+impl DisconnectHandle {
     pub(crate) fn new(connection: OwnedFd) -> Self {
         Self(connection)
     }
 
     /// Ends the connection for both sides; without effect if it has ended.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn disconnect(&self) {
         let _ = rustix::net::shutdown(&self.0, rustix::net::Shutdown::Both);
     }
 }
@@ -60,12 +60,12 @@ pub(crate) struct Peer {
     pub(crate) connection: u64,
     /// Who connected.
     pub(crate) name: PeerName,
-    pub(crate) cut: Arc<Cut>,
+    pub(crate) disconnect: Arc<DisconnectHandle>,
 }
 
 /// Why a job is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Denied {
+pub(crate) enum AdmissionError {
     #[error("the device serves {0} and accepts one host at a time")]
     Taken(PeerName),
     #[error(
@@ -80,7 +80,7 @@ pub(crate) enum Denied {
     Ending,
 }
 
-impl Denied {
+impl AdmissionError {
     /// The remedy at the host or the device.
     pub(crate) fn remedy(&self) -> Option<Remedy> {
         match self {
@@ -117,7 +117,7 @@ struct Offer {
 
 /// Why an offered spool is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unheld {
+pub(crate) enum SpoolOfferError {
     /// Another spool waits under its token.
     TokenTaken,
     /// The limit of waiting spools is reached.
@@ -224,10 +224,10 @@ impl Owner {
         process_id: u32,
         (token, fd): (u64, OwnedFd),
         now: Instant,
-    ) -> Result<(), Unheld> {
+    ) -> Result<(), SpoolOfferError> {
         let mut state = self.lock();
         if state.offers.contains_key(&token) {
-            return Err(Unheld::TokenTaken);
+            return Err(SpoolOfferError::TokenTaken);
         }
         let own = state.offers.iter().filter(|(_, offer)| offer.process_id == process_id);
         let own: Vec<(Instant, u64)> = own.map(|(token, offer)| (offer.since, *token)).collect();
@@ -236,7 +236,7 @@ impl Owner {
             state.offers.remove(&oldest);
         }
         if state.offers.len() >= OFFERS_MAX + self.hosts_max {
-            return Err(Unheld::Full);
+            return Err(SpoolOfferError::Full);
         }
         state.offers.insert(token, Offer { fd: Arc::new(fd), process_id, since: now });
         Ok(())
@@ -249,7 +249,7 @@ impl Owner {
     }
 
     /// Assigns the device to a peer that may already own it.
-    pub(crate) fn claim(&self, peer: &Peer) -> Result<(), Denied> {
+    pub(crate) fn claim(&self, peer: &Peer) -> Result<(), AdmissionError> {
         let mut state = self.lock();
         if state.holder(peer.connection).is_some() {
             return Ok(());
@@ -260,9 +260,9 @@ impl Owner {
             return Ok(());
         }
         Err(match &state.holders[..] {
-            holders if holders.iter().any(Holder::is_ending) => Denied::Ending,
-            [only] => Denied::Taken(only.peer.name.clone()),
-            _ => Denied::Full(state.names()),
+            holders if holders.iter().any(Holder::is_ending) => AdmissionError::Ending,
+            [only] => AdmissionError::Taken(only.peer.name.clone()),
+            _ => AdmissionError::Full(state.names()),
         })
     }
 
@@ -299,15 +299,15 @@ impl Owner {
     }
 
     /// Removes the peer's job, to be run with a new queue.
-    pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(Job, Arc<Queue>), Denied> {
+    pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(Job, Arc<Queue>), AdmissionError> {
         let mut state = self.lock();
-        let holder = state.holder(peer.connection).ok_or(Denied::NothingLoaded)?;
+        let holder = state.holder(peer.connection).ok_or(AdmissionError::NothingLoaded)?;
         match &holder.queue {
-            Some(queue) if queue.is_closed() => return Err(Denied::Ending),
-            Some(_) => return Err(Denied::Running),
+            Some(queue) if queue.is_closed() => return Err(AdmissionError::Ending),
+            Some(_) => return Err(AdmissionError::Running),
             None => {}
         }
-        let job = holder.job.take().ok_or(Denied::NothingLoaded)?;
+        let job = holder.job.take().ok_or(AdmissionError::NothingLoaded)?;
         let queue = Arc::new(Queue::new(job.batches, job.slots));
         holder.queue = Some(Arc::clone(&queue));
         Ok((job, queue))
@@ -410,7 +410,7 @@ mod tests {
     fn a_process_that_offers_many_spools_loses_its_oldest_and_others_are_held() {
         let (owner, begun) = (Owner::new(1), Instant::now());
         assert_eq!(owner.offer(7, (1000, fd()), begun), Ok(()));
-        assert_eq!(owner.offer(7, (1000, fd()), begun), Err(Unheld::TokenTaken));
+        assert_eq!(owner.offer(7, (1000, fd()), begun), Err(SpoolOfferError::TokenTaken));
         for token in 0..20 {
             let now = begun + Duration::from_millis(token);
             assert_eq!(owner.offer(8, (token, fd()), now), Ok(()));
@@ -424,7 +424,7 @@ mod tests {
         for process in 0..64 {
             assert_eq!(owner.offer(process, (process.into(), fd()), begun), Ok(()));
         }
-        assert_eq!(owner.offer(99, (99, fd()), begun), Err(Unheld::Full));
+        assert_eq!(owner.offer(99, (99, fd()), begun), Err(SpoolOfferError::Full));
         owner.forget_old_offers(begun + OFFER_LIFETIME);
         assert_eq!(owner.offer(99, (99, fd()), begun + OFFER_LIFETIME), Ok(()));
         assert_eq!(tokens(&owner), [99]);

@@ -11,13 +11,13 @@ use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
 
-/// Longest wait between two signs of life.
+/// Longest wait between two heartbeats.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// A message to the host, or the status that ends the stream.
-pub(crate) type Outgoing = Result<DeviceMessage, Status>;
+pub(crate) type OutgoingMessage = Result<DeviceMessage, Status>;
 
-/// Called while waiting; `false` cancels what can be cancelled. It also gives signs of life.
+/// Called while waiting; `false` cancels what can be cancelled. It also sends heartbeats.
 pub(crate) type GoOn<'a> = &'a mut dyn FnMut() -> bool;
 
 /// Pieces of a slot that wait to be sent.
@@ -39,7 +39,12 @@ impl Pieces {
 
     /// Sends all pieces and discards them, whatever the result: `false` if `go_on` cancelled it or
     /// the host has disconnected.
-    pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        slot: u32,
+        to: &Sender<OutgoingMessage>,
+        go_on: GoOn<'_>,
+    ) -> bool {
         self.0.drain(..).all(|(offset, data)| {
             let message = Some(Message::SlotData(SlotData { slot, offset, data }));
             go_on() && send_one(to, Ok(DeviceMessage { message }), go_on)
@@ -48,9 +53,9 @@ impl Pieces {
 }
 
 /// Sends a message as soon as there is room for it.
-fn send_one(to: &Sender<Outgoing>, message: Outgoing, go_on: GoOn<'_>) -> bool {
+fn send_one(to: &Sender<OutgoingMessage>, message: OutgoingMessage, go_on: GoOn<'_>) -> bool {
     let mut room = pin!(to.reserve());
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let waker = Waker::from(Arc::new(ThreadWaker(std::thread::current())));
     let mut context = Context::from_waker(&waker);
     loop {
         match room.as_mut().poll(&mut context) {
@@ -68,9 +73,9 @@ fn send_one(to: &Sender<Outgoing>, message: Outgoing, go_on: GoOn<'_>) -> bool {
 }
 
 /// Wakes a thread that is parked.
-struct Unpark(Thread);
+struct ThreadWaker(Thread);
 
-impl Wake for Unpark {
+impl Wake for ThreadWaker {
     fn wake(self: Arc<Self>) {
         self.0.unpark();
     }

@@ -56,7 +56,7 @@ enum Slot {
 
 /// An invalid message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Nonsense {
+pub(crate) enum InvalidMessage {
     #[error("work for {count} batches from {first}, but an epoch has batches 0..{batches}")]
     Range { first: u32, count: u32, batches: u64 },
     #[error("work for epoch {epoch}, generation {generation}, which have not begun")]
@@ -144,20 +144,20 @@ impl Queue {
         first: u32,
         count: u32,
         descending: bool,
-    ) -> Result<(), Nonsense> {
+    ) -> Result<(), InvalidMessage> {
         let reaches = u64::from(first) + if descending { 1 } else { u64::from(count) };
         if reaches > self.batches || (descending && u64::from(first) + 1 < u64::from(count)) {
-            return Err(Nonsense::Range { first, count, batches: self.batches });
+            return Err(InvalidMessage::Range { first, count, batches: self.batches });
         }
         let mut state = self.lock();
         if state.now < Some((epoch, generation)) {
-            return Err(Nonsense::Future { epoch, generation });
+            return Err(InvalidMessage::Future { epoch, generation });
         }
         if state.now != Some((epoch, generation)) || state.stopped || count == 0 {
             return Ok(());
         }
         if state.ranges.len() >= RANGES_MAX {
-            return Err(Nonsense::TooMuch);
+            return Err(InvalidMessage::TooMuch);
         }
         state.ranges.push_back(Range { next: first, left: count, descending });
         self.changed.notify_all();
@@ -166,10 +166,11 @@ impl Queue {
 
     /// Takes a slot back from the host. A slot that the host does not own is not changed, because a
     /// release may occur twice.
-    pub(crate) fn release(&self, slot: u32) -> Result<(), Nonsense> {
+    pub(crate) fn release(&self, slot: u32) -> Result<(), InvalidMessage> {
         let mut state = self.lock();
         let slots = state.slots.len();
-        let place = state.slots.get_mut(slot as usize).ok_or(Nonsense::Slot { slot, slots })?;
+        let place =
+            state.slots.get_mut(slot as usize).ok_or(InvalidMessage::Slot { slot, slots })?;
         if *place == Slot::Published {
             *place = Slot::Free;
             self.changed.notify_all();
@@ -339,17 +340,17 @@ mod tests {
     #[test]
     fn invalid_messages_are_refused() {
         let queue = Queue::new(10, 2);
-        assert!(matches!(queue.work((0, 0), 0, 1, false), Err(Nonsense::Future { .. })));
+        assert!(matches!(queue.work((0, 0), 0, 1, false), Err(InvalidMessage::Future { .. })));
         queue.start_epoch(0, 1);
         for (first, count, descending) in
             [(10, 1, true), (10, 1, false), (9, 2, false), (3, 5, true), (u32::MAX, 1, true)]
         {
             let refused = queue.work((0, 1), first, count, descending);
-            assert!(matches!(refused, Err(Nonsense::Range { .. })), "{first} {count}");
+            assert!(matches!(refused, Err(InvalidMessage::Range { .. })), "{first} {count}");
         }
-        assert!(matches!(queue.work((0, 2), 0, 1, false), Err(Nonsense::Future { .. })));
-        assert!(matches!(queue.work((1, 0), 0, 1, false), Err(Nonsense::Future { .. })));
-        assert_eq!(queue.release(2), Err(Nonsense::Slot { slot: 2, slots: 2 }));
+        assert!(matches!(queue.work((0, 2), 0, 1, false), Err(InvalidMessage::Future { .. })));
+        assert!(matches!(queue.work((1, 0), 0, 1, false), Err(InvalidMessage::Future { .. })));
+        assert_eq!(queue.release(2), Err(InvalidMessage::Slot { slot: 2, slots: 2 }));
         queue.work((0, 1), 3, 4, true).unwrap();
         queue.work((0, 1), 0, 10, false).unwrap();
         queue.work((0, 1), 5, 0, false).unwrap();

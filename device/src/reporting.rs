@@ -1,4 +1,4 @@
-//! Log messages about refused connections, limited so that strangers cannot fill the log.
+//! Log messages about refused connections, limited so that unidentified peers cannot fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_cut_off_until_the_next_minute() {
+    fn log_messages_are_limited_per_minute() {
         let begun = Instant::now();
         let reporter = Reporter::new(count, begun);
         for _ in 0..1000 {

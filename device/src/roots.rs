@@ -17,14 +17,14 @@ use std::time::SystemTime;
 const FOLDERS_MAX: usize = 4096;
 
 /// Length and modification time of a `dataset.json`, and its checksum while they do not change.
-type Known = (u64, SystemTime, [u8; 32]);
+type CachedChecksum = (u64, SystemTime, [u8; 32]);
 
 /// The roots of a device.
 #[derive(Debug)]
 pub(crate) struct Roots {
     /// With all symbolic links resolved.
     roots: Vec<Root>,
-    known: Mutex<HashMap<PathBuf, Known>>,
+    known: Mutex<HashMap<PathBuf, CachedChecksum>>,
 }
 
 impl Roots {

@@ -1,18 +1,20 @@
 //! The process: starts, listens, and ends on request.
 
 use crate::agent::{Agent, Counts};
-use crate::link::Gate;
+use crate::cgroup::Guard;
+use crate::link::ConnectionAcceptor;
 use crate::listener::{self, Listener};
 use crate::owner::Owner;
 use crate::reporting::Reporter;
 use crate::roots::Roots;
-use crate::session::Means;
+use crate::session::DeviceResources;
 use crate::socket::remove_private_folder;
-use crate::stream::Scene;
+use crate::stream::StreamEnvironment;
 use crate::{Error, Listen, Ready, ServeOptions, ServeSummary, cores};
 use meetpoint_format::wire::device_server::DeviceServer;
 use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
 use meetpoint_link::{DeviceInfo, Targets, Token, refusal};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,7 +25,7 @@ use tonic::transport::Server;
 use tonic::{Code, Request, Status};
 
 /// How often the process checks whether to end.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How long a worker may take to end at the end of the process; storage that hangs takes longer.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(1);
@@ -56,6 +58,10 @@ pub fn serve(
     let roots = Roots::find(&options.roots, is_remote)?;
     let token = listener::token(&options)?;
     let choice = cores::choose(&options.emulation)?;
+    let guard = match options.cgroup {
+        true => Some(Guard::enter(&options.emulation, Path::new("/"), std::process::id())?),
+        false => None,
+    };
     let (device, mut notices) = describe(&options, &roots, choice.core)?;
     notices.extend(choice.notice);
     if options.once {
@@ -78,7 +84,7 @@ pub fn serve(
     let ready_now = Ready { endpoint: listener.endpoint(&options), device, notices };
     let process = Process {
         owner: Arc::new(Owner::new(options.hosts as usize)),
-        means: Means::new(&options, roots, is_remote),
+        resources: DeviceResources::new(&options, roots, is_remote),
         token,
         core: choice.core,
         options: Arc::new(options),
@@ -87,12 +93,13 @@ pub fn serve(
     let summary = runtime.block_on(process.run(&listener, &ready_now, ready));
     // Only calls that wait for storage still run; do not wait for them.
     runtime.shutdown_background();
-    summary
+    let cgroup_throttled_ns = guard.as_ref().and_then(Guard::throttled_ns);
+    summary.map(|summary| ServeSummary { cgroup_throttled_ns, ..summary })
 }
 
 struct Process {
     owner: Arc<Owner>,
-    means: Means,
+    resources: DeviceResources,
     token: Option<Token>,
     core: Option<usize>,
     options: Arc<ServeOptions>,
@@ -109,21 +116,23 @@ impl Process {
         let (hosts, incoming) = mpsc::channel(1);
         let reporter = Reporter::new(self.options.report, Instant::now());
         let hosts_max = self.options.hosts as usize;
-        let gate = Gate::new(listener, Arc::clone(&self.owner), hosts, hosts_max, reporter);
-        let gate = gate.map_err(|source| Error::Process {
+        let acceptor =
+            ConnectionAcceptor::new(listener, Arc::clone(&self.owner), hosts, hosts_max, reporter);
+        let acceptor = acceptor.map_err(|source| Error::Process {
             action: "watch the connections that arrive",
             source,
         })?;
-        let refused = gate.refused();
+        let refused = acceptor.refused();
         let (counts, batches) = (Arc::new(Counts::default()), Arc::new(AtomicU64::new(0)));
-        let scene = Scene {
+        let environment = StreamEnvironment {
             owner: Arc::clone(&self.owner),
             options: Arc::clone(&self.options),
             core: self.core,
             turns: Arc::default(),
             batches: Arc::clone(&batches),
         };
-        let agent = Agent::new(self.means.clone(), scene, &ready_now.device, Arc::clone(&counts));
+        let agent =
+            Agent::new(self.resources.clone(), environment, &ready_now.device, Arc::clone(&counts));
         let service = DeviceServer::new(agent)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
@@ -142,7 +151,7 @@ impl Process {
             .serve_with_incoming(ReceiverStream::new(incoming));
         ready(ready_now);
         tokio::select! {
-            () = gate.run() => {}
+            () = acceptor.run() => {}
             ended = server => if let Err(error) = ended {
                 let source = std::io::Error::other(error);
                 return Err(Error::Process { action: "serve hosts", source });
@@ -156,6 +165,7 @@ impl Process {
             batches: count(&batches),
             connections_refused: count(&refused),
             loads_refused: count(&counts.loads_refused),
+            cgroup_throttled_ns: None,
         })
     }
 
@@ -173,7 +183,7 @@ impl Process {
                 return;
             }
             self.owner.forget_old_offers(Instant::now());
-            self.owner.change(LOOK_INTERVAL).await;
+            self.owner.change(POLL_INTERVAL).await;
         }
     }
 
@@ -187,7 +197,7 @@ impl Process {
         self.owner.close();
         let start = Instant::now();
         while self.owner.is_running() && start.elapsed() < ENDING_TIMEOUT {
-            self.owner.change(LOOK_INTERVAL).await;
+            self.owner.change(POLL_INTERVAL).await;
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{Batching, BatchingError, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, BatchingError, Rank};
 use meetpoint_format::column::{
     BatchColumns, BatchLayout, COLUMNS_MAX, Collate, CollateError, ColumnNames,
 };
@@ -215,7 +215,7 @@ impl Refusal {
 
 /// The resources and options of the device that jobs use.
 #[derive(Debug, Clone)]
-pub(crate) struct Means {
+pub(crate) struct DeviceResources {
     pub(crate) roots: Arc<Roots>,
     /// Whether hosts are on other machines, and name datasets by root and checksum.
     pub(crate) is_remote: bool,
@@ -248,7 +248,7 @@ impl Datasets {
     }
 }
 
-impl Means {
+impl DeviceResources {
     pub(crate) fn new(options: &ServeOptions, roots: Roots, is_remote: bool) -> Self {
         Self {
             roots: Arc::new(roots),
@@ -284,9 +284,9 @@ pub(crate) fn load(
     request: &LoadRequest,
     sampler_data: &[u8],
     spool: Option<&Arc<OwnedFd>>,
-    means: &Means,
+    resources: &DeviceResources,
 ) -> Result<Job, Refusal> {
-    let dataset = open_dataset(request, means)?;
+    let dataset = open_dataset(request, resources)?;
     let recipe = parse_recipe(request)?;
     let count = request.columns.len();
     if count > COLUMNS_MAX {
@@ -295,28 +295,28 @@ pub(crate) fn load(
     let collate = request.collate.as_ref().map_or(Ok(Collate::Stack), Collate::try_from)?;
     let columns = ColumnNames::from(request.columns.clone()).collated(collate);
     let selected = dataset.select(&columns, &recipe)?;
-    let (batching, device) = find_batching(request, sampler_data, &dataset, means)?;
+    let (batching, device) = find_batching(request, sampler_data, &dataset, resources)?;
     let batches = batching.batches();
     let least = least_payload(&selected, request.batch_size);
-    check_memory(least, means)?;
+    check_memory(least, resources)?;
     let geometry = check_geometry(request, least)?;
     let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
     let spool = match (geometry.kind, spool) {
         (SpoolKind::Stream, _) => {
             // A batch is in memory twice: while it is prepared, and while it is sent.
-            check_memory(payload_bytes_max.saturating_mul(2), means)?;
-            Spool::stream(geometry.slot_bytes, means.write_pace())
+            check_memory(payload_bytes_max.saturating_mul(2), resources)?;
+            Spool::stream(geometry.slot_bytes, resources.write_pace())
         }
-        _ if means.is_remote => return Err(Refusal::SharedSpool),
+        _ if resources.is_remote => return Err(Refusal::SharedSpool),
         (_, None) => return Err(Refusal::NoSpool { token: request.spool_token }),
         (_, Some(fd)) => {
-            check_memory(payload_bytes_max, means)?;
-            Spool::open(fd.as_fd(), geometry, means.write_pace(), means.engine)?
+            check_memory(payload_bytes_max, resources)?;
+            Spool::open(fd.as_fd(), geometry, resources.write_pace(), resources.engine)?
         }
     };
     let hash = recipe.hash();
-    let engine = open_engine(means.engine, READ_DEPTH)?.engine;
-    let (engine, read_meter) = slowed(engine, means.read_pace());
+    let engine = open_engine(resources.engine, READ_DEPTH)?.engine;
+    let (engine, read_meter) = slowed(engine, resources.read_pace());
     let job = meetpoint_prepare::Job {
         dataset,
         recipe: Arc::new(recipe),
@@ -327,8 +327,9 @@ pub(crate) fn load(
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
-    let resources = Resources { engine: Box::new(engine), decode_memory: None, cache: None };
-    let preparer = means.preparers.preparer(&job, resources)?;
+    let of_preparer = Resources { engine: Box::new(engine), decode_memory: None, cache: None };
+    job.dataset.keep_small_samples_by_memory();
+    let preparer = resources.preparers.preparer(&job, of_preparer)?;
     let slots = geometry.slots;
     Ok(Job {
         batching,
@@ -352,19 +353,23 @@ pub(crate) fn check_version(request: &LoadRequest) -> Result<(), Refusal> {
 
 /// Opens a dataset inside the roots. The error does not reveal whether a path outside of them
 /// exists.
-fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
+fn open_dataset(
+    request: &LoadRequest,
+    resources: &DeviceResources,
+) -> Result<Arc<Dataset>, Refusal> {
     let roots = || {
-        let roots: Vec<_> = means.roots.paths().map(|root| root.display().to_string()).collect();
+        let roots: Vec<_> =
+            resources.roots.paths().map(|root| root.display().to_string()).collect();
         roots.join(", ")
     };
-    let inside = |path: &PathBuf| means.roots.contain(path);
+    let inside = |path: &PathBuf| resources.roots.contain(path);
     // Without a limit, a host could have many more opened than it can use.
     let count = request.datasets.len().max(request.named.len());
     if count > DATASETS_MAX {
         return Err(meetpoint_prepare::Error::TooManyDatasets { datasets: count }.into());
     }
-    if means.is_remote {
-        return open_named(request, means);
+    if resources.is_remote {
+        return open_named(request, resources);
     }
     let mut paths = Vec::with_capacity(count);
     for named in &request.datasets {
@@ -375,7 +380,7 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
         };
         paths.push(path);
     }
-    let dataset = means.datasets.open(&paths)?;
+    let dataset = resources.datasets.open(&paths)?;
     for content in dataset.content_roots() {
         if std::fs::canonicalize(content).ok().filter(inside).is_none() {
             return Err(Refusal::ContentOutsideRoots {
@@ -394,21 +399,21 @@ fn open_dataset(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Re
 }
 
 /// Opens the datasets that a host on another machine names. No error reveals a path.
-fn open_named(request: &LoadRequest, means: &Means) -> Result<Arc<Dataset>, Refusal> {
+fn open_named(request: &LoadRequest, resources: &DeviceResources) -> Result<Arc<Dataset>, Refusal> {
     if !request.datasets.is_empty() || request.named.is_empty() {
         return Err(Refusal::Unnamed);
     }
     let mut paths = Vec::with_capacity(request.named.len());
     for named in &request.named {
-        let found = means.roots.dataset(&named.root, &named.manifest_sha256);
+        let found = resources.roots.dataset(&named.root, &named.manifest_sha256);
         paths.push(found.ok_or_else(|| Refusal::NotServed {
             root: named.root.chars().take(ROOT_CHARS_SHOWN).collect(),
             sha256: hex(&named.manifest_sha256),
-            names: means.roots.names().collect::<Vec<_>>().join(", "),
+            names: resources.roots.names().collect::<Vec<_>>().join(", "),
         })?);
     }
-    let dataset = means.datasets.open(&paths)?;
-    let inside = |path: &PathBuf| means.roots.contain(path);
+    let dataset = resources.datasets.open(&paths)?;
+    let inside = |path: &PathBuf| resources.roots.contain(path);
     for content in dataset.content_roots() {
         if std::fs::canonicalize(content).ok().filter(inside).is_none() {
             return Err(Refusal::NamedContentOutsideRoots);
@@ -445,7 +450,7 @@ fn find_batching(
     request: &LoadRequest,
     sampler_data: &[u8],
     dataset: &Dataset,
-    means: &Means,
+    resources: &DeviceResources,
 ) -> Result<(Batching, u16), Refusal> {
     let LoadRequest { batch_size, drop_last, seed, .. } = *request;
     let LoadRequest { rank, ranks, device, devices, .. } = *request;
@@ -457,9 +462,9 @@ fn find_batching(
     let holders = dataset.spread(devices, &request.part_holders)?;
     let number = u16::try_from(device).ok().filter(|_| device < devices);
     let number = number.ok_or(Refusal::Device { device, devices })?;
-    let cut = Cut { batch_size, drop_last, seed };
-    let sampling = Arc::new(find_sampling(request, sampler_data, dataset, means)?);
-    let batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders)?;
+    let batch_options = BatchOptions { batch_size, drop_last, seed };
+    let sampling = Arc::new(find_sampling(request, sampler_data, dataset, resources)?);
+    let batching = Batching::new(batch_options, sampling, Rank { rank, ranks }, holders)?;
     match batching.batches() {
         0 => refuse("not even one is full"),
         batches if batches > 1 << 32 => refuse("an epoch has at most 2^32"),
@@ -472,11 +477,11 @@ fn find_sampling(
     request: &LoadRequest,
     data: &[u8],
     dataset: &Dataset,
-    means: &Means,
+    resources: &DeviceResources,
 ) -> Result<Sampling, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let sampler = message.read(data)?;
-    check_memory(sampler.memory_bytes(dataset.len()), means)?;
+    check_memory(sampler.memory_bytes(dataset.len()), resources)?;
     let sampling = Sampling::of(&sampler, dataset)?;
     let own = sampling.checksum();
     if own[..] != message.checksum[..] {
@@ -488,18 +493,21 @@ fn find_sampling(
 
 /// Bytes of the sampler's lists, which must fit the memory of this process [`COPIES_OF_LISTS`]
 /// times.
-pub(crate) fn announced_bytes(request: &LoadRequest, means: &Means) -> Result<usize, Refusal> {
+pub(crate) fn announced_bytes(
+    request: &LoadRequest,
+    resources: &DeviceResources,
+) -> Result<usize, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let bytes = message.data_bytes()?;
-    check_memory(COPIES_OF_LISTS * bytes, means)?;
+    check_memory(COPIES_OF_LISTS * bytes, resources)?;
     Ok(usize::try_from(bytes).expect("at most SAMPLER_BYTES_MAX"))
 }
 
 /// Refuses batches and samplers that do not fit the memory of the emulated device or of this
 /// process.
-fn check_memory(payload: u64, means: &Means) -> Result<(), Refusal> {
+fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal> {
     let present = MemoryLimit::of_this_process().bytes;
-    let limit = means.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
+    let limit = resources.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
     let needed = memory::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
 }

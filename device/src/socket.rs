@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_cannot_be_are_errors_that_name_them() {
+    fn invalid_paths_are_errors_that_name_them() {
         let long = Path::new("/tmp").join("x".repeat(200));
         let error = Socket::bind(&long, false).unwrap_err();
         assert!(matches!(error, Error::SocketPathTooLong { limit: 107, .. }), "{error}");

@@ -1,7 +1,7 @@
 //! The destination of ready batches: shared memory, a file through a storage engine, or messages to
 //! a host that shares neither.
 
-use crate::pieces::{GoOn, Outgoing, Pieces};
+use crate::pieces::{GoOn, OutgoingMessage, Pieces};
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_storage::slow::{Direction, Figures, Meter, Pace, SlowEngine, Throttle};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::Sender;
 /// Most slots of a spool.
 pub(crate) const SLOTS_MAX: u32 = 1 << 16;
 
-/// Longest wait between two signs of life.
+/// Longest wait between two heartbeats.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// The layout of slots; slot i begins at i times the bytes of a slot.
@@ -73,7 +73,12 @@ impl Spool {
     /// Sends what was written to a slot since the last call, waiting while the connection is full;
     /// `false` if `go_on` cancelled it or the host has disconnected. Without effect on slots that
     /// the host shares.
-    pub(crate) fn send(&mut self, slot: u32, to: &Sender<Outgoing>, go_on: GoOn<'_>) -> bool {
+    pub(crate) fn send(
+        &mut self,
+        slot: u32,
+        to: &Sender<OutgoingMessage>,
+        go_on: GoOn<'_>,
+    ) -> bool {
         match &mut self.body {
             Body::Memory { .. } | Body::File { .. } => true,
             Body::Stream { pieces, throttle } => {
@@ -226,8 +231,8 @@ pub(crate) fn slowed(engine: Box<dyn Engine>, pace: Pace) -> (Box<dyn Engine>, O
     (Box::new(slow), Some(meter))
 }
 
-/// Writes and waits. While a device of this pace would still be writing, the worker gives signs of
-/// life; after that, the storage hangs, and it gives none.
+/// Writes and waits. While a device of this pace would still be writing, the worker sends
+/// heartbeats; after that, the storage hangs, and it sends none.
 fn write_file(
     engine: &mut dyn Engine,
     file: FileId,

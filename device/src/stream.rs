@@ -1,13 +1,13 @@
 //! One Run stream: the host's messages go to the queue, the worker's go to the host.
 
 use crate::ServeOptions;
-use crate::meters::{Signs, Watch};
+use crate::meters::{HeartbeatMonitor, Heartbeats};
 use crate::owner::{Owner, Peer};
-use crate::pieces::Outgoing;
-use crate::queue::{Nonsense, Queue};
+use crate::pieces::OutgoingMessage;
+use crate::queue::{InvalidMessage, Queue};
 use crate::session::Job;
 use crate::turns::Turns;
-use crate::worker::{self, Surroundings};
+use crate::worker::{self, WorkerEnvironment};
 use meetpoint_format::wire::{
     DeviceMessage, HostMessage, PROGRESS_INTERVAL_MS, Progress, device_message, host_message,
 };
@@ -25,10 +25,10 @@ const MESSAGES_MAX: usize = 256;
 const PIECES_MAX: usize = 8;
 
 /// How often the worker is polled: twice within the longest permitted silence.
-const LOOK_INTERVAL: Duration = Duration::from_millis(PROGRESS_INTERVAL_MS / 2);
+const POLL_INTERVAL: Duration = Duration::from_millis(PROGRESS_INTERVAL_MS / 2);
 
 /// What a stream needs of the process.
-pub(crate) struct Scene {
+pub(crate) struct StreamEnvironment {
     pub(crate) owner: Arc<Owner>,
     pub(crate) options: Arc<ServeOptions>,
     pub(crate) core: Option<usize>,
@@ -39,40 +39,40 @@ pub(crate) struct Scene {
 
 /// Starts the worker and its task; returns the stream of messages to the host.
 pub(crate) fn start(
-    scene: &Scene,
+    environment: &StreamEnvironment,
     peer: &Peer,
     (job, queue): (Job, Arc<Queue>),
     from_host: Streaming<HostMessage>,
-) -> Result<mpsc::Receiver<Outgoing>, Status> {
+) -> Result<mpsc::Receiver<OutgoingMessage>, Status> {
     let most = if job.spool.is_stream() { PIECES_MAX } else { MESSAGES_MAX };
     let (messages, to_host) = mpsc::channel(most);
     let (ended, worker_ended) = oneshot::channel();
-    let signs = Arc::new(Signs::default());
-    let surroundings = Surroundings {
+    let heartbeats = Arc::new(Heartbeats::default());
+    let of_worker = WorkerEnvironment {
         queue: Arc::clone(&queue),
-        signs: Arc::clone(&signs),
+        heartbeats: Arc::clone(&heartbeats),
         messages: messages.clone(),
-        emulation: scene.options.emulation,
-        core: scene.core,
-        faults: scene.options.faults.clone(),
-        turns: Arc::clone(&scene.turns),
-        cut: Arc::clone(&peer.cut),
+        emulation: environment.options.emulation,
+        core: environment.core,
+        faults: environment.options.faults.clone(),
+        turns: Arc::clone(&environment.turns),
+        disconnect: Arc::clone(&peer.disconnect),
     };
     let thread = std::thread::Builder::new().name("prepare".to_owned()).spawn(move || {
-        let batches = worker::run(job, surroundings);
+        let batches = worker::run(job, of_worker);
         // The task ends only with the whole process.
         let _ = ended.send(batches);
     });
     if let Err(error) = thread {
-        scene.owner.end_run(&queue);
+        environment.owner.end_run(&queue);
         let reason = format!("failed to start a thread for the job: {error}");
         return Err(Status::resource_exhausted(reason));
     }
-    let stream = Stream { queue, signs, messages, watch: Watch::default() };
-    let (owner, batches) = (Arc::clone(&scene.owner), Arc::clone(&scene.batches));
+    let stream = Stream { queue, heartbeats, messages, monitor: HeartbeatMonitor::default() };
+    let (owner, batches) = (Arc::clone(&environment.owner), Arc::clone(&environment.batches));
     tokio::spawn(async move {
         let queue = Arc::clone(&stream.queue);
-        let _closing = Closing(Arc::clone(&queue));
+        let _close_on_drop = CloseOnDrop(Arc::clone(&queue));
         let published = stream.drive(from_host, worker_ended).await;
         batches.fetch_add(published, Ordering::Relaxed);
         owner.end_run(&queue);
@@ -81,9 +81,9 @@ pub(crate) fn start(
 }
 
 /// Ends the job however its task ends: by itself, or with the whole runtime.
-struct Closing(Arc<Queue>);
+struct CloseOnDrop(Arc<Queue>);
 
-impl Drop for Closing {
+impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -91,9 +91,9 @@ impl Drop for Closing {
 
 struct Stream {
     queue: Arc<Queue>,
-    signs: Arc<Signs>,
-    messages: mpsc::Sender<Outgoing>,
-    watch: Watch,
+    heartbeats: Arc<Heartbeats>,
+    messages: mpsc::Sender<OutgoingMessage>,
+    monitor: HeartbeatMonitor,
 }
 
 impl Stream {
@@ -103,8 +103,8 @@ impl Stream {
         mut from_host: Streaming<HostMessage>,
         mut worker_ended: oneshot::Receiver<u64>,
     ) -> u64 {
-        let mut looks = tokio::time::interval(LOOK_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut polls = tokio::time::interval(POLL_INTERVAL);
+        polls.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let status = loop {
             tokio::select! {
                 message = from_host.message() => match message {
@@ -114,7 +114,7 @@ impl Stream {
                     // The host has ended the stream, or its connection has.
                     Ok(None) | Err(_) => break None,
                 },
-                _ = looks.tick() => self.look(),
+                _ = polls.tick() => self.send_progress(),
                 () = self.messages.closed() => break None,
                 ended = &mut worker_ended => {
                     let published = ended.unwrap_or(0);
@@ -163,17 +163,18 @@ impl Stream {
                 Ok(())
             }
         };
-        done.map_err(|nonsense: Nonsense| Status::invalid_argument(nonsense.to_string()))
+        done.map_err(|invalid: InvalidMessage| Status::invalid_argument(invalid.to_string()))
     }
 
     /// Sends the worker's progress to the host, if there is any.
-    fn look(&mut self) {
-        let Some(((epoch, batch, generation), samples_done)) = self.watch.look(&self.signs) else {
+    fn send_progress(&mut self) {
+        let Some(((epoch, batch, generation), samples_done)) = self.monitor.poll(&self.heartbeats)
+        else {
             return;
         };
         let progress = Progress { epoch, batch, generation, samples_done };
         let message = Some(device_message::Message::Progress(progress));
-        // Without room in the channel, the pending messages show that the device lives.
+        // Without room in the channel, the pending messages show that the device is alive.
         let _ = self.messages.try_send(Ok(DeviceMessage { message }));
     }
 }

@@ -6,7 +6,7 @@
 //! a prepared batch to write goes to the head of the queue.
 
 use crate::fault::BatchFaults;
-use crate::meters::{Signs, Watch};
+use crate::meters::{HeartbeatMonitor, Heartbeats};
 use meetpoint_link::Fault;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// The end of the queue at which to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum QueueEnd {
     /// With a batch to be prepared.
     Tail,
     /// With a batch to be written.
@@ -27,10 +27,10 @@ pub(crate) enum Line {
 #[derive(Debug, Default)]
 struct State {
     /// Numbers of the waiting workers, the next one first.
-    line: VecDeque<u64>,
+    waiting: VecDeque<u64>,
     next_number: u64,
-    /// Signs of life of the worker whose turn it is.
-    at_work: Option<Arc<Signs>>,
+    /// Heartbeats of the worker whose turn it is.
+    at_work: Option<Arc<Heartbeats>>,
     /// Number of workers.
     workers: usize,
     /// Batches begun since there was a worker.
@@ -74,25 +74,25 @@ impl Member {
     /// one whose turn it is does.
     pub(crate) fn wait(
         &self,
-        place: Line,
-        signs: &Arc<Signs>,
+        end: QueueEnd,
+        heartbeats: &Arc<Heartbeats>,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Option<Turn> {
         let mut state = self.0.lock();
         let number = state.next_number;
         state.next_number += 1;
-        match place {
-            Line::Tail => state.line.push_back(number),
-            Line::Head => state.line.push_front(number),
+        match end {
+            QueueEnd::Tail => state.waiting.push_back(number),
+            QueueEnd::Head => state.waiting.push_front(number),
         }
-        let mut watch = Watch::default();
+        let mut monitor = HeartbeatMonitor::default();
         if let Some(other) = &state.at_work {
-            watch.lives(other);
+            monitor.is_alive(other);
         }
         loop {
-            if state.at_work.is_none() && state.line.front() == Some(&number) {
-                state.line.pop_front();
-                state.at_work = Some(Arc::clone(signs));
+            if state.at_work.is_none() && state.waiting.front() == Some(&number) {
+                state.waiting.pop_front();
+                state.at_work = Some(Arc::clone(heartbeats));
                 return Some(Turn(Arc::clone(&self.0)));
             }
             let (after, waited) = self
@@ -103,12 +103,12 @@ impl Member {
             state = after;
             if waited.timed_out() {
                 let other = state.at_work.clone();
-                if other.is_none_or(|other| watch.lives(&other)) {
-                    signs.give();
+                if other.is_none_or(|other| monitor.is_alive(&other)) {
+                    heartbeats.beat();
                 }
             }
             if !go_on() {
-                state.line.retain(|waiting| *waiting != number);
+                state.waiting.retain(|waiting| *waiting != number);
                 self.0.changed.notify_all();
                 return None;
             }
@@ -149,32 +149,32 @@ mod tests {
     use super::*;
     use std::sync::mpsc::channel;
 
-    fn turns() -> (Arc<Turns>, Arc<Signs>) {
+    fn turns() -> (Arc<Turns>, Arc<Heartbeats>) {
         (Arc::default(), Arc::default())
     }
 
-    fn stands_in_line(turns: &Turns, wanted: usize) {
-        while turns.lock().line.len() < wanted {
+    fn wait_until_queued(turns: &Turns, wanted: usize) {
+        while turns.lock().waiting.len() < wanted {
             std::thread::yield_now();
         }
     }
 
     #[test]
     fn turns_are_taken_in_order_and_writers_go_first() {
-        let (turns, signs) = turns();
+        let (turns, heartbeats) = turns();
         let own = turns.join();
-        let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
+        let turn = own.wait(QueueEnd::Tail, &heartbeats, &mut || true).unwrap();
         let (started, order) = channel();
         std::thread::scope(|scope| {
-            for (place, name) in [(Line::Tail, 2), (Line::Tail, 3), (Line::Head, 1)] {
-                let waiting = turns.lock().line.len();
-                let (turns, signs, started) = (&turns, &signs, started.clone());
+            for (end, name) in [(QueueEnd::Tail, 2), (QueueEnd::Tail, 3), (QueueEnd::Head, 1)] {
+                let waiting = turns.lock().waiting.len();
+                let (turns, heartbeats, started) = (&turns, &heartbeats, started.clone());
                 scope.spawn(move || {
-                    let turn = turns.join().wait(place, signs, &mut || true).unwrap();
+                    let turn = turns.join().wait(end, heartbeats, &mut || true).unwrap();
                     started.send(name).unwrap();
                     drop(turn);
                 });
-                stands_in_line(turns, waiting + 1);
+                wait_until_queued(turns, waiting + 1);
             }
             drop(turn);
         });
@@ -184,31 +184,31 @@ mod tests {
 
     #[test]
     fn a_worker_that_gives_up_leaves_the_queue_and_delays_no_other() {
-        let (turns, signs) = turns();
+        let (turns, heartbeats) = turns();
         let own = turns.join();
-        let turn = own.wait(Line::Tail, &signs, &mut || true).unwrap();
-        assert!(own.wait(Line::Head, &signs, &mut || false).is_none());
-        assert!(turns.lock().line.is_empty());
+        let turn = own.wait(QueueEnd::Tail, &heartbeats, &mut || true).unwrap();
+        assert!(own.wait(QueueEnd::Head, &heartbeats, &mut || false).is_none());
+        assert!(turns.lock().waiting.is_empty());
         drop(turn);
-        assert!(own.wait(Line::Tail, &signs, &mut || false).is_some());
+        assert!(own.wait(QueueEnd::Tail, &heartbeats, &mut || false).is_some());
     }
 
     #[test]
-    fn a_worker_that_waits_lives_as_long_as_the_one_at_work() {
+    fn a_waiting_worker_sends_heartbeats_while_the_working_one_does() {
         let (turns, at_work) = turns();
-        let turn = turns.join().wait(Line::Tail, &at_work, &mut || true).unwrap();
-        let waiting = Arc::new(Signs::default());
-        let mut watch = Watch::default();
+        let turn = turns.join().wait(QueueEnd::Tail, &at_work, &mut || true).unwrap();
+        let waiting = Arc::new(Heartbeats::default());
+        let mut monitor = HeartbeatMonitor::default();
         let mut wait = |gives: bool| {
             let mut asked = 0;
-            turns.join().wait(Line::Tail, &waiting, &mut || {
+            turns.join().wait(QueueEnd::Tail, &waiting, &mut || {
                 asked += 1;
                 if gives {
-                    at_work.give();
+                    at_work.beat();
                 }
                 asked < 3
             });
-            watch.lives(&waiting)
+            monitor.is_alive(&waiting)
         };
         assert!(!wait(false));
         assert!(wait(true));
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn batches_are_counted_over_all_workers_and_restart_after_a_pause() {
-        let (turns, signs) = turns();
+        let (turns, heartbeats) = turns();
         let faults = ["corrupt@3".parse().unwrap(), "slow@2:x4".parse().unwrap()];
         for _ in 0..2 {
             let (one, other) = (turns.join(), turns.join());
             let begin = |member: &Member| {
-                member.wait(Line::Tail, &signs, &mut || true).unwrap().begin(&faults)
+                member.wait(QueueEnd::Tail, &heartbeats, &mut || true).unwrap().begin(&faults)
             };
             assert_eq!(begin(&one), (BatchFaults::default(), 1.0));
             assert_eq!(

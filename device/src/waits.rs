@@ -5,7 +5,8 @@
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use meetpoint_storage::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request,
 };
 use std::fs::File;
 use std::path::Path;
@@ -81,7 +82,7 @@ impl Engine for WatchedEngine {
         self.inner.file_bytes(file)
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         self.inner.submit(request)
     }
 

@@ -6,21 +6,21 @@
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
 use crate::fault::BatchFaults;
-use crate::governor::Brake;
+use crate::governor::CpuThrottle;
 use crate::memory::own_memory_bytes;
-use crate::meters::{Signs, Totals};
-use crate::owner::Cut;
-use crate::pieces::Outgoing;
+use crate::meters::{Heartbeats, Totals};
+use crate::owner::DisconnectHandle;
+use crate::pieces::OutgoingMessage;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
 use crate::spool::SpoolError;
-use crate::turns::{Line, Member, Turn, Turns};
+use crate::turns::{Member, QueueEnd, Turn, Turns};
 use meetpoint_format::column::BatchLayout;
 use meetpoint_format::slot::{HEADER_BYTES, SlotHeader};
 use meetpoint_format::wire::{DeviceMessage, Failed, Published, device_message::Message};
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::{Emulation, Fault};
-use meetpoint_prepare::{Error as PrepareError, PreparedBatch};
+use meetpoint_prepare::{Error as PrepareError, PreparedBatch, abandoning};
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -29,29 +29,29 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
 
-/// Interval of signs of life while waiting for work or for a slot.
+/// Interval of heartbeats while waiting for work or for a slot.
 const WAIT_SLICE: Duration = Duration::from_millis(50);
 
 /// Longest reason that is sent for a failed batch.
 const REASON_CHARS_MAX: usize = 2000;
 
 /// Everything that the worker of one Run stream needs besides its job.
-pub(crate) struct Surroundings {
+pub(crate) struct WorkerEnvironment {
     pub(crate) queue: Arc<Queue>,
-    pub(crate) signs: Arc<Signs>,
-    pub(crate) messages: Sender<Outgoing>,
+    pub(crate) heartbeats: Arc<Heartbeats>,
+    pub(crate) messages: Sender<OutgoingMessage>,
     pub(crate) emulation: Emulation,
     pub(crate) core: Option<usize>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) turns: Arc<Turns>,
-    pub(crate) cut: Arc<Cut>,
+    pub(crate) disconnect: Arc<DisconnectHandle>,
 }
 
 /// The thread's state.
 struct Worker {
     job: Job,
-    around: Surroundings,
-    brake: Brake,
+    environment: WorkerEnvironment,
+    throttle: CpuThrottle,
     payload: AlignedBuffer,
     header: AlignedBuffer,
     totals: Totals,
@@ -61,7 +61,7 @@ struct Worker {
 }
 
 /// Why a batch was not published.
-enum Lost {
+enum Abandonment {
     /// It became void, or the job is over.
     Void,
     /// The reason, which is reported to the host.
@@ -72,7 +72,7 @@ enum Lost {
     TooLarge(String),
 }
 
-impl<E: std::error::Error> From<E> for Lost {
+impl<E: std::error::Error> From<E> for Abandonment {
     fn from(error: E) -> Self {
         Self::Failed(error.to_string())
     }
@@ -105,29 +105,31 @@ struct Clock {
 
 /// Prepares batches until the queue is closed and returns how many it published. Call it on a
 /// separate thread.
-pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
-    around.signs.this_thread();
-    if let Some(core) = around.core
+pub(crate) fn run(mut job: Job, environment: WorkerEnvironment) -> u64 {
+    environment.heartbeats.this_thread();
+    if let Some(core) = environment.core
         && let Err(error) = cores::pin(core)
     {
         let reason = format!("failed to pin the device's worker to core {core}: {error}");
         // If the host has disconnected, the error cannot be sent.
-        let _ = around.messages.blocking_send(Err(Status::internal(reason)));
+        let _ = environment.messages.blocking_send(Err(Status::internal(reason)));
         return 0;
     }
     let bytes = usize::try_from(job.payload_bytes_max).expect("memory for it was checked");
     let fence = Arc::new(AtomicU64::new(0));
-    let (queue, current) = (Arc::clone(&around.queue), Arc::clone(&fence));
-    job.preparer
-        .set_interrupt(Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed))));
+    let (queue, current) = (Arc::clone(&environment.queue), Arc::clone(&fence));
+    let interrupt = Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed)));
+    // A limit of speed is based on the CPU time of this thread alone.
+    let is_limited = environment.emulation.targets.cpu_ratio.is_some();
+    job.preparer.set_interrupt(if is_limited { interrupt } else { abandoning(interrupt) });
     let mut worker = Worker {
-        brake: Brake::new(around.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
+        throttle: CpuThrottle::new(environment.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
         header: AlignedBuffer::zeroed(HEADER_BYTES),
         totals: Totals::default(),
-        member: around.turns.join(),
+        member: environment.turns.join(),
         job,
-        around,
+        environment,
         fence,
     };
     worker.work();
@@ -137,7 +139,7 @@ pub(crate) fn run(mut job: Job, around: Surroundings) -> u64 {
 impl Worker {
     fn work(&mut self) {
         loop {
-            let goes_on = match self.around.queue.next(WAIT_SLICE) {
+            let goes_on = match self.environment.queue.next(WAIT_SLICE) {
                 Next::Nothing => true,
                 Next::Batch(assignment) => self.batch(assignment),
                 Next::Stopped => self.send_meters(),
@@ -155,18 +157,18 @@ impl Worker {
         if holder != self.job.device {
             return self.send_failed(at, &self.not_held(at.batch, holder), Cause::Device);
         }
-        self.around.signs.begin((at.epoch, at.batch, at.generation));
-        let Ok(turn) = self.wait_for_turn(at, Line::Tail) else {
-            self.around.signs.end();
+        self.environment.heartbeats.begin((at.epoch, at.batch, at.generation));
+        let Ok(turn) = self.wait_for_turn(at, QueueEnd::Tail) else {
+            self.environment.heartbeats.end();
             return true;
         };
-        let (plan, stretch) = turn.begin(&self.around.faults);
+        let (plan, stretch) = turn.begin(&self.environment.faults);
         let mut clock = self.start_clock(stretch);
         let done = self.prepare_and_write(at, &plan, &mut clock, turn);
         let busy = self.enter(&clock, done.is_ok());
         let was_sent = match done {
             Ok(slot) => {
-                self.around.queue.publish(slot);
+                self.environment.queue.publish(slot);
                 self.send(Message::Published(Published {
                     epoch: at.epoch,
                     batch: at.batch,
@@ -177,12 +179,12 @@ impl Worker {
                     published_ns: monotonic_ns(),
                 })) && self.send_meters()
             }
-            Err(Lost::Void) => true,
-            Err(Lost::Failed(reason)) => self.send_failed(at, &reason, Cause::Device),
-            Err(Lost::Damaged(reason)) => self.send_failed(at, &reason, Cause::Sample),
-            Err(Lost::TooLarge(reason)) => self.send_failed(at, &reason, Cause::Size),
+            Err(Abandonment::Void) => true,
+            Err(Abandonment::Failed(reason)) => self.send_failed(at, &reason, Cause::Device),
+            Err(Abandonment::Damaged(reason)) => self.send_failed(at, &reason, Cause::Sample),
+            Err(Abandonment::TooLarge(reason)) => self.send_failed(at, &reason, Cause::Size),
         };
-        self.around.signs.end();
+        self.environment.heartbeats.end();
         was_sent
     }
 
@@ -204,24 +206,25 @@ impl Worker {
         )
     }
 
-    fn wait_for_turn(&mut self, at: Assignment, place: Line) -> Result<Turn, Lost> {
+    fn wait_for_turn(&mut self, at: Assignment, end: QueueEnd) -> Result<Turn, Abandonment> {
         let started = Instant::now();
-        let queue = &self.around.queue;
-        let turn = self.member.wait(place, &self.around.signs, &mut || !queue.is_void(at.fence));
+        let queue = &self.environment.queue;
+        let turn =
+            self.member.wait(end, &self.environment.heartbeats, &mut || !queue.is_void(at.fence));
         self.totals.turn_wait += started.elapsed();
-        turn.ok_or(Lost::Void)
+        turn.ok_or(Abandonment::Void)
     }
 
     fn start_clock(&mut self, stretch: f64) -> Clock {
-        self.brake.stretch(stretch);
-        self.brake.skip();
+        self.throttle.stretch(stretch);
+        self.throttle.skip();
         Clock {
             start: Instant::now(),
             start_cpu: thread_cpu_time(),
             start_ns: monotonic_ns(),
             slot_wait: Duration::ZERO,
             stalled: Duration::ZERO,
-            stretched_before: self.brake.stretched(),
+            stretched_before: self.throttle.stretched(),
             idle_before: self.job.waits.idle(),
         }
     }
@@ -234,7 +237,7 @@ impl Worker {
         plan: &BatchFaults,
         clock: &mut Clock,
         turn: Turn,
-    ) -> Result<u32, Lost> {
+    ) -> Result<u32, Abandonment> {
         let samples = self.job.batching.batch_len(at.batch);
         let layout = self.prepare(at, samples, plan, clock)?;
         self.check_memory()?;
@@ -256,7 +259,7 @@ impl Worker {
         drop(turn);
         let done = done.and_then(|()| self.send_slot(at, slot));
         if done.is_err() {
-            self.around.queue.give_back(slot);
+            self.environment.queue.give_back(slot);
         }
         done.map(|()| slot)
     }
@@ -267,43 +270,43 @@ impl Worker {
         samples: u32,
         plan: &BatchFaults,
         clock: &mut Clock,
-    ) -> Result<BatchLayout, Lost> {
+    ) -> Result<BatchLayout, Abandonment> {
         self.fence.store(at.fence, Ordering::Relaxed);
-        let Self { job, around, brake, payload, .. } = self;
-        let (queue, signs) = (&around.queue, &around.signs);
-        let reads_are_paced = around.emulation.targets.read_bytes_per_second.is_some()
-            || around.emulation.targets.latency_ns.is_some();
+        let Self { job, environment, throttle, payload, .. } = self;
+        let (queue, heartbeats) = (&environment.queue, &environment.heartbeats);
+        let reads_are_paced = environment.emulation.targets.read_bytes_per_second.is_some()
+            || environment.emulation.targets.latency_ns.is_some();
         let mut trap_is_set = plan.has_trap();
         let mut pace = |done: u32| {
-            signs.samples(done);
+            heartbeats.samples(done);
             if reads_are_paced {
-                // An emulated drive is slow, not dead; while a real one hangs, the worker gives no
-                // sign.
-                signs.give();
+                // An emulated drive is slow, not dead; while a real one hangs, the worker sends
+                // no heartbeat.
+                heartbeats.beat();
             }
             if trap_is_set && u64::from(done) * 2 >= u64::from(samples) {
                 trap_is_set = false;
                 let started = Instant::now();
-                spring(plan, queue, &around.cut);
+                spring(plan, queue, &environment.disconnect);
                 clock.stalled += started.elapsed();
-                brake.skip();
+                throttle.skip();
             }
             let mut go_on = || {
-                signs.give();
+                heartbeats.beat();
                 !queue.is_void(at.fence)
             };
-            !queue.is_void(at.fence) && brake.pay(&mut go_on)
+            !queue.is_void(at.fence) && throttle.pay(&mut go_on)
         };
         let prepared = job.preparer.prepare(at.epoch, at.batch, payload, &mut pace);
         let PreparedBatch { layout, .. } = prepared.map_err(|error| match error {
-            PrepareError::Interrupted => Lost::Void,
-            error if error.is_damage() => Lost::Damaged(error.to_string()),
-            error @ PrepareError::BatchTooLarge { .. } => Lost::TooLarge(error.to_string()),
+            PrepareError::Interrupted => Abandonment::Void,
+            error if error.is_damage() => Abandonment::Damaged(error.to_string()),
+            error @ PrepareError::BatchTooLarge { .. } => Abandonment::TooLarge(error.to_string()),
             error => error.into(),
         })?;
         // A batch may end without a final check.
         pace(samples);
-        if queue.is_void(at.fence) { Err(Lost::Void) } else { Ok(layout) }
+        if queue.is_void(at.fence) { Err(Abandonment::Void) } else { Ok(layout) }
     }
 
     fn encode_header(&self, at: Assignment, layout: &BatchLayout) -> Box<[u8; HEADER_BYTES]> {
@@ -321,25 +324,25 @@ impl Worker {
         .encode()
     }
 
-    fn check_memory(&self) -> Result<(), Lost> {
-        let Some(limit) = self.around.emulation.memory_bytes_max else { return Ok(()) };
+    fn check_memory(&self) -> Result<(), Abandonment> {
+        let Some(limit) = self.environment.emulation.memory_bytes_max else { return Ok(()) };
         let used = own_memory_bytes();
         if used <= limit {
             return Ok(());
         }
-        Err(Lost::Failed(format!(
+        Err(Abandonment::Failed(format!(
             "it took {used} bytes of memory, the device is limited to {limit}"
         )))
     }
 
     /// Sleeps for the computation since the last stage.
-    fn pay(&mut self, at: Assignment) -> Result<(), Lost> {
-        let Self { around, brake, .. } = self;
-        let whole = brake.pay(&mut || {
-            around.signs.give();
-            !around.queue.is_void(at.fence)
+    fn pay(&mut self, at: Assignment) -> Result<(), Abandonment> {
+        let Self { environment, throttle, .. } = self;
+        let whole = throttle.pay(&mut || {
+            environment.heartbeats.beat();
+            !environment.queue.is_void(at.fence)
         });
-        if whole && !around.queue.is_void(at.fence) { Ok(()) } else { Err(Lost::Void) }
+        if whole && !environment.queue.is_void(at.fence) { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Waits for a free slot, and the turn to write it. While all are in use, another worker has
@@ -349,63 +352,64 @@ impl Worker {
         at: Assignment,
         clock: &mut Clock,
         turn: Turn,
-    ) -> Result<(u32, Turn), Lost> {
-        match self.around.queue.take_slot(at.fence, Duration::ZERO) {
+    ) -> Result<(u32, Turn), Abandonment> {
+        match self.environment.queue.take_slot(at.fence, Duration::ZERO) {
             SlotGrant::Slot(slot) => return Ok((slot, turn)),
-            SlotGrant::Void => return Err(Lost::Void),
+            SlotGrant::Void => return Err(Abandonment::Void),
             SlotGrant::Full => drop(turn),
         }
         let started = Instant::now();
         let slot = loop {
-            match self.around.queue.take_slot(at.fence, WAIT_SLICE) {
+            match self.environment.queue.take_slot(at.fence, WAIT_SLICE) {
                 SlotGrant::Slot(slot) => break Ok(slot),
-                SlotGrant::Void => break Err(Lost::Void),
+                SlotGrant::Void => break Err(Abandonment::Void),
                 // The host is slow, not the device: report all samples as done and wait.
-                SlotGrant::Full => self.around.signs.give(),
+                SlotGrant::Full => self.environment.heartbeats.beat(),
             }
         };
-        let waited = slot.and_then(|slot| match self.wait_for_turn(at, Line::Head) {
+        let waited = slot.and_then(|slot| match self.wait_for_turn(at, QueueEnd::Head) {
             Ok(turn) => Ok((slot, turn)),
             Err(lost) => {
-                self.around.queue.give_back(slot);
+                self.environment.queue.give_back(slot);
                 Err(lost)
             }
         });
         clock.slot_wait += started.elapsed();
-        self.brake.skip();
+        self.throttle.skip();
         waited
     }
 
     /// Writes the first bytes of the payload, then the header.
-    fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Lost> {
-        let Self { job: Job { spool, waits, .. }, around, brake, payload, header, .. } = self;
+    fn write(&mut self, at: Assignment, slot: u32, bytes: usize) -> Result<(), Abandonment> {
+        let Self { job: Job { spool, waits, .. }, environment, throttle, payload, header, .. } =
+            self;
         let mut go_on = || {
-            around.signs.give();
-            !around.queue.is_void(at.fence)
+            environment.heartbeats.beat();
+            !environment.queue.is_void(at.fence)
         };
         let moved = waits.during(|| spool.write_payload(slot, payload, bytes, &mut go_on));
         // The sleep for copying comes before the batch counts as ready.
-        let whole = moved? && go_on() && brake.settle(&mut go_on) && go_on() && {
+        let whole = moved? && go_on() && throttle.settle(&mut go_on) && go_on() && {
             waits.during(|| spool.write_header(slot, header, &mut go_on))?
         };
-        if whole { Ok(()) } else { Err(Lost::Void) }
+        if whole { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Sends what was written, if the host shares no memory with the device.
-    fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Lost> {
-        let Self { job: Job { spool, waits, .. }, around, .. } = self;
+    fn send_slot(&mut self, at: Assignment, slot: u32) -> Result<(), Abandonment> {
+        let Self { job: Job { spool, waits, .. }, environment, .. } = self;
         let mut go_on = || {
-            around.signs.give();
-            !around.queue.is_void(at.fence)
+            environment.heartbeats.beat();
+            !environment.queue.is_void(at.fence)
         };
-        let whole = waits.during(|| spool.send(slot, &around.messages, &mut go_on));
-        if whole { Ok(()) } else { Err(Lost::Void) }
+        let whole = waits.during(|| spool.send(slot, &environment.messages, &mut go_on));
+        if whole { Ok(()) } else { Err(Abandonment::Void) }
     }
 
     /// Accounts for a batch, whatever its result, and returns how long it took.
     fn enter(&mut self, clock: &Clock, is_published: bool) -> Duration {
         let busy = clock.start.elapsed().saturating_sub(clock.slot_wait);
-        let stretched = self.brake.stretched() - clock.stretched_before;
+        let stretched = self.throttle.stretched() - clock.stretched_before;
         let idle = self.job.waits.idle() - clock.idle_before;
         self.totals.busy += busy;
         self.totals.busy_cpu += thread_cpu_time() - clock.start_cpu;
@@ -415,26 +419,28 @@ impl Worker {
     }
 
     fn send_meters(&self) -> bool {
-        self.send(Message::Meters(self.totals.message(&self.job, &self.around.emulation.targets)))
+        self.send(Message::Meters(
+            self.totals.message(&self.job, &self.environment.emulation.targets),
+        ))
     }
 
     /// Sends a message to the host, waiting while the connection is full; `false` once it has
     /// disconnected.
     fn send(&self, message: Message) -> bool {
         let message = DeviceMessage { message: Some(message) };
-        self.around.messages.blocking_send(Ok(message)).is_ok()
+        self.environment.messages.blocking_send(Ok(message)).is_ok()
     }
 }
 
 /// Executes the faults half-way through a batch.
-fn spring(plan: &BatchFaults, queue: &Queue, cut: &Cut) {
+fn spring(plan: &BatchFaults, queue: &Queue, disconnect: &DisconnectHandle) {
     if plan.die {
         let own = rustix::process::getpid();
         // Cannot fail: a process may always kill itself.
         let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
     }
     if plan.drop_link {
-        cut.cut();
+        disconnect.disconnect();
     }
     if let Some(stall) = plan.stall {
         let start = Instant::now();

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_its_word_and_a_stranger_finds_none() {
+    fn a_misspelled_word_has_a_suggestion_and_an_unknown_one_has_none() {
         let known = ["resize", "center_crop", "random_resized_crop"];
         assert_eq!(nearest("resiez", &known), Some("resize"));
         assert_eq!(nearest("CenterCrop", &known), Some("center_crop"));

@@ -11,6 +11,8 @@ pub enum Setting {
     BatchSize,
     /// Maximum bytes of the batches that the host holds.
     MemoryBudget,
+    /// Maximum bytes of the small samples that are retained in memory.
+    SmallSamples,
     /// Maximum bytes of the memory of a GPU.
     GpuMemory,
     /// Maximum bytes of the batches that devices have ready.
@@ -149,6 +151,7 @@ impl Setting {
         let (command_line, python) = match self {
             Self::BatchSize => ("batch_size", "batch_size"),
             Self::MemoryBudget => ("memory_budget", "memory_budget"),
+            Self::SmallSamples => ("small_samples", "small_samples"),
             Self::GpuMemory => ("gpu_memory", "gpu_memory"),
             Self::SpoolQuota => ("spool.quota", "spool_quota"),
             Self::Strategy => ("strategy", "strategy"),
@@ -241,6 +244,7 @@ impl Setting {
             Self::BatchSize
             | Self::Collate
             | Self::MemoryBudget
+            | Self::SmallSamples
             | Self::GpuMemory
             | Self::SpoolQuota
             | Self::Strategy

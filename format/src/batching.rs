@@ -17,7 +17,7 @@ pub const RANKS_MAX: u32 = 1 << 16;
 
 /// How the positions of an epoch are divided into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
+pub struct BatchOptions {
     /// Samples in a batch, at least 1.
     pub batch_size: u32,
     /// Whether to drop batches that are not full, and steps in which not every rank has a batch.
@@ -87,7 +87,7 @@ pub struct Entry {
 /// Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Batching {
-    cut: Cut,
+    options: BatchOptions,
     sampling: Arc<Sampling>,
     rank: Rank,
     holders: Holders,
@@ -133,20 +133,20 @@ struct BatchOrigin {
 
 impl Batching {
     /// For a single rank, and devices that all hold the same samples. Panics on a batch size of 0.
-    pub fn alone(cut: Cut, sampling: Sampling) -> Self {
-        let alone = Self::new(cut, Arc::new(sampling), Rank::ALONE, Holders::all_alike());
+    pub fn alone(options: BatchOptions, sampling: Sampling) -> Self {
+        let alone = Self::new(options, Arc::new(sampling), Rank::ALONE, Holders::all_alike());
         alone.expect("batches have at least one sample")
     }
 
     /// For one of several ranks, and devices that may hold different samples.
     pub fn new(
-        cut: Cut,
+        options: BatchOptions,
         sampling: Arc<Sampling>,
         rank: Rank,
         holders: Holders,
     ) -> Result<Self, BatchingError> {
         let Rank { rank: number, ranks } = rank;
-        if cut.batch_size == 0 {
+        if options.batch_size == 0 {
             return Err(BatchingError::BatchSize);
         }
         if number >= ranks || ranks > RANKS_MAX {
@@ -159,18 +159,18 @@ impl Batching {
                 return Err(BatchingError::Samples { held, samples });
             }
         }
-        let plan = Arc::new(EpochLayout::new(&cut, &sampling, rank, &holders)?);
-        Ok(Self { cut, sampling, rank, holders, plan })
+        let plan = Arc::new(EpochLayout::new(&options, &sampling, rank, &holders)?);
+        Ok(Self { options, sampling, rank, holders, plan })
     }
 
     /// The same for another rank.
     pub fn of_rank(&self, rank: Rank) -> Result<Self, BatchingError> {
-        Self::new(self.cut, Arc::clone(&self.sampling), rank, self.holders.clone())
+        Self::new(self.options, Arc::clone(&self.sampling), rank, self.holders.clone())
     }
 
     /// How the positions are divided into batches.
-    pub fn cut(&self) -> &Cut {
-        &self.cut
+    pub fn options(&self) -> &BatchOptions {
+        &self.options
     }
 
     /// The sampler on this dataset.
@@ -191,12 +191,12 @@ impl Batching {
 
     /// Samples in a full batch.
     pub fn batch_size(&self) -> u32 {
-        self.cut.batch_size
+        self.options.batch_size
     }
 
     /// Seed of the job.
     pub fn seed(&self) -> u64 {
-        self.cut.seed
+        self.options.seed
     }
 
     /// The rank that consumes these batches.
@@ -220,7 +220,7 @@ impl Batching {
     /// Batches that are repeated, over all ranks, so that all have the same number.
     pub fn padded(&self) -> u64 {
         let ranks = u64::from(self.rank.ranks);
-        if self.cut.drop_last { 0 } else { (ranks - self.plan.total % ranks) % ranks }
+        if self.options.drop_last { 0 } else { (ranks - self.plan.total % ranks) % ranks }
     }
 
     /// Whether a batch repeats the samples of another so that all ranks have the same number.
@@ -235,11 +235,11 @@ impl Batching {
 
     /// Positions that are in no batch of any rank.
     pub fn left_out(&self) -> u64 {
-        if !self.cut.drop_last {
+        if !self.options.drop_last {
             return 0;
         }
         let whole = self.plan.steps * u64::from(self.rank.ranks);
-        self.positions() - whole * u64::from(self.cut.batch_size)
+        self.positions() - whole * u64::from(self.options.batch_size)
     }
 
     /// Number of devices that hold different samples; 1 where all hold the same.
@@ -299,7 +299,7 @@ impl Batching {
         let place = self.place(batch);
         let device = place.map_or(0, |place| place.device);
         let len = place.map_or(0, |place| self.len_of(place));
-        let start = place.map_or(0, |place| place.of_device * u64::from(self.cut.batch_size));
+        let start = place.map_or(0, |place| place.of_device * u64::from(self.options.batch_size));
         let overall = self.plan.positions.overall(device, start);
         let has_repeats = self.sampling.has_repeats();
         order.samples_from(device, start, len).zip(overall..).map(move |(sample, position)| Entry {
@@ -321,7 +321,7 @@ impl Batching {
         let is_any = self.sampling.is_of_every_sample();
         let of_dataset = if is_any { self.samples() } else { 0 };
         let of_epoch = if is_any { 0 } else { self.positions() };
-        let seed = self.cut.seed;
+        let seed = self.options.seed;
         let plan = Arc::clone(&self.plan);
         let at_positions = candidates_among(seed, epoch, damaged, of_epoch).map(move |overall| {
             let (device, position) = plan.positions.of_overall(overall);
@@ -332,7 +332,7 @@ impl Batching {
     }
 
     fn len_of(&self, place: BatchOrigin) -> u32 {
-        let size = u64::from(self.cut.batch_size);
+        let size = u64::from(self.options.batch_size);
         let share = &self.plan.shares[usize::from(place.device)];
         // The product is below the positions, as every batch has at least one.
         let len = (share.positions - place.of_device * size).min(size);
@@ -371,21 +371,21 @@ impl Batching {
 
 impl EpochLayout {
     fn new(
-        cut: &Cut,
+        options: &BatchOptions,
         sampling: &Sampling,
         rank: Rank,
         holders: &Holders,
     ) -> Result<Self, InterleaveError> {
-        let size = u64::from(cut.batch_size);
-        let batches_of = |positions: u64| match cut.drop_last {
+        let size = u64::from(options.batch_size);
+        let batches_of = |positions: u64| match options.drop_last {
             true => positions / size,
             false => positions.div_ceil(size),
         };
-        let positions = Positions::new(sampling, holders, (cut.batch_size, cut.seed));
+        let positions = Positions::new(sampling, holders, (options.batch_size, options.seed));
         let held: Vec<u64> = positions.lengths().collect();
         let ranks = u64::from(rank.ranks);
         let total: u64 = held.iter().copied().map(batches_of).sum();
-        let steps = if cut.drop_last { total / ranks } else { total.div_ceil(ranks) };
+        let steps = if options.drop_last { total / ranks } else { total.div_ceil(ranks) };
         // A position in the sequence that is repeated for this rank.
         let beyond = u128::from(steps) * u128::from(ranks) + u128::from(rank.rank);
         let beyond = u64::try_from(beyond).ok().and_then(|place| place.checked_sub(ranks));
@@ -409,7 +409,7 @@ impl EpochLayout {
             .collect();
         let counts: Vec<u64> = shares.iter().map(Share::len).collect();
         let several = holders.devices_held().is_some();
-        let interleave = several.then(|| Interleave::new(&counts, cut.seed)).transpose()?;
+        let interleave = several.then(|| Interleave::new(&counts, options.seed)).transpose()?;
         Ok(Self { positions, total, steps, shares, interleave })
     }
 }

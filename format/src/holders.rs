@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_go_round_the_devices_unless_they_are_listed() {
+    fn parts_are_assigned_round_robin_unless_they_are_listed() {
         let holders = Holders::of_parts(&[3, 0, 2, 1, 4], 2, &[]).unwrap();
         assert_eq!(holders.devices(), 2);
         assert_eq!(samples_of(&holders, 0), [0, 1, 2, 3, 4, 6, 7, 8, 9]);
@@ -190,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn one_device_is_as_good_as_none() {
+    fn one_device_is_equivalent_to_no_assignment() {
         assert_eq!(Holders::of_parts(&[3, 4], 1, &[]).unwrap(), Holders::all_alike());
         assert_eq!(Holders::all_alike().devices(), 1);
         assert_eq!(Holders::all_alike().samples_of(0), None);
     }
 
     #[test]
-    fn what_cannot_be_spread_is_refused() {
+    fn parts_that_cannot_be_assigned_are_refused() {
         let error = |parts: &[u64], devices, of_part: &[u32]| {
             Holders::of_parts(parts, devices, of_part).unwrap_err().to_string()
         };

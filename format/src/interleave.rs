@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_without_batches_and_no_devices_at_all_are_no_trouble() {
+    fn devices_without_batches_and_no_devices_are_allowed() {
         for counts in [&[][..], &[0], &[0, 0], &[5], &[0, 5, 0], &[0, 3, 0, 3], &[1, 0, 1000]] {
             check(counts, 1);
         }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_at_the_edge_of_what_is_looked_at_is_found() {
+    fn a_batch_at_the_edge_of_the_searched_range_is_found() {
         // One batch's place has 32 bits, the other device's are closer than that.
         let all = interleave(&[21_278_444_366, 1], 0);
         assert_eq!(all.holder(all.nth(1, 0)), (1, 0));

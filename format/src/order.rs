@@ -291,7 +291,7 @@ mod tests {
     /// How often each sample lies at each position, over many epochs, is even: chi-square with
     /// 19 * 19 degrees of freedom, refused beyond five standard deviations.
     #[test]
-    fn every_sample_comes_to_every_position_equally_often() {
+    fn every_sample_is_at_every_position_equally_often() {
         const LEN: usize = 20;
         const EPOCHS: u32 = 2000;
         let mut counts = [[0u32; LEN]; LEN];

@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_never_at_0_and_always_at_1() {
+    fn a_probability_of_0_never_applies_and_one_of_1_always() {
         let mut draws = Draws::new(KEY);
         for _ in 0..1000 {
             assert!(!draws.chance(0.0));

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_enough_is_never_rounded_down() {
+    fn sufficient_numbers_are_never_rounded_down() {
         assert_eq!(show_bytes_at_least(96 << 10), "96 KiB");
         assert_eq!(show_bytes_at_least(7_270_400), "7.0 MiB");
         assert_eq!(show_bytes_at_least(1000), "1000 bytes");

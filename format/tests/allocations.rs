@@ -1,8 +1,8 @@
-//! No sampler allocates memory for a position, also at the first: counted in a program of its own,
-//! since the count is of all that the process does on the thread.
+//! No sampler allocates memory to find a position, not even the first one. This is a separate
+//! program, since the allocator counts all allocations of a thread.
 #![expect(unsafe_code, reason = "a global allocator that counts")]
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::sampler::{
     AspectRatio, ClassBalanced, ColumnType, DECLARATIONS, Expression, Filter, Indices, Mixture,
     Repeated, SampleColumns, Sampler, SamplerError, Sampling, Sequential, Shuffled, Stop, Weighted,
@@ -17,7 +17,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is; counting touches no memory of it.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter does not use its
+// memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
@@ -71,7 +72,7 @@ impl SampleColumns for Labelled {
     }
 }
 
-/// Every sampler, those with several ways to find a position more than once.
+/// Every sampler, several times if it has several ways to find a position.
 fn samplers() -> Vec<Sampler> {
     let weighted = |replacement| Weighted {
         weights: Weights::Numbers((0..SAMPLES).map(|n| (n * 31 % 97) as f64).collect()),
@@ -106,9 +107,9 @@ fn a_position_of_any_sampler_allocates_nothing() {
         assert!(samplers.iter().any(|it| it.name() == declaration.name), "{}", declaration.name);
     }
     for sampler in samplers {
-        let cut = Cut { batch_size: 64, drop_last: false, seed: 1 };
+        let options = BatchOptions { batch_size: 64, drop_last: false, seed: 1 };
         let sampling = Sampling::of(&sampler, &Labelled).expect("a sampling");
-        let batching = Batching::alone(cut, sampling);
+        let batching = Batching::alone(options, sampling);
         for epoch in 0..3 {
             let order = batching.order(epoch);
             let before = COUNT.with(Cell::get);

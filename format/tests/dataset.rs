@@ -235,7 +235,7 @@ fn a_part_cut_short_at_any_byte_is_an_error() {
         let cut = Memory(vec![parts.0[0][..length].to_vec()]);
         let error = answers(&manifest, &cut).unwrap_err();
         assert!(error.to_string().contains("part-00000.arrow"), "{error}");
-        // And when the manifest tells the same lie.
+        // Also if the manifest has the same wrong value.
         let mut lying = manifest.clone();
         lying.parts[0].bytes = length as u64;
         answers(&lying, &cut).unwrap_err();
@@ -284,7 +284,7 @@ fn hostile_footers_with_right_checksums_never_panic() {
     }
 }
 
-/// Reads all of a record batch's tables without heeding its checksum.
+/// Reads all of a record batch's tables without checking its checksum.
 fn read_unchecked(parts: &Memory, manifest: &Manifest) {
     let layout = PartLayout::read(0, &manifest.parts[0], parts).unwrap();
     for place in &layout.record_batches {
@@ -455,7 +455,7 @@ fn a_false_manifest_is_an_error_with_its_position() {
     }
 }
 
-/// The text of a manifest with the checksum that its body has now.
+/// The text of a manifest with its checksum updated.
 fn signed(text: &str) -> String {
     use sha2::Digest;
     let (body, _) = text.rsplit_once(",\n  \"self_sha256\"").unwrap();
@@ -515,7 +515,7 @@ fn entry_points_are_retained_on_demand_and_within_their_limit() {
     assert!((1..=6000).contains(&index.entry_points_bytes()), "{}", index.entry_points_bytes());
 }
 
-/// Counts what is read of parts in memory.
+/// Parts in memory that count their reads.
 struct Counting<'a> {
     parts: &'a Memory,
     reads: std::cell::Cell<u64>,
@@ -546,7 +546,8 @@ fn opening_is_one_read_a_part_and_entry_points_cost_no_read() {
             // Every sample twice, out of order: 37 and 700 have no common divisor.
             index.locate(turn * 37 % 700, &parts).unwrap();
         }
-        // Three record batches: their message, what lies before the images, what lies behind.
+        // Three record batches: their message, the bytes before the images, and the bytes after
+        // them.
         assert_eq!(parts.reads.get(), 1 + 3 * 3, "{granted} bytes granted");
     }
 }

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::io::{Cursor, Error, ErrorKind};
 use std::sync::Arc;
 
-/// A part in memory that remembers what was read of it.
+/// A part in memory that records its reads.
 struct Memory(Vec<u8>, RefCell<Vec<std::ops::Range<u64>>>);
 
 impl PartBytes for Memory {
@@ -212,7 +212,7 @@ fn rows_of_many_record_batches_and_slices_are_gathered() {
     let batch = all_sorts(90);
     let mut rows = rows_of(&batch);
     for (index, row) in rows.iter_mut().enumerate() {
-        // A slice of its own for every third row, and the whole for the others.
+        // A separate slice for every third row, and the whole record batch for the others.
         if index % 3 == 0 {
             row.extra = Some((Arc::new(batch.slice(index, 1)), 0));
         }
@@ -245,7 +245,7 @@ fn a_column_costs_a_read_of_its_bytes_alone() {
         index.extra(0, Some(&[column]), &parts).unwrap();
         assert_eq!(*parts.1.borrow(), [table.range(column).unwrap()], "column {column}");
     }
-    // They lie one behind the other up to the end of the record batch.
+    // They follow one another up to the end of the record batch.
     let ranges: Vec<_> = (0..12).map(|column| table.range(column).unwrap()).collect();
     assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     assert_eq!(ranges[11].end, place.range().end);
@@ -264,7 +264,7 @@ fn every_flipped_bit_of_a_column_is_an_error_that_names_it() {
             let mut flipped = memory(parts.0.clone());
             flipped.0[byte as usize] ^= 1 << (byte % 8);
             let index = Index::open(manifest.clone(), &flipped).unwrap();
-            // Everything else still reads.
+            // All other columns can still be read.
             index.locate(3, &flipped).unwrap();
             let others: Vec<_> = (0..12).filter(|other| *other != column).collect();
             index.extra(0, Some(&others), &flipped).unwrap();
@@ -276,7 +276,7 @@ fn every_flipped_bit_of_a_column_is_an_error_that_names_it() {
     }
 }
 
-/// Decodes every further column without heeding checksums, or only the one that has a byte.
+/// Decodes all further columns without checking checksums, or only the column that contains a byte.
 fn decode_unchecked(parts: &Memory, layout: &PartLayout, only: Option<u64>) {
     let place = &layout.record_batches[0];
     let Ok(metadata) = RecordBatchMetadata::read(0, "part", place, parts) else { return };
@@ -289,13 +289,13 @@ fn decode_unchecked(parts: &Memory, layout: &PartLayout, only: Option<u64>) {
         let mut bytes = ExtraBytes::zeroed(usize::try_from(range.end - range.start).unwrap());
         parts.read_exact_at(0, range.start, bytes.as_mut_slice()).unwrap();
         if let Ok(array) = table.decode(column, field, bytes) {
-            // What is given out is sound to the last nested value.
+            // Every returned value is valid, including nested values.
             array.to_data().validate_full().unwrap();
         }
     }
 }
 
-/// Gives every byte of the first record batch but its images other values.
+/// Changes every byte of the first record batch except its images.
 fn change_every_byte(mut parts: Memory, manifest: &Manifest) {
     let layout = PartLayout::read(0, &manifest.parts[0], &parts).unwrap();
     let place = &layout.record_batches[0];

@@ -32,7 +32,7 @@ impl PartBytes for Memory {
     }
 }
 
-/// The five columns, and after them what `extra` gives.
+/// The five columns, followed by those of `extra`.
 fn batch(extra: Vec<(Field, ArrayRef)>) -> RecordBatch {
     let mut fields: Vec<_> =
         Columns::images().schema().fields().iter().map(|f| (**f).clone()).collect();

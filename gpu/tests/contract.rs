@@ -1,5 +1,5 @@
-//! What every `Compute` does, on the CPU or on the GPU that a variable names; and what only a GPU
-//! can show. Tests that need a GPU say that they are skipped where there is none.
+//! The contract of `Compute`, tested on the CPU or on the GPU that a variable selects, and
+//! properties that only a GPU has. Without a GPU, tests that need one are reported as skipped.
 #![cfg(all(feature = "cuda", feature = "shim"))]
 
 use meetpoint_gpu::cuda::{Driver, Gpu, Options};
@@ -21,7 +21,7 @@ fn gpu() -> Option<Arc<Gpu>> {
     Some(Gpu::open(0, &Options::from_environment()).expect("the GPU opens"))
 }
 
-/// What the tests run on.
+/// The implementation under test.
 fn subjects() -> [Box<dyn Compute>; 1] {
     [subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile, or the GPU opens")]
 }
@@ -140,7 +140,7 @@ fn streams_of_a_gpu_wait_for_each_other_and_events_measure_time() {
 #[test]
 fn after_an_illegal_address_every_call_to_the_gpu_is_that_error() {
     let name = "after_an_illegal_address_every_call_to_the_gpu_is_that_error";
-    // The failure is that of the whole process, so it gets one of its own.
+    // The failure affects the whole process, so this test runs in a separate one.
     if std::env::var_os("ILLEGAL_ADDRESS").is_none() {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])

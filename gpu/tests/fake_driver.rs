@@ -1,6 +1,6 @@
 #![expect(unsafe_code, reason = "asks the libraries for tests, forks")]
-//! What happens without a driver, and with one that fails: each test runs itself again in a process
-//! whose driver and run-time compiler are libraries for tests.
+//! Behaviour without a driver, and with one that fails: each test runs itself again in a process
+//! whose driver and run-time compiler are test libraries.
 #![cfg(feature = "cuda")]
 
 use libloading::Library;
@@ -17,8 +17,8 @@ const IS_INSIDE: &str = "FAKE_CUDA_INSIDE";
 const NVRTC: &str = "libnvrtc.so.12";
 const SOON: Duration = Duration::from_millis(50);
 
-/// Compiles a library, unless it is compiled from the same source already. Processes may use it:
-/// it is not replaced without need.
+/// Compiles a library, unless it was already compiled from the same source: other processes may use
+/// the file.
 fn compile(source: &Path, compiled: &Path, library: &Path) {
     let text = std::fs::read(source).expect("the source reads");
     if library.exists() && std::fs::read(compiled).is_ok_and(|old| old == text) {
@@ -45,13 +45,13 @@ fn libraries() -> &'static Path {
         for (source, library) in [("fake_cuda.c", "libcuda.so.1"), ("fake_nvrtc.c", NVRTC)] {
             compile(&sources.join(source), &folder.join(source), &folder.join(library));
         }
-        // The first name that is searched for: a driver of this machine must not be found.
+        // The name that is searched first, so that a driver of this machine is not found.
         let _ = std::os::unix::fs::symlink("libcuda.so.1", folder.join("libcuda.so"));
         folder
     })
 }
 
-/// Runs `inside` in a process with these variables: this test, once more.
+/// Runs this test again in a process with these variables, where it executes `inside`.
 fn with_driver(name: &str, variables: &[(&str, &str)], inside: fn()) {
     with_path(name, libraries(), variables, inside);
 }
@@ -72,7 +72,7 @@ fn with_path(name: &str, path: &Path, variables: &[(&str, &str)], inside: fn()) 
     assert!(output.status.success() && out.contains("1 passed"), "{out}\n{errors}");
 }
 
-/// Asks the library for tests for a number.
+/// Reads a number from the test library.
 fn ask(name: &str) -> i64 {
     // SAFETY: the library is loaded already; its functions have this type.
     unsafe {
@@ -197,7 +197,7 @@ fn copies_and_fills_arrive_and_everything_is_freed() {
         let allocated = Allocated { device_bytes: 1000, pinned_bytes: 300, allocations: 2 };
         assert_eq!(gpu.bytes_allocated(), allocated);
         assert_eq!((ask("fake_device_bytes"), ask("fake_pinned_bytes")), (1000, 300));
-        // Nothing to copy is no call, and an allocation of nothing is memory.
+        // An empty copy makes no call, and an empty allocation succeeds.
         let nothing = compute.allocate(0).unwrap();
         compute.upload(&[], &nothing, 0).unwrap();
         compute.fill(&nothing, 0, 0, 1).unwrap();
@@ -413,7 +413,7 @@ fn a_kernel_gets_more_shared_memory_than_the_default() {
         launch(&mut compute, 48 << 10).unwrap();
         assert_eq!(ask("fake_shared_max") as i32, 0);
         launch(&mut compute, 100 << 10).unwrap();
-        // What the kernel declares itself is not available to the launch.
+        // Shared memory that the kernel declares itself is not available to the launch.
         assert_eq!(ask("fake_shared_max") as i32, 232_448 - 1024);
     });
 }
@@ -502,7 +502,7 @@ fn a_compiler_that_is_not_found_is_an_error_and_an_older_gpu_than_it_knows_too()
 fn a_compiler_for_a_newer_cuda_than_the_drivers_is_not_taken() {
     let name = "a_compiler_for_a_newer_cuda_than_the_drivers_is_not_taken";
     with_driver(name, &[("FAKE_NVRTC_MAJOR", "13")], || {
-        // Found by the loader, as nothing names it.
+        // Found by the dynamic loader, as no variable names it.
         let gpu = Gpu::open(0, &Options::default()).unwrap();
         let is_other = |path: &Path| !path.starts_with(libraries());
         assert!(gpu.compiler().map_or(true, |found| is_other(&found.path)));
@@ -525,7 +525,7 @@ fn in_a_forked_child_every_call_is_refused_and_nothing_is_freed() {
         let mut compute = gpu.compute().unwrap();
         let memory = compute.allocate(100).unwrap();
         let live = ask("fake_live");
-        // SAFETY: the child only calls what is tested, and ends without exit handlers.
+        // SAFETY: the child only calls the functions under test, and ends without exit handlers.
         let child = unsafe { libc::fork() };
         if child == 0 {
             let is_forked = |result: Result<(), Error>| matches!(result, Err(Error::Forked));

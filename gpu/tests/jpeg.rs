@@ -1,4 +1,4 @@
-//! JPEGs decoded by the kernels are those that the CPU decodes, or are reported.
+//! The kernels decode JPEGs to the pixels of the CPU, or report a problem.
 #![cfg(feature = "shim")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -171,7 +171,7 @@ fn entry_points_away_from_their_restart_markers_are_refused() {
         }
     }
     let outcome = setup.check(&cases);
-    // Only the right one counts, and others that lie in the padding before the marker.
+    // Only the right position is valid, and others in the padding before the marker.
     assert!((3..=24).contains(&outcome.sound), "{outcome:?}");
 }
 
@@ -304,7 +304,7 @@ fn a_second_batch_allocates_nothing() {
     setup.check(&[Case::whole(file(2)), Case::whole(file(4))]);
     let bytes = setup.batches.each_ref().map(JpegBatch::bytes);
     assert!(bytes.iter().all(|bytes| bytes.host > 0 && bytes.device > 0));
-    // Nor does a second run of a batch.
+    // A second run of a batch does not allocate either.
     setup.batches[0].run(&mut *setup.compute).unwrap();
     let outcome = setup.check(&[Case::whole(file(4)), Case::whole(file(2))]);
     assert_eq!(outcome.statuses, [PictureStatus::default(); 2]);
@@ -326,11 +326,11 @@ fn long_data_without_entry_points_are_decoded_in_several_steps() {
 #[test]
 fn data_that_synchronise_late_are_decoded_all_the_same() {
     let mut setup = Setup::start();
-    // Where blocks repeat, wrong states may repeat too; where all components share their tables,
-    // nothing tells one from the other.
+    // If blocks repeat, wrong states may repeat as well; if all components share their tables, they
+    // cannot be distinguished.
     let file = support::repetitive(512, 512);
     let rgb = golden().into_iter().find(|(name, _)| name == "rgb-ids.jpg").unwrap().1;
-    // So it is with white around a few details, whatever the sampling.
+    // The same holds for a few details on white, with any sampling.
     let white = [0, 3].map(|sampling| Case::whole(support::white(SAMPLINGS[sampling], 640, 480)));
     let outcome = setup.check(&[Case::whole(file), Case::whole(rgb)]);
     assert_eq!(outcome.sound, 2);

@@ -51,6 +51,11 @@ pub struct LoaderConfig {
     /// has its own limit, [`SpoolConfig::quota_bytes`]. Default:
     /// [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Must not exceed the memory that this process may use.
     pub memory_budget_bytes: u64,
+    /// Maximum memory for the stored bytes of small samples (of at most 4 KiB on average), which
+    /// the host's preparers then read once; a part of [`LoaderConfig::memory_budget_bytes`]. 0 for
+    /// none. `None`: what batches leave of that budget, at most 256 MiB and a sixteenth of the
+    /// memory of this process. With a cache of prepared samples, none. Default: `None`.
+    pub small_samples_bytes: Option<u64>,
     /// Prepared samples in memory, used by the host's preparers. Default: none.
     pub cache: Option<CacheSettings>,
     /// The cache itself, opened with the first loader. Ranks that are threads of one process get
@@ -158,6 +163,7 @@ impl LoaderConfig {
             prefetch: 2,
             tune: Tune::Off,
             memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
+            small_samples_bytes: None,
             cache: None,
             cache_slot: CacheSlot::default(),
             preparers: Arc::new(CpuPreparers::default()),

@@ -6,7 +6,7 @@ use crate::events::EventKind;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_link::Endpoint;
-use meetpoint_storage::open_files_limit;
+use meetpoint_storage::{open_files_limit, open_files_limit_behind};
 
 impl Diagnose for Error {
     fn cause(&self) -> &'static str {
@@ -62,6 +62,10 @@ impl Diagnose for Error {
     }
 
     fn remedy(&self) -> Option<Remedy> {
+        // Any process, socket, pipe or file may have been the one too many.
+        if let Some(limit) = open_files_limit_behind(self) {
+            return Some(limit.into());
+        }
         let smaller_batches = |remedy: Remedy| remedy.or_set(Setting::BatchSize, Change::Lower);
         Some(match self {
             Self::Prepare(source) => return source.remedy(),
@@ -79,10 +83,15 @@ impl Diagnose for Error {
             Self::TooManyBatches { .. } => Remedy::set(Setting::BatchSize, Change::Raise),
             Self::NoDevice { .. } => Remedy::advice("add a device")
                 .or_set(Setting::Strategy, Change::To("host-only".to_owned())),
-            Self::BudgetTooSmall { ring_slot_bytes, least, .. } => smaller_batches(Remedy::set(
-                Setting::MemoryBudget,
-                Change::AtLeast(show_bytes_at_least(least * ring_slot_bytes)),
-            )),
+            Self::BudgetTooSmall { ring_slot_bytes, least, small_samples_bytes, .. } => {
+                let bytes = least * ring_slot_bytes + small_samples_bytes;
+                let change = Change::AtLeast(show_bytes_at_least(bytes));
+                let budget = Remedy::set(Setting::MemoryBudget, change);
+                smaller_batches(match small_samples_bytes {
+                    0 => budget,
+                    _ => budget.or_set(Setting::SmallSamples, Change::Lower),
+                })
+            }
             Self::BudgetTooLarge { limit, .. } => {
                 Remedy::set(Setting::MemoryBudget, Change::AtMost(show_bytes(limit.bytes)))
             }
@@ -110,6 +119,7 @@ impl Diagnose for Error {
             Self::Panicked | Self::RankPanicked { .. } => "report it with the message".into(),
             Self::SocketFolder { .. } => "set XDG_RUNTIME_DIR to a writable folder".into(),
             Self::DeviceStart { .. } => "name a program that can be executed".into(),
+            Self::DeviceUnreachable { limit: Some(limit), .. } => (*limit).into(),
             Self::DeviceUnreachable { endpoint: Endpoint::Socket(socket), .. } => {
                 let socket = Some(socket.clone());
                 Remedy::run(Command::ServeDevice { socket }).or("correct the path of the socket")

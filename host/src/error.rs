@@ -9,10 +9,18 @@ use meetpoint_format::units::show_bytes;
 use meetpoint_link::Endpoint;
 use meetpoint_prepare::gpu::GpuIndex;
 use meetpoint_scheduler::StrategyName;
-use meetpoint_storage::MemoryLimit;
+use meetpoint_storage::{MemoryLimit, OpenFilesLimit};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The words for a part of a budget that is reserved for small samples.
+fn besides(small_samples_bytes: u64) -> String {
+    match small_samples_bytes {
+        0 => String::new(),
+        bytes => format!("besides {} for small samples, ", show_bytes(bytes)),
+    }
+}
 
 /// How much memory is available, and what limits it.
 pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
@@ -183,13 +191,15 @@ pub enum Error {
     },
     /// The ring cannot hold the minimum number of batches.
     #[error(
-        "the memory budget of {} is too small: it must hold {least} batches, each of which takes \
+        "the memory budget of {} is too small: {}it must hold {least} batches, each of which takes \
          {} in whole huge pages",
-        show_bytes(*budget_bytes), show_bytes(*ring_slot_bytes)
+        show_bytes(*budget_bytes), besides(*small_samples_bytes), show_bytes(*ring_slot_bytes)
     )]
     BudgetTooSmall {
         /// The given value.
         budget_bytes: u64,
+        /// Bytes of it that are reserved for small samples.
+        small_samples_bytes: u64,
         /// Bytes of a batch, rounded up to huge pages.
         ring_slot_bytes: u64,
         /// Batches that must fit.
@@ -330,6 +340,8 @@ pub enum Error {
         endpoint: Endpoint,
         /// The cause.
         problem: String,
+        /// The limit of this process that is the cause, if it is one.
+        limit: Option<OpenFilesLimit>,
     },
     /// The path is not a socket.
     #[error("no device answers at {}: it is {what}, not a socket", socket.display())]

@@ -1,7 +1,7 @@
 //! Faults of an epoch and the reactions to them, as values; `Display` gives the sentence.
 
 use meetpoint_format::units::show_bytes_at_least;
-use meetpoint_scheduler::{Effort, Tuned, Verdict};
+use meetpoint_scheduler::{Concurrency, Tuned, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -436,9 +436,9 @@ impl fmt::Display for EventKind {
 /// The decision of a tuner in words.
 fn tuned_in_words(tuned: &Tuned, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Tuned { verdict, before, now, .. } = tuned;
-    let numbers = |effort: &Effort| {
-        let noun = if effort.workers == 1 { "worker" } else { "workers" };
-        format!("{} {noun} and {} batches ahead", effort.workers, effort.ahead)
+    let numbers = |concurrency: &Concurrency| {
+        let noun = if concurrency.workers == 1 { "worker" } else { "workers" };
+        format!("{} {noun} and {} batches ahead", concurrency.workers, concurrency.ahead)
     };
     match verdict {
         Verdict::Tried { waited_share } => write!(

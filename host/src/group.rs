@@ -42,7 +42,7 @@ pub struct Progress {
 }
 
 /// The interface between a group and its caller. Every method is called in the thread of the rank.
-pub trait Conductor: Sync {
+pub trait GroupCallbacks: Sync {
     /// The separate devices of a rank; `None`: all ranks use those of the configuration.
     fn devices(&self, _rank: u32) -> Option<Vec<DeviceSource>> {
         None
@@ -67,7 +67,7 @@ pub trait Conductor: Sync {
 pub fn run(
     config: &LoaderConfig,
     epochs: u32,
-    conductor: &dyn Conductor,
+    callbacks: &dyn GroupCallbacks,
 ) -> Result<Vec<RankOutcome>, Error> {
     let ranks = config.ranks;
     if ranks == 0 {
@@ -79,19 +79,19 @@ pub fn run(
     shared.shares = ranks;
     shared.collective = Some(Threads::new(ranks));
     // Lives until every rank is done with it.
-    let _devices = share_devices(&mut shared, conductor)?;
+    let _devices = share_devices(&mut shared, callbacks)?;
     let results = std::thread::scope(|scope| {
         let start = |rank: u32| -> Result<ScopedJoinHandle<'_, _>, Error> {
             let mut config = LoaderConfig { rank, ..shared.clone() };
-            if let Some(devices) = conductor.devices(rank) {
+            if let Some(devices) = callbacks.devices(rank) {
                 config.devices = devices;
             }
             let stop = shared.stop.clone();
             let body = move || {
                 // Also on a panic, so that other ranks do not wait for this one.
-                let mut alarm = Alarm { stop, is_armed: true };
-                let result = run_rank(config, epochs, conductor);
-                alarm.is_armed = result.is_err();
+                let mut guard = StopOnDrop { stop, is_armed: true };
+                let result = run_rank(config, epochs, callbacks);
+                guard.is_armed = result.is_err();
                 result
             };
             Builder::new().name(format!("rank-{rank}")).spawn_scoped(scope, body).map_err(|error| {
@@ -123,12 +123,12 @@ pub fn run(
 /// Starts every device that this process has to start, once, and lets all ranks connect to it.
 fn share_devices(
     config: &mut LoaderConfig,
-    conductor: &dyn Conductor,
+    callbacks: &dyn GroupCallbacks,
 ) -> Result<Vec<SharedDevice>, Error> {
     let mut started = Vec::new();
     let dataset = config.dataset.clone();
     let paths = || dataset.as_slice();
-    let has_own = |rank| conductor.devices(rank).is_some();
+    let has_own = |rank| callbacks.devices(rank).is_some();
     if config.ranks == 1 || !config.uses_devices() || (0..config.ranks).all(has_own) {
         return Ok(started);
     }
@@ -156,15 +156,15 @@ fn share_devices(
 fn run_rank(
     config: LoaderConfig,
     epochs: u32,
-    conductor: &dyn Conductor,
+    callbacks: &dyn GroupCallbacks,
 ) -> Result<RankOutcome, Error> {
     let rank = config.rank;
     let mut loader = Loader::open(config)?;
-    let mut accelerator = conductor.accelerator(&loader);
+    let mut accelerator = callbacks.accelerator(&loader);
     let mut measured = Vec::new();
     for epoch in 0..epochs {
-        conductor.before_epoch(&mut loader, epoch);
-        let stats = run_epoch(&mut loader, epoch, accelerator.as_mut(), conductor);
+        callbacks.before_epoch(&mut loader, epoch);
+        let stats = run_epoch(&mut loader, epoch, accelerator.as_mut(), callbacks);
         measured.push(stats.map_err(|error| of_rank(rank, error))?);
     }
     Ok(RankOutcome {
@@ -181,7 +181,7 @@ fn run_epoch(
     loader: &mut Loader,
     epoch: u32,
     accelerator: &mut dyn Accelerator,
-    conductor: &dyn Conductor,
+    callbacks: &dyn GroupCallbacks,
 ) -> Result<EpochStats, Error> {
     let (rank, batches) = (loader.config().rank, loader.batches_per_epoch());
     let mut running = loader.start_epoch(epoch)?;
@@ -189,7 +189,7 @@ fn run_epoch(
     while let Some(batch) = running.next_batch()? {
         accelerator.step(&batch);
         consumed += 1;
-        conductor.consumed(Progress { rank, epoch, consumed, batches });
+        callbacks.consumed(Progress { rank, epoch, consumed, batches });
     }
     Ok(running.finish())
 }
@@ -225,12 +225,12 @@ fn message_of(panic: Box<dyn Any + Send>) -> String {
 }
 
 /// Stops every rank when it is dropped, unless all went well.
-struct Alarm {
+struct StopOnDrop {
     stop: StopHandle,
     is_armed: bool,
 }
 
-impl Drop for Alarm {
+impl Drop for StopOnDrop {
     fn drop(&mut self) {
         if self.is_armed {
             self.stop.stop();

@@ -55,7 +55,7 @@ pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
 };
 pub use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, NotAGpu, ShareChoice};
-pub use meetpoint_prepare::{Action, Damage, Judge, MemoryKind, OnError, Replacement};
+pub use meetpoint_prepare::{Action, Damage, DamagePolicy, MemoryKind, OnError, Replacement};
 pub use meetpoint_scheduler::{StrategyName, StrategyOptions};
 pub use notice::Notice;
 pub use notify::Notify;

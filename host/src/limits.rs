@@ -49,11 +49,13 @@ pub(crate) struct SpoolLimits {
 
 impl Limits {
     /// Limits for batches of at most `batch_bytes`. `held` is the number of batches that each used
-    /// device can prepare.
+    /// device can prepare; `small_samples_bytes` of the memory budget of each share are reserved
+    /// for small samples.
     pub(crate) fn plan(
         config: &LoaderConfig,
         batch_bytes: u64,
         held: &[u32],
+        small_samples_bytes: u64,
     ) -> Result<Self, Error> {
         let spools = (0..held.len()).map(|device| config.spool_of(device));
         let is_file = spools.clone().any(|spool| matches!(spool.kind, SpoolKind::File { .. }));
@@ -65,7 +67,8 @@ impl Limits {
         let place_payload = if is_file { slot_bytes(batch_bytes) } else { batch_bytes };
         let per_place = ring_slot_bytes(place_payload);
         let shares = u64::from(config.shares);
-        let places = config.memory_budget_bytes / shares / per_place;
+        let for_batches = (config.memory_budget_bytes / shares).saturating_sub(small_samples_bytes);
+        let places = for_batches / per_place;
         let host_asked = match config.workers_at_start() {
             0 => 1,
             workers => workers.saturating_mul(config.prefetch).max(workers.saturating_add(1)),
@@ -75,8 +78,14 @@ impl Limits {
         let least = 2 + fetches;
         if places < least {
             let budget_bytes = config.memory_budget_bytes;
-            let least = least * shares;
-            return Err(Error::BudgetTooSmall { budget_bytes, ring_slot_bytes: per_place, least });
+            let (least, ring_slot_bytes) = (least * shares, per_place);
+            let small_samples_bytes = small_samples_bytes * shares;
+            return Err(Error::BudgetTooSmall {
+                budget_bytes,
+                small_samples_bytes,
+                ring_slot_bytes,
+                least,
+            });
         }
         let mut left = places - least;
         let mut more = |wanted: u32| {
@@ -192,7 +201,7 @@ mod tests {
     #[test]
     fn without_workers_one_batch_is_prepared_at_a_time() {
         let config = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 64 * MIB, 0);
-        let limits = Limits::plan(&config, 2 * MIB, &[]).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[], 0).unwrap();
         assert_eq!((limits.host_ahead, limits.places, limits.spools), (1, 3, vec![]));
         assert!(limits.notices.is_empty());
     }
@@ -200,9 +209,9 @@ mod tests {
     #[test]
     fn workers_prepare_ahead_as_far_as_asked_and_never_beyond_the_budget() {
         let wide = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 64 * MIB, 3);
-        assert_eq!(Limits::plan(&wide, 2 * MIB, &[]).unwrap().host_ahead, 6);
+        assert_eq!(Limits::plan(&wide, 2 * MIB, &[], 0).unwrap().host_ahead, 6);
         let narrow = config(AnyStrategy::HostOnly(HostOnly), SpoolKind::Memory, 9 * MIB, 3);
-        let limits = Limits::plan(&narrow, 2 * MIB, &[]).unwrap();
+        let limits = Limits::plan(&narrow, 2 * MIB, &[], 0).unwrap();
         assert_eq!((limits.host_ahead, limits.places), (2, 4));
         assert!(matches!(
             limits.notices[..],
@@ -216,7 +225,7 @@ mod tests {
             for workers in [0, 1, 2, 7, u32::MAX] {
                 for budget in 0..40 {
                     let config = config(AnyStrategy::Wrr(Wrr), kind.clone(), budget * MIB, workers);
-                    let Ok(limits) = Limits::plan(&config, MIB, &[100]) else { continue };
+                    let Ok(limits) = Limits::plan(&config, MIB, &[100], 0) else { continue };
                     assert!(limits.places * 2 <= budget, "{limits:?} in {budget} MiB");
                     assert!(limits.host_ahead >= 1 && limits.fetch_ahead >= 1);
                 }
@@ -228,14 +237,14 @@ mod tests {
     fn a_spool_reserves_slots_for_batches_in_use_and_stays_within_its_quota() {
         let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 1);
         config.spool.quota_bytes = 10 * MIB;
-        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
+        let spool = Limits::plan(&config, 2 * MIB, &[100], 0).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 2));
         assert!(spool.bytes() <= 10 * MIB);
         config.spool.kind = file();
-        let spool = Limits::plan(&config, 2 * MIB, &[100]).unwrap().spools[0];
+        let spool = Limits::plan(&config, 2 * MIB, &[100], 0).unwrap().spools[0];
         assert_eq!((spool.slots, spool.slots_scheduled), (4, 4));
         config.spool.quota_bytes = 2 * MIB;
-        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
+        let error = Limits::plan(&config, 2 * MIB, &[100], 0).unwrap_err().to_string();
         assert!(error.contains("spool quota of 2 MiB is too small"), "{error}");
     }
 
@@ -246,12 +255,12 @@ mod tests {
         config.spool.quota_bytes = 10 * MIB;
         let smaller = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 5 * MIB };
         config.spools.insert(1, smaller);
-        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3], 0).unwrap();
         let slots = limits.spools.iter().map(|spool| (spool.slots, spool.slots_scheduled));
         assert_eq!(slots.collect::<Vec<_>>(), [(4, 2), (2, 1), (4, 2)]);
         assert_eq!(limits.fetch_ahead, 5, "what stays in slots takes no place of the ring");
         config.spools.insert(2, SpoolConfig { kind: file(), quota_bytes: 10 * MIB });
-        let limits = Limits::plan(&config, 2 * MIB, &[100; 3]).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[100; 3], 0).unwrap();
         assert_eq!(limits.place_payload, slot_bytes(2 * MIB), "one of them is read into places");
         assert_eq!(limits.fetch_ahead, 4);
     }
@@ -261,18 +270,18 @@ mod tests {
         let mut config = config(AnyStrategy::Wrr(Wrr), SpoolKind::Memory, 64 * MIB, 8);
         config.spool.quota_bytes = 40 * MIB;
         config.shares = 4;
-        let limits = Limits::plan(&config, 2 * MIB, &[100]).unwrap();
+        let limits = Limits::plan(&config, 2 * MIB, &[100], 0).unwrap();
         assert_eq!(limits.spools[0].slots, 4, "of 10 MiB");
         assert_eq!(limits.places, 8, "of 16 MiB");
         config.spool.quota_bytes = 10 * MIB;
-        let error = Limits::plan(&config, 2 * MIB, &[100]).unwrap_err().to_string();
+        let error = Limits::plan(&config, 2 * MIB, &[100], 0).unwrap_err().to_string();
         assert!(error.contains("hold 8 slots of"), "{error}");
     }
 
     #[test]
     fn a_small_epoch_does_not_take_the_whole_quota() {
         let config = config(AnyStrategy::Wrr(Wrr), file(), 64 * MIB, 1);
-        let spool = Limits::plan(&config, MIB, &[3]).unwrap().spools[0];
+        let spool = Limits::plan(&config, MIB, &[3], 0).unwrap().spools[0];
         assert_eq!(spool.slots, 3);
     }
 }

@@ -38,12 +38,12 @@ struct Memory {
     ring_slot_bytes: usize,
     batch_bytes: usize,
     slots: usize,
-    lent: Mutex<Lent>,
+    lent: Mutex<SlotStates>,
     given_back: Condvar,
 }
 
 #[derive(Debug)]
-struct Lent {
+struct SlotStates {
     /// Free slots; the last one is taken next.
     free: Vec<usize>,
     /// Whether a slot was ever lent.
@@ -60,6 +60,7 @@ impl Ring {
         if slots < least.max(1) {
             return Err(Error::BudgetTooSmall {
                 budget_bytes,
+                small_samples_bytes: 0,
                 ring_slot_bytes,
                 least: least.max(1),
             });
@@ -70,7 +71,7 @@ impl Ring {
         let slots = usize::try_from(slots).expect("at most RING_SLOTS_MAX");
         let bytes = slots.checked_mul(ring_slot_bytes).ok_or_else(too_large)?;
         let mapped = HugeMemory::reserved(bytes).map_err(refused)?;
-        let lent = Lent { free: (0..slots).rev().collect(), is_faulted: vec![false; slots] };
+        let lent = SlotStates { free: (0..slots).rev().collect(), is_faulted: vec![false; slots] };
         Ok(Self {
             memory: Arc::new(Memory {
                 page_locks: PageLocks::default(),
@@ -130,7 +131,7 @@ impl Ring {
 }
 
 impl Memory {
-    fn lent(&self) -> MutexGuard<'_, Lent> {
+    fn lent(&self) -> MutexGuard<'_, SlotStates> {
         // A panic while it is held leaves the state consistent.
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }

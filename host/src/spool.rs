@@ -111,6 +111,16 @@ impl Spool {
     }
 }
 
+impl Drop for Spool {
+    fn drop(&mut self) {
+        // A fetching thread, or a device that is stopped, may have a descriptor of the file for
+        // longer, which would keep the disk space from the next spool.
+        if self.mapping.is_none() {
+            let _ = self.file.set_len(0);
+        }
+    }
+}
+
 /// The remedy if a spool cannot be created.
 fn remedy(kind: &SpoolKind, source: &std::io::Error) -> Remedy {
     if let Some(limit) = open_files_limit(source) {
@@ -239,6 +249,19 @@ mod tests {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(spool.slot(0).is_none());
         assert!(metadata.blocks() * 512 >= 3 * 8192 || !spool.notices().is_empty());
+    }
+
+    #[test]
+    fn a_dropped_spool_file_takes_no_space_although_another_descriptor_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let kind = SpoolKind::File { directory: directory.path().to_path_buf() };
+        let config = SpoolConfig { kind, quota_bytes: 1 << 20 };
+        let spool = Spool::create(&config, limits(3)).unwrap();
+        let descriptor = spool.file().try_clone().unwrap();
+        descriptor.write_all_at(&[9; 8192], spool.offset(1)).unwrap();
+        drop(spool);
+        let metadata = descriptor.metadata().unwrap();
+        assert_eq!((metadata.len(), metadata.blocks()), (0, 0));
     }
 
     #[test]

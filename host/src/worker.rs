@@ -11,7 +11,7 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
     BatchMemory, DecodeMemory, Error as PrepareError, Job, MemoryKind, PreparedBatch, Preparer,
-    Replacement, Resources,
+    Replacement, Resources, abandoning,
 };
 use meetpoint_scheduler::BatchIndex;
 use meetpoint_storage::{AlignedBuffer, Counters, open_engine};
@@ -160,9 +160,9 @@ impl HostPreparer {
         let mut preparer = config.preparers.preparer(job, resources)?;
         let serial = Arc::new(AtomicU64::new(0));
         let (wanted, asked) = (Arc::clone(&serial), Arc::clone(driver));
-        preparer.set_interrupt(Interrupt::when(move || {
+        preparer.set_interrupt(abandoning(Interrupt::when(move || {
             !asked.is_current(wanted.load(Ordering::Relaxed))
-        }));
+        })));
         let contents = ContentsReader { job: job.clone(), verifies: config.verify_samples };
         let counted = Counters::default();
         let own_bytes_max = config.memory_budget_bytes / u64::from(config.shares);
@@ -238,21 +238,21 @@ pub(crate) fn start(
             let _ = cores::bind(&cores);
         }
         while let Some(task) = driver.next_for_host(number) {
-            let alarm = Alarm { driver: &driver, serial: task.serial };
+            let guard = FailOnPanic { driver: &driver, serial: task.serial };
             preparer.work(task, &driver, &mut || {});
-            drop(alarm);
+            drop(guard);
         }
     };
     std::thread::Builder::new().name(format!("prepare-{number}")).spawn(body).map_err(Error::Thread)
 }
 
 /// Ends the run with an error when its thread panics, so that no other thread waits for it.
-pub(crate) struct Alarm<'d> {
+pub(crate) struct FailOnPanic<'d> {
     pub(crate) driver: &'d Driver,
     pub(crate) serial: u64,
 }
 
-impl Drop for Alarm<'_> {
+impl Drop for FailOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.driver.fail(self.serial, Error::Panicked);

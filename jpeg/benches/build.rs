@@ -1,4 +1,4 @@
-//! Compiles the shim to the system's libjpeg-turbo, where the feature asks for it.
+//! Compiles the shim to the system's libjpeg-turbo, if the feature is enabled.
 
 fn main() {
     println!("cargo::rerun-if-changed=src/libjpeg/shim.c");

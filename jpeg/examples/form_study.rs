@@ -97,8 +97,8 @@ fn push(out: &mut Vec<u8>, value: i16) {
     }
 }
 
-/// A byte with the number of mask bytes, the masks of eight zigzag neighbours each, and what is
-/// not 0 in the stream that `band` says.
+/// A byte with the number of mask bytes, the masks of eight zigzag neighbours each, and the
+/// non-zero values in the stream `band`.
 fn masks(of: &Coefficients, band: fn(usize, usize) -> usize, halves: bool) -> Streams {
     let mut streams = vec![Vec::new(); 3 + 16 + 16];
     for (kind, difference, block) in blocks(of) {
@@ -116,7 +116,8 @@ fn masks(of: &Coefficients, band: fn(usize, usize) -> usize, halves: bool) -> St
     if halves { halve(streams) } else { streams }
 }
 
-/// Presence bits of eight groups of two rows of four, their masks, and what is not 0, by group.
+/// Presence bits of eight groups of two rows of four, their masks, and the non-zero values, by
+/// group.
 fn groups(of: &Coefficients, halves: bool) -> Streams {
     let mut streams = vec![Vec::new(); 3 + 16 + 16];
     for (kind, difference, block) in blocks(of) {
@@ -141,7 +142,7 @@ fn groups(of: &Coefficients, halves: bool) -> Streams {
     if halves { halve(streams) } else { streams }
 }
 
-/// Appends to a stream, or as a half byte to it and what does not fit as bytes to stream 2.
+/// Appends a half byte to a stream; the part that does not fit goes to stream 2 as bytes.
 fn push_any(streams: &mut Streams, stream: usize, value: i16, halves: bool) {
     if !halves {
         push(&mut streams[stream], value);
@@ -162,7 +163,7 @@ fn halve(mut streams: Streams) -> Streams {
     streams
 }
 
-/// How often each byte occurs, where it does.
+/// The counts of the bytes that occur.
 fn counts(stream: &[u8]) -> Vec<u64> {
     let mut counts = vec![0; 256];
     stream.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
@@ -170,7 +171,7 @@ fn counts(stream: &[u8]) -> Vec<u64> {
     counts
 }
 
-/// Bytes of a stream in a Huffman code of its own, and half a byte for each code length.
+/// Bytes of a stream in its own Huffman code, and half a byte for each code length.
 fn huffman(stream: &[u8]) -> f64 {
     let mut heap: BinaryHeap<_> = counts(stream).into_iter().map(std::cmp::Reverse).collect();
     let table = heap.len() as f64 / 2.0;

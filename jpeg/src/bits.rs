@@ -6,7 +6,7 @@ pub(super) struct Bits<'a> {
     data: &'a [u8],
     /// The part of `data` that is not loaded yet.
     rest: &'a [u8],
-    /// The next bits, the first one being the highest; only the first ones count.
+    /// The next bits, the first one being the highest; only the first ones are valid.
     pub(super) next: u64,
     /// Its lower six bits are the number of valid bits in `next`; the others are meaningless.
     count: u32,
@@ -51,7 +51,7 @@ impl<'a> Bits<'a> {
                 return;
             }
         }
-        // By value: the reader must be free to stay in registers.
+        // By value, so that the compiler can keep the reader in registers.
         *self = self.refilled_bytewise();
     }
 

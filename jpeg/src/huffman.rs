@@ -8,20 +8,20 @@ use super::markers::HuffmanSpec;
 /// Bits of a lookup.
 pub(super) const PEEK_BITS: u32 = 11;
 
-const LOOKS: usize = 1 << PEEK_BITS;
+const LOOKUP_SIZE: usize = 1 << PEEK_BITS;
 
 /// Bits of a lookup of a DC difference: in most files the codes of 8-bit samples are no longer, and
 /// a small table leaves room in the L1 cache.
 pub(super) const DC_PEEK_BITS: u32 = 9;
 
-const DC_LOOKS: usize = 1 << DC_PEEK_BITS;
+const DC_LOOKUP_SIZE: usize = 1 << DC_PEEK_BITS;
 
 /// Lookup tables that find one symbol at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Codes {
     /// By the next bits: length of the code and symbol, `length << 8 | symbol`; 0 for longer codes
     /// and for invalid bits.
-    looks: Box<[u16; LOOKS]>,
+    lookup: Box<[u16; LOOKUP_SIZE]>,
     /// By length: the first code after those of that length, moved to the top of 16 bits.
     ends: [u32; 17],
     /// By length: index of the symbol less the code.
@@ -31,15 +31,15 @@ pub(super) struct Codes {
 
 impl Default for Codes {
     fn default() -> Self {
-        let looks = Box::new([0; LOOKS]);
-        Self { looks, ends: [0; 17], offsets: [0; 17], symbols: [0; 256] }
+        let lookup = Box::new([0; LOOKUP_SIZE]);
+        Self { lookup, ends: [0; 17], offsets: [0; 17], symbols: [0; 256] }
     }
 }
 
 impl Codes {
     /// Loads the codes of a table.
     fn fill(&mut self, spec: &HuffmanSpec) {
-        self.looks.fill(0);
+        self.lookup.fill(0);
         self.symbols = spec.symbols;
         let mut index = 0_i32;
         self.ends[0] = 0;
@@ -54,8 +54,8 @@ impl Codes {
             if length <= PEEK_BITS {
                 let free = PEEK_BITS - length;
                 let from = (code << free) as usize;
-                let look = (length << 8) as u16 | u16::from(symbol);
-                self.looks[from..from + (1 << free)].fill(look);
+                let entry = (length << 8) as u16 | u16::from(symbol);
+                self.lookup[from..from + (1 << free)].fill(entry);
             }
         });
     }
@@ -64,8 +64,8 @@ impl Codes {
     /// `None` for an invalid code.
     #[inline(always)]
     pub(super) fn find(&self, bits: u64) -> Option<(u32, u8)> {
-        let look = self.looks[(bits >> (64 - PEEK_BITS)) as usize];
-        if look != 0 { Some((u32::from(look >> 8), look as u8)) } else { self.find_long(bits) }
+        let entry = self.lookup[(bits >> (64 - PEEK_BITS)) as usize];
+        if entry != 0 { Some((u32::from(entry >> 8), entry as u8)) } else { self.find_long(bits) }
     }
 
     fn find_long(&self, bits: u64) -> Option<(u32, u8)> {
@@ -124,10 +124,10 @@ pub(super) struct AcTable {
     ///      16..20  bits of the value
     ///      20..24  bits of the code
     /// ```
-    pub(super) looks: Box<[u32; LOOKS]>,
+    pub(super) lookup: Box<[u32; LOOKUP_SIZE]>,
     /// Indexed by a 1 and the bits of a lookup after the first symbol: what a second symbol adds to
     /// the entry, 0 for none.
-    seconds: Box<[u32; LOOKS]>,
+    seconds: Box<[u32; LOOKUP_SIZE]>,
 }
 
 /// A lookup that finds no symbol with its value. It advances past the end of any block, so that one
@@ -136,7 +136,7 @@ const TOO_LONG: u32 = 63 << 6;
 
 /// A code that a lookup finds without the value after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bare {
+pub(super) struct CodeWithoutValue {
     /// Zeros before the value.
     pub(super) zeros: u32,
     /// Bits of the value, not 0.
@@ -145,15 +145,15 @@ pub(super) struct Bare {
     pub(super) code: u32,
 }
 
-impl Bare {
+impl CodeWithoutValue {
     /// Decodes a table entry, if it is of this type.
     #[inline(always)]
-    pub(super) fn of(look: u32) -> Option<Self> {
-        let bare = Self { zeros: look >> 12 & 15, size: look >> 16 & 15, code: look >> 20 & 15 };
-        (first_step(look) == 63 && bare.code != 0).then_some(bare)
+    pub(super) fn of(entry: u32) -> Option<Self> {
+        let bare = Self { zeros: entry >> 12 & 15, size: entry >> 16 & 15, code: entry >> 20 & 15 };
+        (first_step(entry) == 63 && bare.code != 0).then_some(bare)
     }
 
-    fn look(self) -> u32 {
+    fn entry(self) -> u32 {
         let bits = self.code + self.size;
         bits | TOO_LONG | self.zeros << 12 | self.size << 16 | self.code << 20
     }
@@ -164,8 +164,8 @@ const VALUE_BITS_MAX: [u32; 2] = [6, 5];
 
 impl Default for AcTable {
     fn default() -> Self {
-        let looks = Box::new([TOO_LONG; LOOKS]);
-        Self { codes: Codes::default(), looks, seconds: Box::new([0; LOOKS]) }
+        let lookup = Box::new([TOO_LONG; LOOKUP_SIZE]);
+        Self { codes: Codes::default(), lookup, seconds: Box::new([0; LOOKUP_SIZE]) }
     }
 }
 
@@ -184,17 +184,17 @@ impl AcTable {
             let step = if is_end_of_block(symbol) { END_OF_BLOCK } else { zeros + 1 };
             let free = BITS - length - size;
             let from = (code << (BITS - length)) as usize;
-            let looks = most[from..][..1 << (size + free)].chunks_exact_mut(1 << free);
-            for (raw, looks) in (0..).zip(looks) {
-                looks.fill((length + size) | step << 12 | (value(raw, size) as u32) << 26);
+            let lookup = most[from..][..1 << (size + free)].chunks_exact_mut(1 << free);
+            for (raw, lookup) in (0..).zip(lookup) {
+                lookup.fill((length + size) | step << 12 | (value(raw, size) as u32) << 26);
             }
         });
         // With fewer bits, only the symbols that fit.
-        let fitting = |look: u32, bits: u32| if look & 63 <= bits { look } else { 0 };
-        halve(most, &mut less[1 << (BITS - 1)..], |look| fitting(look, BITS - 1));
+        let fitting = |entry: u32, bits: u32| if entry & 63 <= bits { entry } else { 0 };
+        halve(most, &mut less[1 << (BITS - 1)..], |entry| fitting(entry, BITS - 1));
         for bits in (0..BITS - 1).rev() {
             let (less, more) = less.split_at_mut(2 << bits);
-            halve(&more[..2 << bits], &mut less[1 << bits..], |look| fitting(look, bits));
+            halve(&more[..2 << bits], &mut less[1 << bits..], |entry| fitting(entry, bits));
         }
     }
 }
@@ -215,24 +215,24 @@ impl Table for AcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
         self.fill_seconds(spec);
-        self.looks.fill(TOO_LONG);
+        self.lookup.fill(TOO_LONG);
         for_each_code(spec, |code, length, symbol| {
             if length > PEEK_BITS {
                 return;
             }
             let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
             let from = (code << (PEEK_BITS - length)) as usize;
-            let looks = &mut self.looks[from..][..1 << (PEEK_BITS - length)];
+            let lookup = &mut self.lookup[from..][..1 << (PEEK_BITS - length)];
             if length + size > PEEK_BITS || size > VALUE_BITS_MAX[0] {
-                looks.fill(Bare { zeros, size, code: length }.look());
+                lookup.fill(CodeWithoutValue { zeros, size, code: length }.entry());
             } else if is_end_of_block(symbol) {
-                looks.fill(look(length, 0, END_OF_BLOCK - 1, 0, 0));
+                lookup.fill(pack_entry(length, 0, END_OF_BLOCK - 1, 0, 0));
             } else {
                 let free = PEEK_BITS - length - size;
                 let seconds = &self.seconds[1 << free..2 << free];
-                for (raw, looks) in (0..).zip(looks.chunks_exact_mut(1 << free)) {
-                    let first = look(length + size, zeros, 0, value(raw, size), 0);
-                    for (entry, second) in looks.iter_mut().zip(seconds) {
+                for (raw, lookup) in (0..).zip(lookup.chunks_exact_mut(1 << free)) {
+                    let first = pack_entry(length + size, zeros, 0, value(raw, size), 0);
+                    for (entry, second) in lookup.iter_mut().zip(seconds) {
                         *entry = first + second;
                     }
                 }
@@ -241,33 +241,33 @@ impl Table for AcTable {
     }
 }
 
-/// An entry of [`AcTable::looks`].
-fn look(bits: u32, zeros: u32, step: u32, first: i32, second: i32) -> u32 {
+/// An entry of [`AcTable::lookup`].
+fn pack_entry(bits: u32, zeros: u32, step: u32, first: i32, second: i32) -> u32 {
     bits | (zeros + 1) << 6 | step << 12 | (first as u32 & 127) << 19 | (second as u32) << 26
 }
 
 /// Distance from the last coefficient to the first value of a lookup.
 #[inline(always)]
-pub(super) fn first_step(look: u32) -> u32 {
-    look >> 6 & 63
+pub(super) fn first_step(entry: u32) -> u32 {
+    entry >> 6 & 63
 }
 
 /// Distance from the first value of a lookup to the second.
 #[inline(always)]
-pub(super) fn second_step(look: u32) -> u32 {
-    look >> 12 & 127
+pub(super) fn second_step(entry: u32) -> u32 {
+    entry >> 12 & 127
 }
 
 /// The first value of a lookup.
 #[inline(always)]
-pub(super) fn first_value(look: u32) -> i32 {
-    (look << 6) as i32 >> 25
+pub(super) fn first_value(entry: u32) -> i32 {
+    (entry << 6) as i32 >> 25
 }
 
 /// The second value of a lookup.
 #[inline(always)]
-pub(super) fn second_value(look: u32) -> i32 {
-    look as i32 >> 26
+pub(super) fn second_value(entry: u32) -> i32 {
+    entry as i32 >> 26
 }
 
 /// A table for DC differences.
@@ -281,34 +281,34 @@ pub(super) struct DcTable {
     ///       6..10  bits of the difference
     ///      10..14  bits of the code
     /// ```
-    pub(super) looks: Box<[u16; DC_LOOKS]>,
+    pub(super) lookup: Box<[u16; DC_LOOKUP_SIZE]>,
 }
 
 impl Default for DcTable {
     fn default() -> Self {
-        Self { codes: Codes::default(), looks: Box::new([0; DC_LOOKS]) }
+        Self { codes: Codes::default(), lookup: Box::new([0; DC_LOOKUP_SIZE]) }
     }
 }
 
 impl Table for DcTable {
     fn fill(&mut self, spec: &HuffmanSpec) {
         self.codes.fill(spec);
-        self.looks.fill(0);
+        self.lookup.fill(0);
         for_each_code(spec, |code, length, symbol| {
             if length <= DC_PEEK_BITS {
                 let size = u32::from(symbol & 15);
                 let free = DC_PEEK_BITS - length;
-                let look = (length + size) | size << 6 | length << 10;
-                self.looks[(code << free) as usize..][..1 << free].fill(look as u16);
+                let entry = (length + size) | size << 6 | length << 10;
+                self.lookup[(code << free) as usize..][..1 << free].fill(entry as u16);
             }
         });
     }
 }
 
-/// The difference at the start of the bits, whose code a lookup in [`DcTable::looks`] found.
+/// The difference at the start of the bits, whose code a lookup in [`DcTable::lookup`] found.
 #[inline(always)]
-pub(super) fn difference(look: u16, bits: u64) -> i32 {
-    let (size, code) = (u32::from(look >> 6 & 15), u32::from(look >> 10 & 15));
+pub(super) fn difference(entry: u16, bits: u64) -> i32 {
+    let (size, code) = (u32::from(entry >> 6 & 15), u32::from(entry >> 10 & 15));
     extend(bits << code, size)
 }
 
@@ -326,7 +326,7 @@ pub(super) trait Table: Default {
 /// A cache of the latest tables of one kind: building one takes microseconds, and the files of a
 /// dataset share a few.
 #[derive(Debug, Default)]
-pub(super) struct Recent<T> {
+pub(super) struct RecentTables<T> {
     /// The latest are the last.
     tables: Vec<(HuffmanSpec, T)>,
 }
@@ -334,7 +334,7 @@ pub(super) struct Recent<T> {
 /// Tables of each kind that are cached.
 const CACHED_MAX: usize = 8;
 
-impl<T: Table> Recent<T> {
+impl<T: Table> RecentTables<T> {
     /// Ensures that the table of `spec` is cached; a new one replaces the oldest.
     pub(super) fn ensure(&mut self, spec: &HuffmanSpec) {
         match self.tables.iter().position(|(known, _)| known == spec) {
@@ -424,9 +424,9 @@ mod tests {
         for spec in specs() {
             let mut table = AcTable::default();
             table.fill(&spec);
-            for index in (0..LOOKS as u64).step_by(if cfg!(miri) { 13 } else { 1 }) {
+            for index in (0..LOOKUP_SIZE as u64).step_by(if cfg!(miri) { 13 } else { 1 }) {
                 let bits = index << (64 - PEEK_BITS);
-                let look = table.looks[index as usize];
+                let entry = table.lookup[index as usize];
                 let one = |bits: u64, room: u32, size_max: u32| {
                     let (length, symbol) = find_slowly(&spec, bits)?;
                     let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
@@ -439,16 +439,16 @@ mod tests {
                     let bare = find_slowly(&spec, bits).filter(|(code, _)| *code <= PEEK_BITS);
                     let bare = bare.map(|(code, symbol)| {
                         let (zeros, size) = (u32::from(symbol >> 4), u32::from(symbol & 15));
-                        Bare { zeros, size, code }
+                        CodeWithoutValue { zeros, size, code }
                     });
-                    assert_eq!(Bare::of(look), bare, "{index:011b}");
-                    assert_eq!(first_step(look), 63, "{index:011b}");
+                    assert_eq!(CodeWithoutValue::of(entry), bare, "{index:011b}");
+                    assert_eq!(first_step(entry), 63, "{index:011b}");
                     if let Some(bare) = bare {
-                        assert_eq!(look & 63, bare.code + bare.size, "{index:011b}");
+                        assert_eq!(entry & 63, bare.code + bare.size, "{index:011b}");
                     }
                     continue;
                 };
-                assert_eq!(Bare::of(look), None, "{index:011b}");
+                assert_eq!(CodeWithoutValue::of(entry), None, "{index:011b}");
                 let second = one(bits << first.0, PEEK_BITS - first.0, VALUE_BITS_MAX[1])
                     .filter(|_| !first.3);
                 let length = first.0 + second.map_or(0, |second| second.0);
@@ -458,11 +458,11 @@ mod tests {
                     (_, Some((_, _, _, true))) => first.1 + 1 + END_OF_BLOCK,
                     (_, Some((_, zeros, _, false))) => first.1 + 1 + zeros + 1,
                 };
-                assert_eq!(look & 63, length, "{index:011b}");
-                assert_eq!(first_step(look) + second_step(look), behind, "{index:011b}");
-                assert_eq!(first_value(look), first.2, "{index:011b}");
+                assert_eq!(entry & 63, length, "{index:011b}");
+                assert_eq!(first_step(entry) + second_step(entry), behind, "{index:011b}");
+                assert_eq!(first_value(entry), first.2, "{index:011b}");
                 if let Some(second) = second {
-                    assert_eq!(second_value(look), second.2, "{index:011b}");
+                    assert_eq!(second_value(entry), second.2, "{index:011b}");
                 }
             }
         }
@@ -473,17 +473,17 @@ mod tests {
         let spec = specs()[0];
         let mut table = DcTable::default();
         table.fill(&spec);
-        for index in 0..DC_LOOKS as u64 {
+        for index in 0..DC_LOOKUP_SIZE as u64 {
             let bits = index << (64 - DC_PEEK_BITS) | 0x7f_1234_5678_9abc;
-            let look = table.looks[index as usize];
+            let entry = table.lookup[index as usize];
             let found = find_slowly(&spec, bits).filter(|(length, _)| *length <= DC_PEEK_BITS);
             let Some((length, size)) = found else {
-                assert_eq!(look, 0, "{index:011b}");
+                assert_eq!(entry, 0, "{index:011b}");
                 continue;
             };
             let size = u32::from(size);
-            assert_eq!(u32::from(look) & 63, length + size, "{index:011b}");
-            assert_eq!(difference(look, bits), extend(bits << length, size), "{index:011b}");
+            assert_eq!(u32::from(entry) & 63, length + size, "{index:011b}");
+            assert_eq!(difference(entry, bits), extend(bits << length, size), "{index:011b}");
         }
     }
 
@@ -506,7 +506,7 @@ mod tests {
             spec.symbols[11] = last;
             spec
         };
-        let mut recent = Recent::<DcTable>::default();
+        let mut recent = RecentTables::<DcTable>::default();
         for last in 0..20 {
             recent.ensure(&with(last));
             recent.ensure(&with(0));

@@ -10,17 +10,41 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Decoders poll it at least once per row of MCUs or blocks, and return [`Error::Interrupted`] once
 /// it was raised.
 #[derive(Clone, Default)]
-pub struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+pub struct Interrupt {
+    is_raised: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    helper: Option<Arc<dyn Helper>>,
+}
+
+/// Runs work that cannot poll an interrupt, in such a way that the caller can abandon it.
+///
+/// The decoders of this crate poll and need none. It is for decoders of other crates, and for code
+/// that must not start threads itself.
+pub trait Helper: Send + Sync {
+    /// Runs `work`. Returns [`Error::Interrupted`] as soon as `interrupt` is raised; the work, and
+    /// the memory that it owns, then remain until it ends. Otherwise the work has ended.
+    fn run(&self, work: Box<dyn FnOnce() + Send>, interrupt: &Interrupt) -> Result<(), Error>;
+}
 
 impl Interrupt {
     /// A request that a function reports. It is called often, so it must be cheap.
     pub fn when(is_raised: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(is_raised)))
+        Self { is_raised: Some(Arc::new(is_raised)), helper: None }
+    }
+
+    /// The same request, with a helper for work that cannot poll it.
+    #[must_use]
+    pub fn with_helper(self, helper: Arc<dyn Helper>) -> Self {
+        Self { helper: Some(helper), ..self }
+    }
+
+    /// The helper for work that cannot poll; `None` to run it in the calling thread.
+    pub fn helper(&self) -> Option<&dyn Helper> {
+        self.helper.as_deref()
     }
 
     /// Whether to stop.
     pub fn is_raised(&self) -> bool {
-        self.0.as_ref().is_some_and(|is_raised| is_raised())
+        self.is_raised.as_ref().is_some_and(|is_raised| is_raised())
     }
 
     /// [`Error::Interrupted`] once it was raised.
@@ -37,6 +61,6 @@ impl From<Arc<AtomicBool>> for Interrupt {
 
 impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Interrupt" } else { "Interrupt(never)" })
+        f.write_str(if self.is_raised.is_some() { "Interrupt" } else { "Interrupt(never)" })
     }
 }

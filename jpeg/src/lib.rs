@@ -153,7 +153,7 @@ pub use form_codec::{
     form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
 };
 pub use huffman_spec::HuffmanSpec;
-pub use interrupt::Interrupt;
+pub use interrupt::{Helper, Interrupt};
 pub use limits::PIXELS_MAX;
 pub use memory::decode_bytes;
 pub use options::{DecodeOptions, DecodeScale, OnDamage, OutputColour};

@@ -40,12 +40,12 @@ pub(crate) mod code {
 }
 use code::*;
 
-/// Most scans of a file; encoders write about ten. Each one covers the blocks of the whole picture,
-/// and may take hardly any bytes.
+/// Maximum number of scans of a file; encoders write about ten. Each one covers the blocks of the
+/// whole picture, and may consist of few bytes.
 pub(crate) const SCANS_MAX: usize = 100;
 
-/// Most segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256 MiB of
-/// metadata (ICC, XMP, previews) in segments half as long as the format allows.
+/// Maximum number of segments of a file: enough for the tables of [`SCANS_MAX`] scans, and for 256
+/// MiB of metadata (ICC, XMP, previews) in segments half as long as the format allows.
 pub(crate) const SEGMENTS_MAX: usize = 8192 + 16 * SCANS_MAX;
 
 /// Zigzag position to natural order (T.81 Figure A.6).
@@ -127,7 +127,7 @@ pub(crate) struct Header {
     quant_now: [Option<QuantTable>; 4],
     restart_now: u32,
     /// How much of the file is parsed.
-    reach: Reach,
+    reach: ParseExtent,
 }
 
 /// A Huffman table that the next scan may use.
@@ -140,7 +140,7 @@ struct TableInEffect {
 
 /// How much of a file [`Header`] parses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Reach {
+enum ParseExtent {
     /// All of it.
     #[default]
     File,
@@ -172,21 +172,21 @@ impl Header {
     /// without a search for their end.
     pub(crate) fn parse_known(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
-        self.reach = Reach::Data;
+        self.reach = ParseExtent::Data;
         self.walk(file)
     }
 
     /// Parses a file up to the frame header: only [`Header::frame`] is valid then.
     pub(crate) fn parse_frame_only(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
-        self.reach = Reach::Frame;
+        self.reach = ParseExtent::Frame;
         self.walk(file)
     }
 
     /// Parses a file up to its first scan header, which [`Header::scans`] then holds without data.
     pub(crate) fn parse_to_scan(&mut self, file: &[u8]) -> Result<(), Error> {
         self.clear();
-        self.reach = Reach::Scan;
+        self.reach = ParseExtent::Scan;
         self.walk(file)
     }
 
@@ -248,18 +248,18 @@ impl Header {
                         return Err(damaged(start, "it has more than one frame header"));
                     }
                     self.frame = frame(marker, bytes, start)?;
-                    if self.reach == Reach::Frame {
+                    if self.reach == ParseExtent::Frame {
                         return Ok(());
                     }
                 }
                 DAC => return Err(damaged(start, unsupported::ARITHMETIC)),
                 SOS => {
                     at = self.scan(file, bytes, start, at)?;
-                    if self.reach == Reach::Scan {
+                    if self.reach == ParseExtent::Scan {
                         return Ok(());
                     }
                     if at == file.len() {
-                        // Its end was not looked for.
+                        // Its end was not searched for.
                         self.end = at;
                         return self.check_complete();
                     }
@@ -396,13 +396,13 @@ impl Header {
         if count > 1 && blocks > 10 {
             return Err(damaged(at, "a scan has more than 10 blocks in an MCU"));
         }
-        let is_known = self.reach == Reach::Data
+        let is_known = self.reach == ParseExtent::Data
             && self.scans.is_empty()
             && count == self.frame.count
             && !progressive
             && self.restart_now == 0;
         let end = match self.reach {
-            Reach::Scan => data,
+            ParseExtent::Scan => data,
             _ if is_known => file.len(),
             _ => end_of_scan(file, data)?,
         };

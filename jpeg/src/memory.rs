@@ -9,8 +9,8 @@ use crate::{Error, OnDamage};
 /// (at most 10 per MCU), samples of each component, and pixels.
 const ROW_BYTES_PER_COLUMN: u64 = 256;
 
-/// Most bytes of memory that decoding a file or a coefficient form allocates besides the pixels, by
-/// its headers.
+/// Maximum bytes of memory that decoding a file or a coefficient form allocates besides the pixels,
+/// by its headers.
 pub fn decode_bytes(encoded: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
     match form_of(encoded) {
         Some(_) => form_decode_bytes(encoded),

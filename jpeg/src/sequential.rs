@@ -4,8 +4,8 @@
 use super::bits::{BitPosition, Bits, REFILLED};
 use super::entry_points::EntryPoints;
 use super::huffman::{
-    AcTable, Bare, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, Recent, difference, extend,
-    first_step, first_value, second_step, second_value,
+    AcTable, CodeWithoutValue, DC_PEEK_BITS, DcTable, END_OF_BLOCK, PEEK_BITS, RecentTables,
+    difference, extend, first_step, first_value, second_step, second_value,
 };
 use super::markers::{COMPONENTS_MAX, Header, NATURAL, ScanComponent};
 use super::rows::BlockRows;
@@ -18,15 +18,15 @@ use std::ops::Range;
 const UNITS_MAX: usize = 10;
 
 /// Lookups between two refills.
-const LOOKS_PER_REFILL: u32 = 4;
-const _: () = assert!(LOOKS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all");
+const LOOKUPS_PER_REFILL: u32 = 4;
+const _: () = assert!(LOOKUPS_PER_REFILL * PEEK_BITS <= REFILLED, "a refill lasts for all");
 
 /// Lookups between a DC difference of at most [`DIFFERENCE_BITS`] and the next refill.
-const FIRST_LOOKS: u32 = 3;
+const FIRST_LOOKUPS: u32 = 3;
 
 /// Most bits of code and difference that leave enough of a refill for the first lookups. 8-bit
 /// samples need no more if their code is found by a lookup.
-const DIFFERENCE_BITS: u32 = REFILLED - FIRST_LOOKS * PEEK_BITS;
+const DIFFERENCE_BITS: u32 = REFILLED - FIRST_LOOKUPS * PEEK_BITS;
 
 /// Maximum bits of a code and its value.
 const SYMBOL_BITS_MAX: u32 = 16 + 15;
@@ -47,8 +47,8 @@ static NATURAL_AND_BEYOND: [u8; 256] = {
 /// Huffman tables of previous files.
 #[derive(Debug, Default)]
 pub(super) struct TableCache {
-    dc: Recent<DcTable>,
-    ac: Recent<AcTable>,
+    dc: RecentTables<DcTable>,
+    ac: RecentTables<AcTable>,
 }
 
 /// A block of an MCU.
@@ -165,7 +165,7 @@ impl<'a> Sequential<'a> {
         while self.cursor.mcu < to {
             self.interrupt.check()?;
             let until = to.min(self.cursor.mcu.saturating_add(self.mcus_wide));
-            self.run(until, &mut Passed::default())?;
+            self.run(until, &mut SkippedBlocks::default())?;
         }
         Ok(())
     }
@@ -316,25 +316,25 @@ impl Values for Block {
 
 /// Discards blocks.
 #[derive(Default)]
-struct Passed {
-    block: Unwanted,
+struct SkippedBlocks {
+    block: DiscardedBlock,
     extent: u8,
 }
 
 /// A discarded block.
 #[derive(Default)]
-struct Unwanted;
+struct DiscardedBlock;
 
-impl Target for Passed {
-    type Values = Unwanted;
+impl Target for SkippedBlocks {
+    type Values = DiscardedBlock;
 
     #[inline(always)]
-    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut Unwanted, &mut u8) {
+    fn block(&mut self, _: usize, _: usize, _: usize) -> (&mut DiscardedBlock, &mut u8) {
         (&mut self.block, &mut self.extent)
     }
 }
 
-impl Values for Unwanted {
+impl Values for DiscardedBlock {
     #[inline(always)]
     fn put_mean(&mut self, _: i16) {}
 
@@ -352,15 +352,15 @@ fn decode_block(
     block: &mut impl Values,
 ) -> Result<u8, &'static str> {
     bits.refill();
-    let look = dc_table.looks[(bits.next >> (64 - DC_PEEK_BITS)) as usize];
-    let difference = if look != 0 {
-        let difference = difference(look, bits.next);
-        bits.skip_low(u32::from(look));
+    let entry = dc_table.lookup[(bits.next >> (64 - DC_PEEK_BITS)) as usize];
+    let difference = if entry != 0 {
+        let difference = difference(entry, bits.next);
+        bits.skip_low(u32::from(entry));
         difference
     } else {
         decode_long_difference(bits, dc_table)?
     };
-    if !(1..=DIFFERENCE_BITS).contains(&(u32::from(look) & 63)) {
+    if !(1..=DIFFERENCE_BITS).contains(&(u32::from(entry) & 63)) {
         bits.refill();
     }
     *dc = dc.wrapping_add(difference);
@@ -368,10 +368,10 @@ fn decode_block(
 
     // Zigzag position of the last coefficient.
     let mut last = 0;
-    let mut ended = take_looks::<FIRST_LOOKS>(bits, ac_table, &mut last, block)?;
+    let mut ended = take_lookups::<FIRST_LOOKUPS>(bits, ac_table, &mut last, block)?;
     while !ended {
         bits.refill();
-        ended = take_looks::<LOOKS_PER_REFILL>(bits, ac_table, &mut last, block)?;
+        ended = take_lookups::<LOOKUPS_PER_REFILL>(bits, ac_table, &mut last, block)?;
     }
     match last {
         63 => Ok(63),
@@ -383,26 +383,26 @@ fn decode_block(
 /// Decodes the AC symbols of `COUNT` lookups, for which enough bits are loaded; fewer if a lookup
 /// fails or the block ends. Returns whether it ends.
 #[inline(always)]
-fn take_looks<const COUNT: u32>(
+fn take_lookups<const COUNT: u32>(
     bits: &mut Bits<'_>,
     table: &AcTable,
     last: &mut u32,
     block: &mut impl Values,
 ) -> Result<bool, &'static str> {
     for _ in 0..COUNT {
-        let look = table.looks[(bits.next >> (64 - PEEK_BITS)) as usize];
-        let first = *last + first_step(look);
+        let entry = table.lookup[(bits.next >> (64 - PEEK_BITS)) as usize];
+        let first = *last + first_step(entry);
         // A symbol that fills the block must not include the next one, which belongs to the next
         // block.
         if first >= 63 {
-            *last = decode_one(bits, (table, look), *last, block)?;
+            *last = decode_one(bits, (table, entry), *last, block)?;
             return Ok(*last >= 63);
         }
-        let second = first + second_step(look);
-        bits.skip_low(look);
+        let second = first + second_step(entry);
+        bits.skip_low(entry);
         // In this order: if there is only one symbol, both are written to the same position.
-        block.put(second, second_value(look) as i16);
-        block.put(first, first_value(look) as i16);
+        block.put(second, second_value(entry) as i16);
+        block.put(first, first_value(entry) as i16);
         *last = second;
         if second >= 63 {
             return Ok(true);
@@ -422,22 +422,22 @@ fn decode_long_difference(bits: &mut Bits<'_>, table: &DcTable) -> Result<i32, &
     Ok(difference)
 }
 
-/// Decodes one AC symbol after a position; returns its position. `look` is the entry for the next
-/// bits.
+/// Decodes one AC symbol after a position; returns its position. `entry` is
+/// that of the next bits.
 #[inline(always)]
 fn decode_one(
     bits: &mut Bits<'_>,
-    (table, look): (&AcTable, u32),
+    (table, entry): (&AcTable, u32),
     last: u32,
     block: &mut impl Values,
 ) -> Result<u32, &'static str> {
     if bits.count() < SYMBOL_BITS_MAX {
         bits.refill();
     }
-    if let Some(Bare { zeros, size, code }) = Bare::of(look) {
+    if let Some(CodeWithoutValue { zeros, size, code }) = CodeWithoutValue::of(entry) {
         let position = last + 1 + zeros;
         block.put(position, extend(bits.next << code, size) as i16);
-        bits.skip_low(look);
+        bits.skip_low(entry);
         return Ok(position);
     }
     let (length, symbol) = table.codes.find(bits.next).ok_or(NO_CODE)?;

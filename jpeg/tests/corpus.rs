@@ -35,7 +35,7 @@ enum Kind {
     Error,
     /// Damaged: an error, or filled in.
     Filled,
-    /// So damaged that libjpeg gives up on it.
+    /// So damaged that libjpeg refuses it.
     Lost,
 }
 

@@ -1,4 +1,4 @@
-//! Works through files once, so that a profiler can count the instructions that it takes.
+//! Decodes files once, so that a profiler can count the instructions.
 //!
 //! ```sh
 //! cargo build --release -p meetpoint-kernels --example decode_once
@@ -11,7 +11,7 @@ use meetpoint_jpeg::{Form, to_form};
 use meetpoint_kernels::decode::{Decoder, Encoded};
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer};
 
-/// What can be done with each file.
+/// The operation on each file.
 const MODES: &str = "the first argument is one of whole, sample, pack-fast, pack-compact";
 
 const RECIPE: &str = "

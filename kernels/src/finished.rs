@@ -89,12 +89,58 @@ impl<'a> FinishedTensor<'a> {
             return Ok(());
         }
         let Rectangle { top, left, height, width } = rectangle;
+        if height == 0 || width == 0 {
+            return Ok(());
+        }
         for (channel, value) in values.iter().enumerate() {
-            for y in top..top + height {
-                self.set(channel, y, left..left + width, |_| *value)?;
+            self.set(channel, top, left..left + width, |_| *value)?;
+        }
+        // The other rows are copies of the first.
+        for y in top + 1..top + height {
+            self.poll(y)?;
+            for channel in 0..values.len() {
+                let Some((from, bytes)) = self.piece(channel, top, left..left + width) else {
+                    continue;
+                };
+                let to = from + (y - top) * self.row_bytes();
+                self.bytes.copy_within(from..from + bytes, to);
             }
         }
         Ok(())
+    }
+
+    /// Fails if the sample is interrupted, and pauses every few rows.
+    fn poll(&mut self, y: usize) -> Result<(), Error> {
+        self.interrupt.check()?;
+        if y.is_multiple_of(ROWS) {
+            (self.pause)();
+        }
+        Ok(())
+    }
+
+    /// Bytes from a row of a channel to the next.
+    fn row_bytes(&self) -> usize {
+        let TensorSpec { width, channels, dtype, layout, .. } = self.spec;
+        let channels = match layout {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => channels as usize,
+            Layout::Nchw | Layout::Nct => 1,
+        };
+        width as usize * channels * dtype.bytes()
+    }
+
+    /// First byte and number of bytes of these columns of a row of a channel. Where all channels of
+    /// a pixel are together, the first channel has the bytes of all, and the others have none.
+    fn piece(&self, channel: usize, y: usize, columns: Range<usize>) -> Option<(usize, usize)> {
+        let TensorSpec { height, width, channels, dtype, layout } = self.spec;
+        let row = y * self.row_bytes();
+        let (plane, pixel) = match layout {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc if channel > 0 => return None,
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => (0, channels as usize * dtype.bytes()),
+            Layout::Nchw | Layout::Nct => {
+                (channel * height as usize * width as usize * dtype.bytes(), dtype.bytes())
+            }
+        };
+        Some((plane + row + columns.start * pixel, columns.len() * pixel))
     }
 
     /// The instruction set for operations on it.
@@ -121,10 +167,7 @@ impl<'a> FinishedTensor<'a> {
             recording.refuse();
             return Ok(());
         }
-        self.interrupt.check()?;
-        if y.is_multiple_of(ROWS) {
-            (self.pause)();
-        }
+        self.poll(y)?;
         let TensorSpec { height, width, channels, dtype, layout } = self.spec;
         let [height, width, channels] = [height, width, channels].map(|side| side as usize);
         let (first, step) = match layout {

@@ -2,15 +2,15 @@
 
 use crate::decode::Decoder;
 use crate::{
-    Cpu, Encoded, Error, ImageFormat, Interrupt, Picture, SampleId, SamplePreparer, golden,
+    Cpu, Encoded, Error, Helper, ImageFormat, Interrupt, Picture, SampleId, SamplePreparer, golden,
 };
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 use meetpoint_format::recipe::{
-    Decode, Grayscale, Interpolation, OnError, Operation, Recipe, Resize, Size,
+    Decode, DecodeMode, Grayscale, Interpolation, OnError, Operation, Recipe, Resize, Size,
 };
 use meetpoint_jpeg::DecodeOptions;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Pixels per side: six rows of MCUs of 16 pixels.
 const SIDE: u32 = 96;
@@ -57,6 +57,96 @@ fn pictures_of_other_formats_are_interrupted() {
         }
         let (interrupt, _) = after(1);
         assert_eq!(decode(&file, OnError::Fail, interrupt), Err(Error::Interrupted), "{name}");
+    }
+}
+
+/// Takes the work and never does it, as if each decoder blocked for ever: a caller that waited for
+/// one would not return.
+#[derive(Default)]
+struct Blocked(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
+
+impl Helper for Blocked {
+    fn run(
+        &self,
+        work: Box<dyn FnOnce() + Send>,
+        _: &Interrupt,
+    ) -> Result<(), meetpoint_jpeg::Error> {
+        self.0.lock().unwrap().push(work);
+        Err(meetpoint_jpeg::Error::Interrupted)
+    }
+}
+
+/// Does the work in a thread.
+struct InThread;
+
+impl Helper for InThread {
+    fn run(
+        &self,
+        work: Box<dyn FnOnce() + Send>,
+        _: &Interrupt,
+    ) -> Result<(), meetpoint_jpeg::Error> {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap());
+        Ok(())
+    }
+}
+
+/// A picture of noise in each format that another crate decodes.
+fn noise_in_other_formats(side: u32) -> Vec<(image::ImageFormat, Vec<u8>)> {
+    use image::ImageFormat as Format;
+    let Picture { width, height, pixels } = golden::picture("noise", 7, side, side);
+    let picture = image::RgbImage::from_raw(width, height, pixels).unwrap();
+    let formats = [Format::WebP, Format::Png, Format::Bmp, Format::Gif];
+    let encoded = formats.map(|format| {
+        let mut file = std::io::Cursor::new(Vec::new());
+        picture.write_to(&mut file, format).unwrap();
+        (format, file.into_inner())
+    });
+    encoded.into()
+}
+
+#[test]
+fn a_large_picture_is_decoded_where_its_caller_can_abandon_it() {
+    // More than 2^18 pixels, and more than 2^22.
+    for (side, names) in [(520, &["WebP"][..]), (2056, &["WebP", "Png", "Bmp", "Gif"])] {
+        for (format, file) in noise_in_other_formats(side) {
+            let blocked = Arc::new(Blocked::default());
+            let helper = Arc::clone(&blocked) as Arc<dyn Helper>;
+            let interrupt = Interrupt::default().with_helper(helper);
+            let result = decode(&file, OnError::Fail, interrupt);
+            let is_large = names.contains(&format!("{format:?}").as_str());
+            assert_eq!(result.is_err(), is_large, "{format:?} {side}: {result:?}");
+            assert_eq!(blocked.0.lock().unwrap().len(), usize::from(is_large), "{format:?} {side}");
+            let mut decoder = Decoder::new(Cpu::detect());
+            let (mut whole, mut same) = (Picture::default(), Picture::default());
+            decoder.decode_into(Encoded::from(&file[..]), None, &mut whole).unwrap();
+            decoder.set_interrupt(Interrupt::default().with_helper(Arc::new(InThread)));
+            decoder.decode_into(Encoded::from(&file[..]), None, &mut same).unwrap();
+            assert_eq!(whole.pixels, same.pixels, "{format:?} {side}");
+            let mut wide = Vec::new();
+            decoder.set_interrupt(Interrupt::default().with_helper(blocked.clone()));
+            let (mode, options) = (DecodeMode::Rgba, DecodeOptions::default());
+            let result = decoder.decode_wide(Encoded::from(&file[..]), mode, &options, &mut wide);
+            assert_eq!(result.is_err(), is_large, "{format:?} {side}: {result:?}");
+            // Abandoned work still ends without its caller.
+            blocked.0.lock().unwrap().drain(..).for_each(|work| work());
+        }
+    }
+}
+
+#[test]
+fn damage_and_panics_of_a_decoder_on_a_helper_are_errors_of_the_picture() {
+    for (format, file) in noise_in_other_formats(2056) {
+        let half = &file[..file.len() / 2];
+        let decode = |helper: Option<Arc<dyn Helper>>| {
+            let interrupt = Interrupt::default();
+            let interrupt = match helper {
+                Some(helper) => interrupt.with_helper(helper),
+                None => interrupt,
+            };
+            decode(half, OnError::Fail, interrupt)
+        };
+        assert!(matches!(decode(None), Err(Error::Decode { .. })), "{format:?}");
+        assert_eq!(decode(Some(Arc::new(InThread))), decode(None), "{format:?}");
     }
 }
 

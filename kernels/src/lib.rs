@@ -62,7 +62,7 @@ pub use decode::{
 };
 pub use error::{DoesNotFit, Error, Misfit};
 pub use meetpoint_jpeg as jpeg;
-pub use meetpoint_jpeg::{Cpu, Interrupt};
+pub use meetpoint_jpeg::{Cpu, Helper, Interrupt};
 pub use operations::numbers_of;
 pub use picture_program::{
     AxisProgram, BatchProgram, ErasedValues, Erasure, NotExported, OUTSIDE, PictureChange,

@@ -132,38 +132,44 @@ const CENTRE_MAX: f64 = 0.425;
 /// Number of tail values computed at once.
 const TAILS: usize = 8;
 
+/// Number of values whose tail values are gathered.
+const PIECE: usize = 8 * BLOCK;
+
 impl Kernel for Normals<'_> {
     type Output = ();
 
     #[inline(always)]
     fn compute(self) {
         let Self { words, numbers } = self;
-        for (words, numbers) in words.chunks(BLOCK).zip(numbers.chunks_mut(BLOCK)) {
-            let mut block = [0; BLOCK];
-            block[..words.len()].copy_from_slice(words);
-            let (mut shares, mut found) = ([0.0; BLOCK], [0.0; BLOCK]);
-            for index in 0..BLOCK {
-                shares[index] = share(block[index]);
-                found[index] = centre(shares[index] - 0.5);
-            }
-            // For tail values, the logarithm is computed one by one and the rest at once.
-            let (mut tails, mut roots) = ([0; BLOCK], [0.0; BLOCK]);
-            let mut count = 0;
-            for (index, share) in shares.iter().enumerate() {
-                let q = share - 0.5;
-                if q.abs() > CENTRE_MAX {
-                    let tail = if q <= 0.0 { *share } else { 1.0 - share };
-                    (tails[count], roots[count]) = (index, -libm::log(tail));
-                    count += 1;
+        for (words, numbers) in words.chunks(PIECE).zip(numbers.chunks_mut(PIECE)) {
+            let (mut shares, mut found) = ([0.5; PIECE], [0.0; PIECE]);
+            let blocks = shares.as_chunks_mut::<BLOCK>().0.iter_mut();
+            let blocks = blocks.zip(found.as_chunks_mut::<BLOCK>().0);
+            for (words, (shares, found)) in words.chunks(BLOCK).zip(blocks) {
+                let mut block = [0; BLOCK];
+                block[..words.len()].copy_from_slice(words);
+                for index in 0..BLOCK {
+                    shares[index] = share(block[index]);
+                    found[index] = centre(shares[index] - 0.5);
                 }
+            }
+            // Tail values are gathered, and computed several at once.
+            let (mut tails, mut probabilities) = ([0_u16; PIECE], [CENTRE_MAX; PIECE + TAILS]);
+            let mut count = 0;
+            for (index, share) in shares[..words.len()].iter().enumerate() {
+                let q = share - 0.5;
+                (tails[count], probabilities[count]) =
+                    (index as u16, if q <= 0.0 { *share } else { 1.0 - share });
+                count += usize::from(q.abs() > CENTRE_MAX);
             }
             for first in (0..count).step_by(TAILS) {
                 let mut values = [0.0; TAILS];
                 for index in 0..TAILS {
-                    values[index] = outer(roots[first + index].sqrt() - 1.6);
+                    values[index] = outer((-logarithm(probabilities[first + index])).sqrt() - 1.6);
                 }
                 for (tail, value) in tails[first..count].iter().zip(values) {
-                    found[*tail] = if shares[*tail] < 0.5 { -value } else { value };
+                    let tail = usize::from(*tail);
+                    found[tail] = if shares[tail] < 0.5 { -value } else { value };
                 }
             }
             numbers.copy_from_slice(&found[..numbers.len()]);
@@ -182,6 +188,34 @@ fn share(word: u32) -> f64 {
 fn centre(q: f64) -> f64 {
     let r = 0.180_625 - q * q;
     polynomial(&CENTRE[0], r) * q / polynomial(&CENTRE[1], r)
+}
+
+/// The natural logarithm of a normal number below 1, with the bits of [`libm::log`]: fdlibm's
+/// `e_log.c` without the branches for other numbers, so that loops over it are vectorised.
+#[inline(always)]
+fn logarithm(x: f64) -> f64 {
+    const LN2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
+    const ODD: [f64; 4] = [
+        6.666_666_666_666_735e-1,
+        2.857_142_874_366_239e-1,
+        1.818_357_216_161_805e-1,
+        1.479_819_860_511_658_6e-1,
+    ];
+    const EVEN: [f64; 3] =
+        [3.999_999_999_940_942e-1, 2.222_219_843_214_978_4e-1, 1.531_383_769_920_937_3e-1];
+    /// The upper half of the bits of sqrt(1/2), and of 1.
+    const ROOT: u64 = 0x3fe6_a09e << 32;
+    const ONE: u64 = 0x3ff0_0000 << 32;
+    let shifted = x.to_bits() + (ONE - ROOT);
+    let k = f64::from((shifted >> 52) as i32 - 0x3ff);
+    let f = f64::from_bits((shifted & ((1 << 52) - 1)) + ROOT) - 1.0;
+    let half = 0.5 * f * f;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let w = z * z;
+    let even = w * (EVEN[0] + w * (EVEN[1] + w * EVEN[2]));
+    let odd = z * (ODD[0] + w * (ODD[1] + w * (ODD[2] + w * ODD[3])));
+    s * (half + (odd + even)) + k * LN2[1] - half + f + k * LN2[0]
 }
 
 /// The quantile in the tails.
@@ -293,7 +327,7 @@ const TAIL: [[f64; 8]; 2] = [
 
 #[cfg(test)]
 mod tests {
-    use super::{Field, gamma, normal, normals, shuffle};
+    use super::{Field, gamma, logarithm, normal, normals, shuffle};
     use crate::{Cpu, golden};
     use meetpoint_format::random::{DrawKey, Draws, philox4x32_10};
 
@@ -341,6 +375,19 @@ mod tests {
             let values = (0..100_000).map(|_| gamma(shape, &mut draws)).collect();
             let distance = distance(values, distribution);
             assert!(distance < 0.0062, "{shape} {distance}");
+        }
+    }
+
+    #[test]
+    fn logarithms_have_the_bits_of_another_implementation() {
+        let mut x = 1e-11_f64;
+        while x < 0.9 {
+            assert_eq!(logarithm(x).to_bits(), libm::log(x).to_bits(), "{x}");
+            x *= 1.000_13;
+        }
+        for word in (0..1 << 16).map(|index: u32| index.wrapping_mul(4919 * 65_537)) {
+            let share = super::share(word);
+            assert_eq!(logarithm(share).to_bits(), libm::log(share).to_bits(), "{share}");
         }
     }
 

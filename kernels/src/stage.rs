@@ -38,6 +38,17 @@ pub(crate) enum Fit {
     Whole,
 }
 
+/// A move of a picture by whole pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shift {
+    /// The position in the picture, column and row, of the first pixel of the result.
+    pub(crate) from: (i32, i32),
+    /// Columns and rows of the result.
+    pub(crate) size: (u32, u32),
+    /// Red, green, blue and alpha outside the picture.
+    pub(crate) fill: [u8; 4],
+}
+
 impl Geometry {
     /// A picture that is not mirrored.
     pub(crate) fn upright(width: u32, height: u32) -> Self {
@@ -179,6 +190,16 @@ impl Stage {
         self.canvas = Geometry { width: part.width, height: part.height, mirrored, flipped };
         self.fill = fill;
         Fit::Here
+    }
+
+    /// Adds a move by whole pixels, with the exceptions of [`Self::cut`].
+    pub(crate) fn shift(&mut self, shift: Shift) -> Fit {
+        let Shift { from: (x, y), size: (width, height), fill } = shift;
+        let before = |from: i32| if from < 0 { from.unsigned_abs() } else { 0 };
+        let after = |from: i32| if from > 0 { from.unsigned_abs() } else { 0 };
+        let padding =
+            Padding { left: before(x), top: before(y), right: after(x), bottom: after(y) };
+        self.cut(padding, Region { x: after(x), y: after(y), width, height }, fill)
     }
 
     /// Adds a mirroring left to right.

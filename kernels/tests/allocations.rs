@@ -20,7 +20,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: every call goes to the system's allocator as it is; counting touches no memory of it.
+// SAFETY: every call is passed to the system's allocator unchanged; the counter does not use its
+// memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));

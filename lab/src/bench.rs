@@ -42,7 +42,7 @@ pub trait Bench {
     fn run(
         &self,
         material: &Material,
-        knobs: Knobs,
+        parameters: JobParameters,
         strategies: &[StrategyName],
     ) -> Result<Report, Self::Error>;
 
@@ -74,7 +74,7 @@ pub struct Material {
 
 /// Parameters of a job.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Knobs {
+pub struct JobParameters {
     /// w, the number of background workers.
     pub workers: u32,
     /// A step of the emulated accelerator.

@@ -1,7 +1,7 @@
 //! Errors of experiments, each with cause and remedy.
 
 use meetpoint_diagnose::{Diagnose, Remedy};
-use meetpoint_sim::scenario::{NotAQuantity, Swept};
+use meetpoint_sim::scenario::{NotAQuantity, SweptParameters};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
@@ -138,7 +138,7 @@ impl Display for ScenarioFault {
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;
         }
-        write!(f, " `{}` {}{}", self.key, self.problem, Swept(&self.swept))
+        write!(f, " `{}` {}{}", self.key, self.problem, SweptParameters(&self.swept))
     }
 }
 

@@ -1,7 +1,7 @@
-//! The measured experiments on a bench that answers with made-up reports.
+//! The measured experiments on a bench that returns synthetic reports.
 
 use meetpoint_lab::Error;
-use meetpoint_lab::bench::{Bench, Knobs, Material, PHOTOGRAPHS, Pictures};
+use meetpoint_lab::bench::{Bench, JobParameters, Material, PHOTOGRAPHS, Pictures};
 use meetpoint_lab::reproduce::measured::{self as reproduced, Size};
 use meetpoint_lab::validate::{self, Document, measured};
 use meetpoint_report::grid::Style;
@@ -47,7 +47,12 @@ impl Bench for MadeUp {
         Ok(Material { recipe: recipe.to_owned(), ..material.clone() })
     }
 
-    fn run(&self, _: &Material, _: Knobs, wanted: &[StrategyName]) -> Result<Report, Failed> {
+    fn run(
+        &self,
+        _: &Material,
+        _: JobParameters,
+        wanted: &[StrategyName],
+    ) -> Result<Report, Failed> {
         self.runs.set(self.runs.get() + 1);
         if self.runs_max.is_some_and(|max| self.runs.get() > max) {
             return Err(Failed);
@@ -89,7 +94,7 @@ fn every_point_is_measured_and_a_run_off_target_does_not_count() {
         // Its emulated device read 8 % too fast.
         assert_eq!(row.verdict.starts_with("INVALID"), row.strategy == "wrr", "{row:?}");
     }
-    // Without workers, the host alone takes what its batches take.
+    // Without workers, the host alone takes the sum of the times of its batches.
     let alone = &rows[0];
     assert_eq!((alone.workers, alone.strategy.as_str()), (0, "host-only"));
     assert!(alone.off_ratio.unwrap().abs() < 0.01, "{alone:?}");

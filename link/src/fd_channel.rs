@@ -126,7 +126,7 @@ fn send(stream: &BlockingStream, offer: &[u8; 16], file: BorrowedFd<'_>) -> std:
 
 /// A received offer: the token and the descriptor.
 #[derive(Debug)]
-pub struct Offered {
+pub struct ReceivedOffer {
     /// The offer with its token.
     pub offer: FdOffer,
     /// The descriptor.
@@ -135,7 +135,7 @@ pub struct Offered {
 
 /// Reads one offer. Anything other than the sixteen expected bytes with exactly one descriptor is
 /// an error, and received descriptors are closed. The caller bounds the time.
-pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
+pub async fn read_offer(stream: &UnixStream) -> std::io::Result<ReceivedOffer> {
     let mut bytes = [0; 16];
     let (mut filled, mut fds) = (0, Vec::new());
     while filled < bytes.len() {
@@ -152,7 +152,7 @@ pub async fn read_offer(stream: &UnixStream) -> std::io::Result<Offered> {
     }
     let offer = FdOffer::decode(&bytes).ok_or_else(|| wrong("it is not an offer of a spool"))?;
     match <[OwnedFd; 1]>::try_from(fds) {
-        Ok([fd]) => Ok(Offered { offer, fd }),
+        Ok([fd]) => Ok(ReceivedOffer { offer, fd }),
         Err(_) => Err(wrong("an offer has one file descriptor")),
     }
 }
@@ -198,7 +198,7 @@ mod tests {
         Answers(&'static [u8]),
     }
 
-    async fn serve(socket: tokio::net::UnixListener, device: Device) -> Offered {
+    async fn serve(socket: tokio::net::UnixListener, device: Device) -> ReceivedOffer {
         let (mut stream, _) = socket.accept().await.unwrap();
         let offered = read_offer(&stream).await.unwrap();
         match device {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Hands a file of five bytes to a device.
-    fn offer_to(device: Device) -> (Result<(), HandOverError>, Offered) {
+    fn offer_to(device: Device) -> (Result<(), HandOverError>, ReceivedOffer) {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -223,30 +223,30 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"spool").unwrap();
         let limit = Duration::from_secs(60);
-        let handed = hand_over(&socket, 77, file.as_fd(), limit, &mut || false);
-        (handed, served.join().unwrap())
+        let result = hand_over(&socket, 77, file.as_fd(), limit, &mut || false);
+        (result, served.join().unwrap())
     }
 
     #[test]
     fn the_device_gets_the_token_and_the_very_file() {
-        let (handed, offered) = offer_to(Device::Takes);
-        handed.unwrap();
+        let (result, offered) = offer_to(Device::Takes);
+        result.unwrap();
         assert_eq!(offered.offer, FdOffer { token: 77 });
         assert_eq!(File::from(offered.fd).metadata().unwrap().len(), 5);
     }
 
     #[test]
     fn an_answer_cut_short_or_of_another_kind_is_an_error() {
-        let (handed, _) = offer_to(Device::Answers(b"mpspool1"));
-        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
-        let (handed, _) = offer_to(Device::Answers(b"HTTP/2 404 eh no"));
-        assert!(matches!(handed, Err(HandOverError::UnknownAnswer)), "{handed:?}");
+        let (result, _) = offer_to(Device::Answers(b"mpspool1"));
+        assert!(matches!(result, Err(HandOverError::Connection(_))), "{result:?}");
+        let (result, _) = offer_to(Device::Answers(b"HTTP/2 404 eh no"));
+        assert!(matches!(result, Err(HandOverError::UnknownAnswer)), "{result:?}");
     }
 
     #[test]
     fn a_device_that_holds_too_many_spools_is_busy() {
-        let (handed, _) = offer_to(Device::IsBusy);
-        assert!(matches!(handed, Err(HandOverError::Busy)), "{handed:?}");
+        let (result, _) = offer_to(Device::IsBusy);
+        assert!(matches!(result, Err(HandOverError::Busy)), "{result:?}");
     }
 
     #[test]
@@ -257,8 +257,8 @@ mod tests {
         let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_secs(600);
-        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
-        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), limit, &mut || true);
+        assert!(matches!(result, Err(HandOverError::Stopped)), "{result:?}");
     }
 
     #[test]
@@ -278,10 +278,10 @@ mod tests {
         assert_eq!(full.kind(), ErrorKind::WouldBlock);
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_millis(50);
-        let handed = hand_over(&socket, 1, file.as_fd(), limit, &mut || false);
-        assert!(matches!(handed, Err(HandOverError::TimedOut(_))), "{handed:?}");
-        let handed = hand_over(&socket, 1, file.as_fd(), Duration::from_secs(600), &mut || true);
-        assert!(matches!(handed, Err(HandOverError::Stopped)), "{handed:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(result, Err(HandOverError::TimedOut(_))), "{result:?}");
+        let result = hand_over(&socket, 1, file.as_fd(), Duration::from_secs(600), &mut || true);
+        assert!(matches!(result, Err(HandOverError::Stopped)), "{result:?}");
     }
 
     #[test]
@@ -289,7 +289,7 @@ mod tests {
         let file = tempfile::tempfile().unwrap();
         let limit = Duration::from_secs(60);
         let socket = Path::new("/nowhere/device.sock");
-        let handed = hand_over(socket, 1, file.as_fd(), limit, &mut || false);
-        assert!(matches!(handed, Err(HandOverError::Connection(_))), "{handed:?}");
+        let result = hand_over(socket, 1, file.as_fd(), limit, &mut || false);
+        assert!(matches!(result, Err(HandOverError::Connection(_))), "{result:?}");
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// A batch that was passed to the consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handed {
+pub struct ConsumedBatch {
     /// Who prepared it: `"host"` or `"device"`.
     pub source: &'static str,
     /// Its samples.
@@ -22,7 +22,7 @@ pub struct Handed {
     pub waited: Duration,
 }
 
-impl Handed {
+impl ConsumedBatch {
     /// The values of a batch for which its consumer waited `waited`.
     pub fn of(batch: &Batch, waited: Duration) -> Self {
         let replaced = batch.replacements().iter().filter(|it| it.replaced_by.is_some()).count();
@@ -47,7 +47,7 @@ impl Handed {
 
 /// A completed epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ended {
+pub struct CompletedEpoch {
     /// Batches that were revoked from devices.
     pub revoked: u64,
     /// Stalls: how often a device made no progress within its time limit.
@@ -58,7 +58,7 @@ pub struct Ended {
     pub device_busy_seconds: f64,
 }
 
-impl From<&EpochStats> for Ended {
+impl From<&EpochStats> for CompletedEpoch {
     fn from(stats: &EpochStats) -> Self {
         let busy_ns: u64 = stats.devices.iter().map(|device| device.busy_ns).sum();
         Self {

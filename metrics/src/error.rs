@@ -52,7 +52,9 @@ impl Diagnose for Error {
                     .into(),
             ),
             Self::Interval { .. } => Some("give a time from 0.01 s to a day".into()),
-            Self::Thread(_) => Some("raise the limit of threads (ulimit -u)".into()),
+            Self::Thread(_) => {
+                Some("raise the limits of threads and open files (ulimit -u, -n)".into())
+            }
         }
     }
 }

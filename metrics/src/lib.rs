@@ -9,7 +9,7 @@ mod error;
 pub mod otlp;
 pub mod prometheus;
 
-pub use counted::{Ended, Handed};
+pub use counted::{CompletedEpoch, ConsumedBatch};
 pub use error::Error;
 pub use otlp::{Exporter, Settings, Status};
 pub use prometheus::Prometheus;

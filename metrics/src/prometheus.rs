@@ -1,6 +1,6 @@
 //! The counters as text that Prometheus scrapes (OpenMetrics 1.0).
 
-use crate::{Ended, Handed, wait_buckets};
+use crate::{CompletedEpoch, ConsumedBatch, wait_buckets};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -81,18 +81,18 @@ impl Prometheus {
     }
 
     /// Counts a batch that was passed to the consumer.
-    pub fn batch(&self, handed: &Handed) {
-        self.batches.get_or_create(&Prepared { source: handed.source }).inc();
-        self.samples.inc_by(handed.samples);
-        self.bytes.inc_by(handed.bytes);
-        for (action, samples) in handed.damaged() {
+    pub fn batch(&self, consumed: &ConsumedBatch) {
+        self.batches.get_or_create(&Prepared { source: consumed.source }).inc();
+        self.samples.inc_by(consumed.samples);
+        self.bytes.inc_by(consumed.bytes);
+        for (action, samples) in consumed.damaged() {
             self.damaged.get_or_create(&DamageAction { action }).inc_by(samples);
         }
-        self.wait.observe(handed.waited.as_secs_f64());
+        self.wait.observe(consumed.waited.as_secs_f64());
     }
 
     /// Counts a completed epoch.
-    pub fn epoch(&self, ended: &Ended) {
+    pub fn epoch(&self, ended: &CompletedEpoch) {
         self.epochs.inc();
         self.revoked.inc_by(ended.revoked);
         self.stalls.inc_by(ended.stalls);

@@ -1,8 +1,8 @@
-//! An exporter and a collector on loopback: the service that OpenTelemetry generates of its
-//! definition of the protocol, one that is not there, ones that fail or say nothing.
+//! An exporter and collectors on the loopback interface: the service that OpenTelemetry generates
+//! from its protocol definition, one that does not exist, and ones that fail or do not answer.
 
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus, Settings};
+use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus, Settings};
 use opentelemetry_proto::tonic::collector::metrics::v1::metrics_service_server::{
     MetricsService, MetricsServiceServer,
 };
@@ -18,20 +18,20 @@ use std::time::Duration;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Code, Request, Response, Status};
 
-/// Longer than anything here takes.
+/// A limit that no test reaches.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// What a collector says.
+/// The answer of a collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Says {
-    Thanks,
-    /// It refuses the first request.
-    NotYet,
-    Nothing,
+enum CollectorReply {
+    Success,
+    /// An error for the first request, then success.
+    Unavailable,
+    Never,
 }
 
 struct Service {
-    says: Says,
+    reply: CollectorReply,
     requests: std::sync::atomic::AtomicU32,
     received: Sender<ExportMetricsServiceRequest>,
 }
@@ -43,18 +43,21 @@ impl MetricsService for Service {
         request: Request<ExportMetricsServiceRequest>,
     ) -> Result<Response<ExportMetricsServiceResponse>, Status> {
         let before = self.requests.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // A test that is over hears nothing.
+        // The test may have ended.
         let _ = self.received.send(request.into_inner());
-        match self.says {
-            Says::NotYet if before == 0 => Err(Status::new(Code::Internal, "not yet")),
-            Says::Nothing => std::future::pending().await,
+        match self.reply {
+            CollectorReply::Unavailable if before == 0 => {
+                Err(Status::new(Code::Internal, "not yet"))
+            }
+            CollectorReply::Never => std::future::pending().await,
             _ => Ok(Response::new(ExportMetricsServiceResponse::default())),
         }
     }
 }
 
-/// Starts a collector; where it listens and what it receives. It goes with its thread.
-fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) {
+/// Starts a collector; returns its address and the requests that it receives. It ends with its
+/// thread.
+fn collector(reply: CollectorReply) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) {
     let (received, requests) = channel();
     let (bound, address) = channel();
     std::thread::spawn(move || {
@@ -62,7 +65,7 @@ fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) 
         runtime.expect("there is an event loop").block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("it binds");
             bound.send(listener.local_addr().expect("it is bound")).expect("it is waited for");
-            let service = Service { says, requests: 0.into(), received };
+            let service = Service { reply, requests: 0.into(), received };
             let server = tonic::transport::Server::builder()
                 .add_service(MetricsServiceServer::new(service))
                 .serve_with_incoming(TcpListenerStream::new(listener));
@@ -72,7 +75,7 @@ fn collector(says: Says) -> (SocketAddr, Receiver<ExportMetricsServiceRequest>) 
     (address.recv().expect("it listens"), requests)
 }
 
-/// An exporter that sends when it is asked to and when it is closed.
+/// An exporter that sends on request and when it is closed.
 fn exporter(address: SocketAddr) -> Exporter {
     let settings = Settings {
         endpoint: Some(format!("http://{address}")),
@@ -84,13 +87,13 @@ fn exporter(address: SocketAddr) -> Exporter {
     Exporter::start(&settings).expect("it starts")
 }
 
-fn batch(source: &'static str) -> Handed {
+fn batch(source: &'static str) -> ConsumedBatch {
     let waited = Duration::from_millis(2);
-    Handed { source, samples: 8, bytes: 6144, replaced: 0, skipped: 0, waited }
+    ConsumedBatch { source, samples: 8, bytes: 6144, replaced: 0, skipped: 0, waited }
 }
 
-const ENDED: Ended =
-    Ended { revoked: 3, stalls: 1, host_cpu_seconds: 0.5, device_busy_seconds: 0.25 };
+const ENDED: CompletedEpoch =
+    CompletedEpoch { revoked: 3, stalls: 1, host_cpu_seconds: 0.5, device_busy_seconds: 0.25 };
 
 fn metrics(request: &ExportMetricsServiceRequest) -> impl Iterator<Item = &Metric> {
     request.resource_metrics.iter().flat_map(|of| &of.scope_metrics).flat_map(|of| &of.metrics)
@@ -129,10 +132,10 @@ fn flush(exporter: &Exporter) -> Result<(), String> {
 
 #[test]
 fn a_collector_receives_the_counters() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
-    exporter.batch(&Handed { replaced: 2, skipped: 1, ..batch("device") });
+    exporter.batch(&ConsumedBatch { replaced: 2, skipped: 1, ..batch("device") });
     exporter.batch(&batch("device"));
     exporter.epoch(&ENDED);
     flush(&exporter).unwrap();
@@ -178,12 +181,12 @@ fn a_collector_receives_the_counters() {
 }
 
 #[test]
-fn its_instruments_are_those_of_prometheus() {
-    let (address, requests) = collector(Says::Thanks);
+fn the_instruments_are_those_of_prometheus() {
+    let (address, requests) = collector(CollectorReply::Success);
     let (exporter, prometheus) = (exporter(address), Prometheus::new());
-    let handed = Handed { replaced: 1, ..batch("host") };
-    exporter.batch(&handed);
-    prometheus.batch(&handed);
+    let consumed = ConsumedBatch { replaced: 1, ..batch("host") };
+    exporter.batch(&consumed);
+    prometheus.batch(&consumed);
     exporter.epoch(&ENDED);
     prometheus.epoch(&ENDED);
     flush(&exporter).unwrap();
@@ -209,7 +212,7 @@ fn its_instruments_are_those_of_prometheus() {
 
 #[test]
 fn closing_sends_what_is_left() {
-    let (address, requests) = collector(Says::Thanks);
+    let (address, requests) = collector(CollectorReply::Success);
     let exporter = exporter(address);
     exporter.batch(&batch("device"));
     exporter.close();
@@ -219,8 +222,8 @@ fn closing_sends_what_is_left() {
 }
 
 #[test]
-fn it_sends_by_itself() {
-    let (address, requests) = collector(Says::Thanks);
+fn counters_are_exported_at_intervals() {
+    let (address, requests) = collector(CollectorReply::Success);
     let endpoint = Some(format!("http://{address}"));
     let settings = Settings { endpoint, interval_seconds: Some(0.01), ..Settings::default() };
     let exporter = Exporter::start(&settings).unwrap();
@@ -246,13 +249,13 @@ fn an_unreachable_collector_is_reported_once() {
 }
 
 #[test]
-fn one_that_is_silent_holds_nobody_up() {
+fn a_silent_collector_delays_nobody() {
     // One answers no request; the other not even the connection's first bytes.
-    let (of_service, requests) = collector(Says::Nothing);
+    let (of_service, requests) = collector(CollectorReply::Never);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [of_service, listener.local_addr().unwrap()] {
         let exporter = exporter(address);
-        // Where nothing was counted nothing is sent.
+        // Without counts, nothing is sent.
         assert_eq!((flush(&exporter), exporter.status().exports), (Ok(()), 0));
         exporter.batch(&batch("host"));
         let flushed = exporter.flush();
@@ -268,7 +271,7 @@ fn one_that_is_silent_holds_nobody_up() {
 
 #[test]
 fn a_failed_export_costs_no_count() {
-    let (address, requests) = collector(Says::NotYet);
+    let (address, requests) = collector(CollectorReply::Unavailable);
     let exporter = exporter(address);
     exporter.batch(&batch("host"));
     let failure = flush(&exporter).unwrap_err();
@@ -280,7 +283,7 @@ fn a_failed_export_costs_no_count() {
 }
 
 #[test]
-fn endpoints_that_are_none_are_refused() {
+fn invalid_endpoints_are_refused() {
     for endpoint in ["https://127.0.0.1:4317", "http://", "http://exa mple"] {
         let settings = Settings { endpoint: Some(endpoint.to_owned()), ..Settings::default() };
         let refused = Exporter::start(&settings).map(|_| ()).unwrap_err();

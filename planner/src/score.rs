@@ -105,7 +105,7 @@ impl Weights {
 
 /// A strategy with its score.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Scored {
+pub struct ScoredStrategy {
     /// Index of the strategy among those that were passed.
     pub index: usize,
     /// Its score, 0 to the sum of the weights.
@@ -129,7 +129,7 @@ fn normalized(column: impl Iterator<Item = f64> + Clone, is_least_best: bool) ->
 
 /// The strategies with their scores, best first; equal scores in the order in which they were
 /// passed.
-pub fn score(costs: &[Costs], weights: Weights) -> Vec<Scored> {
+pub fn score(costs: &[Costs], weights: Weights) -> Vec<ScoredStrategy> {
     let preprocessing = normalized(costs.iter().map(|it| it.preprocessing), true);
     let storage = normalized(costs.iter().map(|it| it.storage), true);
     let throughput = normalized(costs.iter().map(|it| it.throughput), false);
@@ -138,8 +138,9 @@ pub fn score(costs: &[Costs], weights: Weights) -> Vec<Scored> {
             + weights.storage * storage[index]
             + weights.throughput * throughput[index]
     };
-    let mut scored: Vec<Scored> =
-        (0..costs.len()).map(|index| Scored { index, score: score(index), rank: 0 }).collect();
+    let mut scored: Vec<ScoredStrategy> = (0..costs.len())
+        .map(|index| ScoredStrategy { index, score: score(index), rank: 0 })
+        .collect();
     scored.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
     for at in 0..scored.len() {
         let is_tie = at > 0 && scored[at].score == scored[at - 1].score;
@@ -179,7 +180,7 @@ mod tests {
         for ((p, s, t), unprocessed, expected, winner) in golden {
             let scored = score(&paper(unprocessed), Weights::new(p, s, t).unwrap());
             assert_eq!((scored[0].index, scored[0].rank), (winner, 1), "{p} {s} {t}");
-            for Scored { index, score, .. } in &scored {
+            for ScoredStrategy { index, score, .. } in &scored {
                 let rounded = (score * 1e4).round() / 1e4;
                 assert_eq!(rounded, expected[*index], "{p} {s} {t}: strategy {index}");
             }

@@ -45,18 +45,18 @@ impl Action {
 /// Decides how a damaged sample is handled. Called by the thread that prepares its batch, each time
 /// the sample occurs.
 #[derive(Clone)]
-pub struct Judge(Arc<dyn Fn(&Damage) -> Action + Send + Sync>);
+pub struct DamagePolicy(Arc<dyn Fn(&Damage) -> Action + Send + Sync>);
 
-impl Judge {
-    /// A judge that calls a function.
+impl DamagePolicy {
+    /// A policy that calls a function.
     pub fn new(decide: impl Fn(&Damage) -> Action + Send + Sync + 'static) -> Self {
         Self(Arc::new(decide))
     }
 }
 
-impl fmt::Debug for Judge {
+impl fmt::Debug for DamagePolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Judge")
+        f.write_str("DamagePolicy")
     }
 }
 
@@ -66,7 +66,7 @@ pub enum OnError {
     /// The same action for each.
     Always(Action),
     /// A decision for each.
-    Ask(Judge),
+    Ask(DamagePolicy),
 }
 
 impl Default for OnError {
@@ -80,7 +80,7 @@ impl OnError {
     pub(crate) fn decide(&self, damage: &Damage) -> Action {
         match self {
             Self::Always(action) => *action,
-            Self::Ask(Judge(decide)) => decide(damage),
+            Self::Ask(DamagePolicy(decide)) => decide(damage),
         }
     }
 

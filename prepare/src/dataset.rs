@@ -12,7 +12,9 @@ use crate::recent::RecentKeys;
 use crate::remote::Reading;
 use crate::shape::collated_shape;
 use crate::sizes::PictureSizes;
-use crate::small_samples::{Content, SmallSamples, granted_of, may_be_small};
+use crate::small_samples::{
+    BUFFER_EXTRA_BYTES, Content, SMALL_SAMPLES_BYTES_MAX, SmallSamples, granted_of, may_be_small,
+};
 use crate::{Error, KeyLookup, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
@@ -24,6 +26,7 @@ use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
 use meetpoint_storage::MemoryLimit;
+use meetpoint_storage::files::FileState;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -287,20 +290,41 @@ impl Dataset {
     }
 
     /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
-    /// bytes of memory from now on. Has no effect on a dataset whose content stays in place.
+    /// bytes of memory from now on; none if that is 0. Has no effect on a dataset whose content
+    /// stays in place or is in a store.
     pub fn keep_small_samples(&self, bytes_max: u64) {
         if self.has_small_samples() {
             self.small_samples.grant(bytes_max, self.record_batches());
         }
     }
 
-    /// As [`Self::keep_small_samples`], with what the memory of this process allows, at most
-    /// [`SMALL_SAMPLES_BYTES_MAX`](crate::SMALL_SAMPLES_BYTES_MAX).
+    /// As [`Self::keep_small_samples`], with [`Self::small_samples_bytes_max`], unless that was
+    /// called before.
     pub fn keep_small_samples_by_memory(&self) {
-        // The limit is read from several files.
-        if self.has_small_samples() && !self.small_samples.is_granted() {
-            self.keep_small_samples(granted_of(MemoryLimit::of_this_process().bytes));
+        if !self.small_samples.is_decided() {
+            self.keep_small_samples(self.small_samples_bytes_max(SMALL_SAMPLES_BYTES_MAX));
         }
+    }
+
+    /// The memory for small samples of a process that grants at most `bytes_max` to them: no more
+    /// than all of them take, and than a sixteenth of the memory of the process. 0 if there are
+    /// none.
+    pub fn small_samples_bytes_max(&self, bytes_max: u64) -> u64 {
+        if bytes_max == 0 || !self.has_small_samples() {
+            return 0;
+        }
+        // The limit is read from several files.
+        granted_of(MemoryLimit::of_this_process().bytes).min(self.small_samples_bytes_of(bytes_max))
+    }
+
+    /// The memory for small samples if `bytes_max` is granted to them: no more than all of them
+    /// take.
+    pub fn small_samples_bytes_of(&self, bytes_max: u64) -> u64 {
+        if bytes_max == 0 || !self.has_small_samples() {
+            return 0;
+        }
+        let all = self.manifest().image_bytes + BUFFER_EXTRA_BYTES * self.record_batches() as u64;
+        all.min(bytes_max)
     }
 
     /// Bytes of memory of the retained small samples.
@@ -308,10 +332,22 @@ impl Dataset {
         self.small_samples.held()
     }
 
+    /// The current state of the file of every part; `None` if it cannot be determined.
+    pub(crate) fn part_states(&self) -> Vec<Option<FileState>> {
+        let states = |member: &Member| {
+            (0..member.manifest().parts.len())
+                .map(|part| member.part_state(part))
+                .collect::<Vec<_>>()
+        };
+        self.members.iter().flat_map(states).collect()
+    }
+
     /// Whether some samples may be small, by the lengths of the parts.
     fn has_small_samples(&self) -> bool {
         let parts = &self.manifest().parts;
-        self.content_root().is_none() && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
+        // The cache of a store retains what is read in whole blocks already.
+        let is_read_here = self.content_root().is_none() && !self.is_remote();
+        is_read_here && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
     }
 
     pub(crate) fn small_samples(&self) -> &SmallSamples {

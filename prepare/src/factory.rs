@@ -60,7 +60,6 @@ impl CpuPreparers {
         resources: Resources,
     ) -> Result<CpuPreparer, Error> {
         let Resources { engine, decode_memory, cache } = resources;
-        job.dataset.keep_small_samples_by_memory();
         let mut preparer = CpuPreparer::new(job.clone(), engine, self.cpu)?;
         if let Some(memory) = decode_memory {
             preparer.set_decode_memory(memory);

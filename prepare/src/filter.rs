@@ -37,13 +37,13 @@ struct Evaluation<'b> {
 
 /// The value of a part of the expression.
 #[derive(Clone)]
-struct Evaluated {
+struct TermValue {
     array: ArrayRef,
     /// One value for all rows.
     is_scalar: bool,
 }
 
-impl Datum for Evaluated {
+impl Datum for TermValue {
     fn get(&self) -> (&dyn Array, bool) {
         (&*self.array, self.is_scalar)
     }
@@ -65,10 +65,10 @@ impl<'b> Evaluation<'b> {
         Ok(column)
     }
 
-    fn evaluate(&self, node: &'b Node) -> Result<Evaluated, Error> {
-        let scalar = |array: ArrayRef| Ok(Evaluated { array, is_scalar: true });
+    fn evaluate(&self, node: &'b Node) -> Result<TermValue, Error> {
+        let scalar = |array: ArrayRef| Ok(TermValue { array, is_scalar: true });
         match &node.term {
-            Term::Column(name) => Ok(Evaluated { array: self.column(name)?, is_scalar: false }),
+            Term::Column(name) => Ok(TermValue { array: self.column(name)?, is_scalar: false }),
             Term::Whole(number) => scalar(Arc::new(Int64Array::from(vec![*number]))),
             Term::Number(number) => scalar(Arc::new(Float64Array::from(vec![*number]))),
             Term::Text(text) => scalar(Arc::new(LargeStringArray::from(vec![text.as_str()]))),
@@ -84,7 +84,7 @@ impl<'b> Evaluation<'b> {
                 let inside = self.evaluate(inside)?;
                 let is_scalar = inside.is_scalar;
                 let found = is_null(&inside.array).map_err(|error| self.failed(node, &error))?;
-                Ok(Evaluated { array: Arc::new(found), is_scalar })
+                Ok(TermValue { array: Arc::new(found), is_scalar })
             }
             Term::Compare(how, left, right) => {
                 let (left, right) = self.both(left, right)?;
@@ -100,13 +100,13 @@ impl<'b> Evaluation<'b> {
                     let either = or_kleene(&found, &self.expand(&equal));
                     found = either.map_err(|error| self.failed(value, &error))?;
                 }
-                Ok(Evaluated { array: Arc::new(found), is_scalar: false })
+                Ok(TermValue { array: Arc::new(found), is_scalar: false })
             }
             Term::Negate(inside) => {
                 let inside = self.evaluate(inside)?;
                 let array = numeric::neg(&inside.array);
                 let array = array.map_err(|error| self.failed(node, &error))?;
-                Ok(Evaluated { array, ..inside })
+                Ok(TermValue { array, ..inside })
             }
             Term::Arithmetic(how, left, right) => self.calculated(node, *how, left, right),
         }
@@ -118,7 +118,7 @@ impl<'b> Evaluation<'b> {
         how: Arithmetic,
         left: &'b Node,
         right: &'b Node,
-    ) -> Result<Evaluated, Error> {
+    ) -> Result<TermValue, Error> {
         let (mut left, mut right) = self.both(left, right)?;
         let is_scalar = left.is_scalar && right.is_scalar;
         let array = match how {
@@ -132,11 +132,11 @@ impl<'b> Evaluation<'b> {
             Arithmetic::Remainder => numeric::rem(&left, &right),
         };
         let array = array.map_err(|error| self.failed(node, &error))?;
-        Ok(Evaluated { array, is_scalar })
+        Ok(TermValue { array, is_scalar })
     }
 
     /// The values of both sides, converted to one type.
-    fn both(&self, left: &'b Node, right: &'b Node) -> Result<(Evaluated, Evaluated), Error> {
+    fn both(&self, left: &'b Node, right: &'b Node) -> Result<(TermValue, TermValue), Error> {
         let (a, b) = (self.evaluate(left)?, self.evaluate(right)?);
         self.alike(left, a, right, b)
     }
@@ -145,10 +145,10 @@ impl<'b> Evaluation<'b> {
     fn alike(
         &self,
         left: &Node,
-        a: Evaluated,
+        a: TermValue,
         right: &Node,
-        b: Evaluated,
-    ) -> Result<(Evaluated, Evaluated), Error> {
+        b: TermValue,
+    ) -> Result<(TermValue, TermValue), Error> {
         match a.array.data_type() == b.array.data_type() {
             true => Ok((a, b)),
             // The check of the expression leaves only whole and other numbers.
@@ -156,9 +156,9 @@ impl<'b> Evaluation<'b> {
         }
     }
 
-    fn float(&self, node: &Node, value: &Evaluated) -> Result<Evaluated, Error> {
+    fn float(&self, node: &Node, value: &TermValue) -> Result<TermValue, Error> {
         let array = cast(&value.array, &DataType::Float64);
-        Ok(Evaluated {
+        Ok(TermValue {
             array: array.map_err(|error| self.failed(node, &error))?,
             is_scalar: value.is_scalar,
         })
@@ -168,9 +168,9 @@ impl<'b> Evaluation<'b> {
         &self,
         node: &Node,
         how: Comparison,
-        left: &Evaluated,
-        right: &Evaluated,
-    ) -> Result<Evaluated, Error> {
+        left: &TermValue,
+        right: &TermValue,
+    ) -> Result<TermValue, Error> {
         let is_scalar = left.is_scalar && right.is_scalar;
         // Arrow's kernels order floats totally: NaN above all numbers, and -0 below 0.
         let found = match left.array.data_type() {
@@ -187,7 +187,7 @@ impl<'b> Evaluation<'b> {
             },
         };
         let array = Arc::new(found.map_err(|error| self.failed(node, &error))?);
-        Ok(Evaluated { array, is_scalar })
+        Ok(TermValue { array, is_scalar })
     }
 
     /// The boolean value of a part, for each row.
@@ -195,7 +195,7 @@ impl<'b> Evaluation<'b> {
         Ok(self.expand(&self.evaluate(node)?))
     }
 
-    fn expand(&self, value: &Evaluated) -> BooleanArray {
+    fn expand(&self, value: &TermValue) -> BooleanArray {
         let array = value.array.as_boolean();
         match value.is_scalar {
             true => {
@@ -210,9 +210,9 @@ impl<'b> Evaluation<'b> {
         &self,
         node: &Node,
         found: Result<BooleanArray, ArrowError>,
-    ) -> Result<Evaluated, Error> {
+    ) -> Result<TermValue, Error> {
         let array = Arc::new(found.map_err(|error| self.failed(node, &error))?);
-        Ok(Evaluated { array, is_scalar: false })
+        Ok(TermValue { array, is_scalar: false })
     }
 
     /// The error for an overflow or a division by zero in a kernel.
@@ -224,11 +224,11 @@ impl<'b> Evaluation<'b> {
 /// Compares float64 row by row according to IEEE 754: with NaN only `!=` is true, and -0 equals 0.
 fn compare_floats(
     how: Comparison,
-    left: &Evaluated,
-    right: &Evaluated,
+    left: &TermValue,
+    right: &TermValue,
     rows: usize,
 ) -> BooleanArray {
-    fn at(value: &Evaluated) -> impl Fn(usize) -> Option<f64> {
+    fn at(value: &TermValue) -> impl Fn(usize) -> Option<f64> {
         let array = value.array.as_primitive::<Float64Type>();
         let is_scalar = value.is_scalar;
         move |row| {

@@ -8,12 +8,12 @@
 //! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
 //! elsewhere), [`gpu`] (an offload to a GPU),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
-//! for large images, shared by preparers), [`Start`] (applies a recipe to samples on which its
-//! first operations were executed), [`OnePreparer`] (single samples), [`collated_shape`] and
-//! [`PictureSizes`] (sizes of pictures, before they are decoded), [`codec`] (compression of
-//! prepared samples), [`cache`] (prepared samples in memory), [`OnError`] (how damaged samples are
-//! handled), [`read_recipe`] (a recipe by its name), [`read_recipe_files`] (the files that it
-//! needs), [`Error`].
+//! for large images, shared by preparers), [`abandoning`] (an interrupt that ends a wait for any
+//! decoder), [`Start`] (applies a recipe to samples on which its first operations were executed),
+//! [`OnePreparer`] (single samples), [`collated_shape`] and [`PictureSizes`] (sizes of pictures,
+//! before they are decoded), [`codec`] (compression of prepared samples), [`cache`] (prepared
+//! samples in memory), [`OnError`] (how damaged samples are handled), [`read_recipe`] (a recipe by
+//! its name), [`read_recipe_files`] (the files that it needs), [`Error`].
 
 mod ahead;
 mod batch;
@@ -33,6 +33,7 @@ mod error;
 mod factory;
 mod filter;
 pub mod gpu;
+mod helper_threads;
 mod in_store;
 mod job;
 mod keys;
@@ -57,12 +58,13 @@ mod small_samples;
 pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
-pub use damage::{Action, Damage, Judge, OnError, Replacement, samples_held};
+pub use damage::{Action, Damage, DamagePolicy, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
 pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
+pub use helper_threads::abandoning;
 pub use job::Job;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;

@@ -13,7 +13,7 @@ use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
     PartBytes, PartEntry, PartLayout, SampleLocation,
 };
-use meetpoint_storage::files::{FileSet, open_regular, read_at_most};
+use meetpoint_storage::files::{FileSet, FileState, open_regular, read_at_most};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -285,6 +285,15 @@ impl Member {
                 _ => StorageError::Io { action: "read", path, offset, bytes: wanted, source },
             }
         })
+    }
+
+    /// The current state of the file of a part; `None` if it cannot be determined, or if the part
+    /// is in a store.
+    pub(crate) fn part_state(&self, part: usize) -> Option<FileState> {
+        match &self.parts {
+            Parts::Local(files) => files.0.file_state(part).ok(),
+            Parts::Remote(_) => None,
+        }
     }
 
     fn damaged(&self, source: DatasetError) -> Error {

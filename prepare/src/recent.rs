@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_room_for_is_read_each_time_and_pushes_nothing_out() {
+    fn entries_beyond_the_limit_are_read_each_time_and_evict_nothing() {
         let keys = RecentKeys::default();
         ask(&keys, 0, 10);
         for _ in 0..2 {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_asked_for_again() {
+    fn entries_that_could_not_be_read_are_requested_again() {
         let keys = RecentKeys::default();
         assert_eq!(keys.of(0, || Err::<Vec<String>, _>("damaged")).unwrap_err(), "damaged");
         assert_eq!(ask(&keys, 0, 3), ("0".into(), true));

@@ -71,20 +71,20 @@ impl Dataset {
     pub(crate) fn unprepared(
         &self,
         (sample, location): (u64, &meetpoint_format::dataset::SampleLocation),
-        why: Unprepared,
+        why: SampleFailure,
     ) -> Error {
         let place = || self.location_in_words(sample, location);
         match why {
-            Unprepared::Picture(PictureError::Interrupted) => Error::Interrupted,
-            Unprepared::Picture(PictureError::DoesNotFit(source)) => {
+            SampleFailure::Picture(PictureError::Interrupted) => Error::Interrupted,
+            SampleFailure::Picture(PictureError::DoesNotFit(source)) => {
                 let (part, row, key) = place();
                 Error::RecipeDoesNotFit { part, row, key, source }
             }
-            Unprepared::Picture(source) => {
+            SampleFailure::Picture(source) => {
                 let (part, row, key) = place();
                 Error::Sample { part, row, key, source }
             }
-            Unprepared::Content(problem) => {
+            SampleFailure::Content(problem) => {
                 let (part, row, key) = place();
                 Error::PreparedSample { part, row, key, problem }
             }
@@ -94,14 +94,14 @@ impl Dataset {
 
 /// Why a sample was not prepared.
 #[derive(Debug)]
-pub(crate) enum Unprepared {
+pub(crate) enum SampleFailure {
     /// An error of its picture, or of an operation on it.
     Picture(PictureError),
     /// Its stored content does not match the manifest.
     Content(String),
 }
 
-impl From<PictureError> for Unprepared {
+impl From<PictureError> for SampleFailure {
     fn from(error: PictureError) -> Self {
         Self::Picture(error)
     }
@@ -175,19 +175,20 @@ impl Resumer {
     pub(crate) fn load<'a>(
         &'a mut self,
         stored: &'a [u8],
-    ) -> Result<(TensorSpec, &'a [u8]), Unprepared> {
+    ) -> Result<(TensorSpec, &'a [u8]), SampleFailure> {
         let Start { result, codec, .. } = self.start;
         if self.start.is_jpeg {
             return self.decode(stored);
         }
         let name = codec.name();
-        let content = decompress(codec, stored, &mut self.raw)
-            .ok_or_else(|| Unprepared::Content(format!("it cannot be decompressed as {name}")))?;
-        let (spec, data) = decode_sample(content, &result).map_err(Unprepared::Content)?;
+        let content = decompress(codec, stored, &mut self.raw).ok_or_else(|| {
+            SampleFailure::Content(format!("it cannot be decompressed as {name}"))
+        })?;
+        let (spec, data) = decode_sample(content, &result).map_err(SampleFailure::Content)?;
         Ok((spec, &content[data]))
     }
 
-    fn decode(&mut self, stored: &[u8]) -> Result<(TensorSpec, &[u8]), Unprepared> {
+    fn decode(&mut self, stored: &[u8]) -> Result<(TensorSpec, &[u8]), SampleFailure> {
         let picture = &mut self.picture;
         self.decoder.decode_into(stored.into(), None, picture)?;
         let size = (picture.height, picture.width);
@@ -196,7 +197,7 @@ impl Resumer {
                 "its picture is {} x {}, not the size that the recipe gives",
                 size.0, size.1
             );
-            return Err(Unprepared::Content(problem));
+            return Err(SampleFailure::Content(problem));
         }
         let spec = self.start.result.tensor(size);
         assert_eq!((spec.dtype, spec.layout), (Dtype::Uint8, Layout::Nhwc), "a picture");
@@ -217,7 +218,7 @@ impl Resumer {
         targets: &[&[u8]],
         id: SampleId,
         into: (&mut [u8], &mut dyn FnMut()),
-    ) -> Result<(), Unprepared> {
+    ) -> Result<(), SampleFailure> {
         let first = self.start.first;
         let (spec, data) = self.load(stored)?;
         Ok(preparer.resume_with(first, (&spec, data), targets, id, into)?)
@@ -234,7 +235,7 @@ impl Resumer {
         targets: &[&[u8]],
         id: SampleId,
         into: (&mut Vec<u8>, &mut dyn FnMut()),
-    ) -> Result<TensorSpec, Unprepared> {
+    ) -> Result<TensorSpec, SampleFailure> {
         let first = self.start.first;
         let (spec, data) = self.load(stored)?;
         Ok(preparer.resume_appended(first, (&spec, data), targets, id, into)?)

@@ -106,7 +106,7 @@ impl Group {
 }
 
 /// Progress within one call.
-struct Underway<'a> {
+struct ReadProgress<'a> {
     samples: &'a mut dyn Iterator<Item = u64>,
     /// A sample that did not fit into the previous group.
     left: Option<(u64, SampleLocation)>,
@@ -143,7 +143,7 @@ impl SampleReader {
         each: Each<'_>,
     ) -> Result<ReadStats, Error> {
         self.call = self.call.wrapping_add(1);
-        let mut underway = Underway {
+        let mut progress = ReadProgress {
             samples,
             left: None,
             groups: VecDeque::new(),
@@ -151,18 +151,18 @@ impl SampleReader {
             bytes_ahead: 0,
             stats: ReadStats::default(),
         };
-        let outcome = self.run(&mut underway, each);
+        let outcome = self.run(&mut progress, each);
         self.drain();
-        outcome.map(|()| underway.stats)
+        outcome.map(|()| progress.stats)
     }
 
-    fn run(&mut self, underway: &mut Underway<'_>, each: Each<'_>) -> Result<(), Error> {
+    fn run(&mut self, progress: &mut ReadProgress<'_>, each: Each<'_>) -> Result<(), Error> {
         let mut completions = Vec::new();
         let mut quiet_since = Instant::now();
         let limit = if self.dataset.is_remote() { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
         loop {
-            self.read_ahead(underway)?;
-            let Some(first) = underway.groups.front() else { return Ok(()) };
+            self.read_ahead(progress)?;
+            let Some(first) = progress.groups.front() else { return Ok(()) };
             if first.arrived.is_none() {
                 self.engine.wait(WAIT_SLICE, &mut completions)?;
                 if completions.is_empty() && quiet_since.elapsed() > limit {
@@ -171,24 +171,24 @@ impl SampleReader {
                 }
                 for completion in completions.drain(..) {
                     quiet_since = Instant::now();
-                    self.arrive(completion, underway);
+                    self.arrive(completion, progress);
                 }
             }
-            while underway.groups.front().is_some_and(|group| group.arrived.is_some()) {
-                let group = underway.groups.pop_front().expect("there is one");
-                underway.first = underway.first.wrapping_add(1);
-                underway.bytes_ahead -= group.bytes();
-                self.hand_out(group, underway, each)?;
+            while progress.groups.front().is_some_and(|group| group.arrived.is_some()) {
+                let group = progress.groups.pop_front().expect("there is one");
+                progress.first = progress.first.wrapping_add(1);
+                progress.bytes_ahead -= group.bytes();
+                self.hand_out(group, progress, each)?;
             }
         }
     }
 
     /// Submits reads until the engine is full, the limit of bytes is reached, or there are no more
     /// samples.
-    fn read_ahead(&mut self, underway: &mut Underway<'_>) -> Result<(), Error> {
+    fn read_ahead(&mut self, progress: &mut ReadProgress<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
-        while self.engine.in_flight() < depth && underway.bytes_ahead < BYTES_AHEAD_MAX {
-            let Some(group) = self.next_group(underway)? else { return Ok(()) };
+        while self.engine.in_flight() < depth && progress.bytes_ahead < BYTES_AHEAD_MAX {
+            let Some(group) = self.next_group(progress)? else { return Ok(()) };
             let location = &group.samples[0].1;
             let opened = match (&location.file, self.dataset.contents(location.part)) {
                 (Some(file), Some((folder, contents))) => {
@@ -202,13 +202,13 @@ impl SampleReader {
                     // Reported once the samples before it were passed on.
                     let (sample, location) = &group.samples[0];
                     let error = self.dataset.in_place(*sample, location, error);
-                    underway.bytes_ahead += group.bytes();
-                    underway.groups.push_back(Group { arrived: Some(Err(error)), ..group });
+                    progress.bytes_ahead += group.bytes();
+                    progress.groups.push_back(Group { arrived: Some(Err(error)), ..group });
                     continue;
                 }
             };
             let bytes = usize::try_from(group.bytes()).expect("at most IMAGE_BYTES_MAX");
-            let number = underway.first.wrapping_add(underway.groups.len() as u32);
+            let number = progress.first.wrapping_add(progress.groups.len() as u32);
             let request = Request {
                 token: u64::from(self.call) << 32 | u64::from(number),
                 file,
@@ -218,20 +218,20 @@ impl SampleReader {
                 buffer: self.pool.take(&mut *self.engine, bytes),
             };
             self.engine.submit(request).map_err(|refused| refused.error)?;
-            underway.stats.reads += 1;
-            underway.bytes_ahead += bytes as u64;
-            underway.groups.push_back(group);
+            progress.stats.reads += 1;
+            progress.bytes_ahead += bytes as u64;
+            progress.groups.push_back(group);
         }
         Ok(())
     }
 
     /// The next samples to read together.
-    fn next_group(&mut self, underway: &mut Underway<'_>) -> Result<Option<Group>, Error> {
+    fn next_group(&mut self, progress: &mut ReadProgress<'_>) -> Result<Option<Group>, Error> {
         let mut group: Option<Group> = None;
         loop {
-            let next = match underway.left.take() {
+            let next = match progress.left.take() {
                 Some(left) => Some(left),
-                None => underway
+                None => progress
                     .samples
                     .next()
                     .map(|sample| self.dataset.locate(sample).map(|location| (sample, location)))
@@ -244,20 +244,20 @@ impl SampleReader {
                 }
                 Some(group) if group.takes(&location) => group.samples.push((sample, location)),
                 Some(_) => {
-                    underway.left = Some((sample, location));
+                    progress.left = Some((sample, location));
                     return Ok(group);
                 }
             }
         }
     }
 
-    fn arrive(&mut self, completion: Completion, underway: &mut Underway<'_>) {
+    fn arrive(&mut self, completion: Completion, progress: &mut ReadProgress<'_>) {
         let Completion { token, buffer, start, result } = completion;
         if token >> 32 != u64::from(self.call) {
             return self.pool.give(buffer);
         }
         let number = (token & u64::from(u32::MAX)) as u32;
-        let group = &mut underway.groups[number.wrapping_sub(underway.first) as usize];
+        let group = &mut progress.groups[number.wrapping_sub(progress.first) as usize];
         group.arrived = Some(match result {
             Ok(_) => Ok((buffer, start)),
             Err(source) => {
@@ -273,13 +273,13 @@ impl SampleReader {
     fn hand_out(
         &mut self,
         mut group: Group,
-        underway: &mut Underway<'_>,
+        progress: &mut ReadProgress<'_>,
         each: Each<'_>,
     ) -> Result<(), Error> {
         let (buffer, start) = match group.arrived.take().expect("it has arrived") {
             Ok(arrived) => arrived,
             Err(error) if self.on_damage == OnDamage::Fail => return Err(error),
-            Err(_) => return self.one_by_one(&group, underway, each),
+            Err(_) => return self.one_by_one(&group, progress, each),
         };
         let base = group.offset();
         for (sample, location) in &group.samples {
@@ -290,7 +290,7 @@ impl SampleReader {
                 Ok(()) => Ok(Cow::Borrowed(stored)),
                 Err(error) => self.dataset.read_again(*sample, location, error).map(Cow::Owned),
             };
-            self.show(*sample, location, checked, underway, each)?;
+            self.show(*sample, location, checked, progress, each)?;
         }
         self.pool.give(buffer);
         Ok(())
@@ -300,12 +300,12 @@ impl SampleReader {
     fn one_by_one(
         &self,
         group: &Group,
-        underway: &mut Underway<'_>,
+        progress: &mut ReadProgress<'_>,
         each: Each<'_>,
     ) -> Result<(), Error> {
         for (sample, location) in &group.samples {
             let read = self.dataset.read_located(*sample, location).map(Cow::Owned);
-            self.show(*sample, location, read, underway, each)?;
+            self.show(*sample, location, read, progress, each)?;
         }
         Ok(())
     }
@@ -316,18 +316,18 @@ impl SampleReader {
         sample: u64,
         location: &SampleLocation,
         stored: Result<Cow<'_, [u8]>, Error>,
-        underway: &mut Underway<'_>,
+        progress: &mut ReadProgress<'_>,
         each: Each<'_>,
     ) -> Result<(), Error> {
         match stored {
             Ok(stored) => {
                 each(sample, location, &stored)?;
-                underway.stats.samples += 1;
-                underway.stats.bytes += location.bytes;
+                progress.stats.samples += 1;
+                progress.stats.bytes += location.bytes;
                 Ok(())
             }
             Err(error) if self.on_damage == OnDamage::Skip => {
-                underway.stats.skipped.push((sample, error));
+                progress.stats.skipped.push((sample, error));
                 Ok(())
             }
             Err(error) => Err(error),

@@ -7,7 +7,7 @@ use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, Float64Array,
     Int16Array, ListArray, RecordBatch, StringArray,
 };
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{BatchLayout, ColumnBytes, ColumnError};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -143,11 +143,11 @@ fn write(folder: &Path, null_area: Option<u64>) -> Arc<Dataset> {
 }
 
 fn job(dataset: &Arc<Dataset>, columns: &[&str]) -> Job {
-    let cut = Cut { batch_size: BATCH, drop_last: false, seed: 11 };
+    let batch_options = BatchOptions { batch_size: BATCH, drop_last: false, seed: 11 };
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error: OnError::default(),
         columns: columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
     }
@@ -321,7 +321,7 @@ fn a_null_is_damage_of_its_sample_and_removes_or_replaces_all_of_its_columns() {
     replaced[position] = by;
     assert_columns(&replacer, &prepared, &out, &replaced);
 
-    // Who does not ask for the column has no damage.
+    // Jobs without the column have no damage.
     let unaware = job(&dataset, &["image", "caption"]);
     let mut preparer = preparer(&unaware);
     let prepared = preparer.prepare(0, batch, &mut memory(&unaware), &mut |_| true).unwrap();
@@ -353,7 +353,7 @@ fn a_column_that_is_corrupt_on_disk_is_damage_of_the_samples_of_its_record_batch
 }
 
 #[test]
-fn columns_that_cannot_be_are_refused_by_name() {
+fn invalid_columns_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), None);
     let refused = |names: &[&str]| match job(&dataset, names).batch_columns() {

@@ -22,7 +22,7 @@ fn content(sample: u64) -> Vec<u8> {
     (0..bytes).map(|at| (at.wrapping_mul(sample + 3) >> 2) as u8).collect()
 }
 
-/// Two parts of [`SAMPLES`] samples in all.
+/// Two parts with [`SAMPLES`] samples in total.
 fn dataset() -> (TempDir, Arc<Dataset>) {
     dataset_of(&[0..300, 300..SAMPLES])
 }
@@ -102,7 +102,7 @@ fn samples_come_whole_and_in_the_order_asked_for_at_any_depth() {
             let mut reader =
                 SampleReader::new(Arc::clone(&dataset), engine(depth), OnDamage::Fail).unwrap();
             assert_eq!(read(&mut reader, order).unwrap(), *order);
-            // A reader is used again.
+            // The reader is reused.
             assert_eq!(read(&mut reader, &order[..2]).unwrap(), order[..2]);
         }
     }
@@ -134,7 +134,7 @@ fn adjacent_samples_are_read_at_once() {
     let mut reader = SampleReader::new(dataset, engine(8), OnDamage::Fail).unwrap();
     let stats = reader.read(&mut (0..SAMPLES), &mut |_, _, _| Ok(())).unwrap();
     assert_eq!(stats.bytes, bytes);
-    // Not more than a read for each MiB and one for each end of a record batch.
+    // At most one read per MiB and one per end of a record batch.
     assert!(stats.reads <= (bytes >> 20) + 6, "{} reads", stats.reads);
 }
 
@@ -189,7 +189,7 @@ fn many_parts_open_in_their_order_and_a_damaged_one_is_named() {
         assert_eq!(dataset.locate(sample).unwrap().part as u64, sample / 3);
         assert_eq!(dataset.read_sample(sample).unwrap(), content(sample));
     }
-    // The first of those that are wrong, whichever thread meets it.
+    // The first wrong sample, whichever thread finds it.
     for part in [299, 170] {
         let path = folder.path().join(part_name(part));
         let mut bytes = std::fs::read(&path).unwrap();

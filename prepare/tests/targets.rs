@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::Field;
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{BatchLayout, ColumnBytes, ColumnError};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -51,7 +51,7 @@ const RECIPE: &str = "
 
 const COLUMNS: [&str; 6] = ["image", "boxes", "labels", "joints", "masks", "mask"];
 
-/// Corners; box 1 is too narrow to be kept.
+/// Corners; box 1 is too narrow to be retained.
 fn boxes_of(sample: u64) -> Vec<[f64; 4]> {
     let corners = |at: u64| {
         let (x, y) = (at as f64, 0.5 * at as f64);
@@ -79,7 +79,7 @@ fn grouped(values: ArrayRef, length: i32) -> ArrayRef {
     Arc::new(FixedSizeListArray::new(Arc::new(item), length, values, None))
 }
 
-/// The further columns of all samples. The labels of `odd` are one too many.
+/// The further columns of all samples. `odd` has one label too many.
 fn further(odd: Option<u64>) -> RecordBatch {
     let all = || 0..SAMPLES;
     let counts = || all().map(|it| boxes_of(it).len() as u64);
@@ -153,17 +153,17 @@ fn write(folder: &Path, odd: Option<u64>) -> Arc<Dataset> {
 }
 
 fn job(dataset: &Arc<Dataset>, columns: &[&str], on_error: OnError) -> Job {
-    let cut = Cut { batch_size: SAMPLES as u32, drop_last: false, seed: 3 };
+    let batch_options = BatchOptions { batch_size: SAMPLES as u32, drop_last: false, seed: 3 };
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(RECIPE).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error,
         columns: columns.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>().into(),
     }
 }
 
-/// A sample, and what each column of a batch but the image has of it.
+/// A sample, and its values in each column of a batch except the image.
 type Values = (u64, Vec<Vec<u8>>);
 
 /// The values of the batch of a job.

@@ -4,7 +4,7 @@
     python cifar_jax.py --train train.set --test test.set
     python cifar_jax.py --quick      an epoch on a few pictures that it makes
 
-Batches reach JAX through DLPack without a copy; channels come last, as JAX likes them.
+Batches reach JAX through DLPack without a copy; channels come last, as JAX expects them.
 """
 
 from __future__ import annotations

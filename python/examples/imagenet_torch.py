@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace, temporary: Path) -> None:
         dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     is_first = not is_several or dist.get_rank() == 0
     if arguments.quick:
-        # Threads that spin are slow where cores are few.
+        # Threads that spin are slow with few cores.
         torch.set_num_threads(1)
         # Every process has its own copy; all are the same.
         make_pictures(temporary / "pictures", 48)

@@ -48,7 +48,7 @@ class Batches(keras.utils.PyDataset):
 
 
 def for_keras(loader: "meetpoint.Loader[Any]") -> Any:
-    """What ``fit`` and ``evaluate`` take."""
+    """The input of ``fit`` and ``evaluate``."""
     return loader.as_torch() if keras.backend.backend() == "torch" else Batches(loader)
 
 
@@ -88,7 +88,7 @@ def main() -> None:
             "batch_size": arguments.batch_size,
             "output": output if output in ("torch", "jax") else "numpy",
         }
-        # Channels come last, as Keras likes them.
+        # Channels come last, as Keras expects them.
         to_float = T.ToDtype("float32", scale=True)
         train = meetpoint.Loader(
             arguments.train,

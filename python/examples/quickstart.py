@@ -1,4 +1,4 @@
-"""Packs a folder of pictures and goes through it under every strategy.
+"""Packs a folder of pictures and iterates over it with every strategy.
 
     python quickstart.py --pictures FOLDER
     python quickstart.py --quick          with a few pictures that it makes

@@ -1,4 +1,4 @@
-"""Leaves an epoch in the middle, writes where it was to a file, and resumes in another loader.
+"""Stops in the middle of an epoch, writes the state to a file, and resumes in another loader.
 
     python resume.py --dataset photos.set
     python resume.py --quick          with a few pictures that it makes

@@ -79,7 +79,7 @@ def create_loader(
     if is_training and not given.get("no_aug"):
         operations = augmentations(side, interpolation, given) + to_tensor
         if given.get("re_prob"):
-            # The words of timm: a colour per pixel, one per rectangle, or black.
+            # The names in timm: a colour per pixel, one per rectangle, or black.
             mode = {"pixel": "random", "const": 0}.get(given.get("re_mode", "const"))
             if mode is None:
                 raise ValueError(f"re_mode={given['re_mode']!r} is not supported; use 'pixel'")
@@ -104,7 +104,7 @@ def create_loader(
 
 
 def augmentations(side: Any, interpolation: str, given: Any) -> List[T.Transform]:
-    """What timm does to a picture to train with."""
+    """The operations of timm on a picture for training."""
     scale = tuple(given.get("scale") or (0.08, 1.0))
     ratio = tuple(given.get("ratio") or (3 / 4, 4 / 3))
     if interpolation == "random":
@@ -123,7 +123,7 @@ def augmentations(side: Any, interpolation: str, given: Any) -> List[T.Transform
 
 
 def quick() -> None:
-    """What the script does in an epoch, on a small network."""
+    """The steps of the script in an epoch, on a small network."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory() as temporary:

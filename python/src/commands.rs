@@ -1,6 +1,8 @@
 //! The commands that create and convert datasets: pack, index, unpack, convert, verify.
 
-use crate::options::{Packing, Preparing, SinkArguments, SourceArguments, Stop, Storing};
+use crate::options::{
+    JpegArguments, PackArguments, PrepareArguments, SinkArguments, SourceArguments, Stop,
+};
 use crate::work::{self, Step};
 use crate::{errors, guarded, recipe, stores};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
@@ -33,9 +35,10 @@ pub(crate) fn pack(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let stop = Stop::default();
-    let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
+    let (packing, of_source): (PackArguments, SourceArguments) =
+        (options.extract()?, options.extract()?);
     let mut with = packing.options(py, &of_source, &stop)?;
-    let storing = options.extract::<Storing>()?;
+    let storing = options.extract::<JpegArguments>()?;
     with.jpeg = storing.options(py, with.jpeg)?;
     with.source.store = storing.pixels(py)?;
     with.source.follow_links = options.get_item("follow_links")?.extract()?;
@@ -60,7 +63,7 @@ pub(crate) fn prepare(
 ) -> PyResult<String> {
     let stop = Stop::default();
     let recipe = recipe::read(py, recipe)?;
-    let with = options.extract::<Preparing>()?.options(py, &recipe, &stop)?;
+    let with = options.extract::<PrepareArguments>()?.options(py, &recipe, &stop)?;
     let of = (&*stop, progress.as_ref());
     let mut summary = work::run_with(py, of, errors::of_planner, |report| {
         let dataset = Dataset::open(&source)?;
@@ -84,7 +87,8 @@ pub(crate) fn index(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let stop = Stop::default();
-    let (packing, of_source): (Packing, SourceArguments) = (options.extract()?, options.extract()?);
+    let (packing, of_source): (PackArguments, SourceArguments) =
+        (options.extract()?, options.extract()?);
     let with = packing.options(py, &of_source, &stop)?;
     let mut summary = work::run(py, &stop, progress.as_ref(), |report| {
         index_source(&source, &destination, &with, &mut |step| report(step.into()))

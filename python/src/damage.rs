@@ -1,7 +1,7 @@
 //! Damaged samples: Python's policy, and how they are reported.
 
 use meetpoint_diagnose::Surface;
-use meetpoint_host::{Action, Damage, Judge, OnError, Replacement};
+use meetpoint_host::{Action, Damage, DamagePolicy, OnError, Replacement};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,10 +9,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::errors;
 
 /// The exception that a user's function raised when it was called for a sample.
-pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
+pub(crate) type UserException = Arc<Mutex<Option<PyErr>>>;
 
 /// `on_error` from the package: a word, or a function from a record to a word.
-pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> PyResult<OnError> {
+pub(crate) fn policy(
+    py: Python<'_>,
+    on_error: Py<PyAny>,
+    raised: &UserException,
+) -> PyResult<OnError> {
     if let Ok(word) = on_error.bind(py).cast::<PyString>() {
         let word = word.to_cow()?;
         return match Action::named(&word) {
@@ -25,7 +29,7 @@ pub(crate) fn policy(py: Python<'_>, on_error: Py<PyAny>, raised: &Raised) -> Py
         return Err(errors::plain(py, "SettingError", expected(&got)));
     }
     let raised = Arc::clone(raised);
-    Ok(OnError::Ask(Judge::new(move |damage| {
+    Ok(OnError::Ask(DamagePolicy::new(move |damage| {
         let decided = Python::try_attach(|py| {
             ask(py, &on_error, damage).unwrap_or_else(|error| {
                 let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,7 +1,7 @@
 //! The command lines of emulated devices.
 
 use crate::errors;
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use meetpoint_link::{
     CPU_RATIO_MIN, Emulation, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
 };
@@ -30,7 +30,7 @@ pub(crate) fn serve_arguments(
     settings: Bound<'_, PyAny>,
 ) -> PyResult<Vec<OsString>> {
     let settings: Settings = settings.extract()?;
-    let refused = |said: Said| errors::plain(py, "SettingError", said);
+    let refused = |said: ProblemText| errors::plain(py, "SettingError", said);
     let targets = Targets {
         cpu_ratio: settings.cpu_ratio,
         read_bytes_per_second: settings.read_bandwidth,
@@ -40,7 +40,7 @@ pub(crate) fn serve_arguments(
     };
     let allow_shared = settings.allow_shared;
     let emulation = Emulation { targets, allow_shared, memory_bytes_max: None };
-    emulation.check().map_err(|error| refused(Said::of(&error)))?;
+    emulation.check().map_err(|error| refused(ProblemText::of(&error)))?;
     let fault = |text: &String| {
         text.parse::<Fault>().map_err(|error| {
             let message = format!("faults holds {text:?}: {}", error.problem);

@@ -2,7 +2,7 @@
 //! power model for the loader's work. The two are never added up.
 
 use crate::errors;
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_host::clock::{monotonic_ns, process_cpu_ns};
 use meetpoint_host::energy::{Machine, Meters, Recorder};
@@ -61,11 +61,11 @@ pub(crate) struct Scene {
 /// An interval whose energy is measured. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
 pub(crate) struct Energy {
-    begun: Mutex<Option<Begun>>,
+    begun: Mutex<Option<EnergyStart>>,
     model: PowerModel,
 }
 
-struct Begun {
+struct EnergyStart {
     recorder: Recorder,
     at_ns: u64,
     cpu_ns: u64,
@@ -78,7 +78,7 @@ impl Energy {
         let model = model(py, power)?;
         let begun = py.detach(|| {
             let recorder = Recorder::start(Meters::find(Machine::this()));
-            Begun { recorder, at_ns: monotonic_ns(), cpu_ns: process_cpu_ns(), totals }
+            EnergyStart { recorder, at_ns: monotonic_ns(), cpu_ns: process_cpu_ns(), totals }
         });
         Ok(Self { begun: Mutex::new(Some(begun)), model })
     }
@@ -153,14 +153,14 @@ impl Energy {
 
 /// The model that a user selects: a preset or a file; without a name, the default preset.
 fn model(py: Python<'_>, power: Option<&str>) -> PyResult<PowerModel> {
-    let refused = |said: Said| errors::plain(py, "SettingError", said);
+    let refused = |said: ProblemText| errors::plain(py, "SettingError", said);
     let Some(power) = power else { return Ok(PowerModel::bundled()) };
     let is_preset = presets().iter().any(|preset| preset.name == power);
     if is_preset || !power.contains(['/', '.']) {
-        return PowerModel::preset(power).map_err(|error| refused(Said::of(&error)));
+        return PowerModel::preset(power).map_err(|error| refused(ProblemText::of(&error)));
     }
     let text = read_text(Path::new(power)).map_err(|error| {
         refused(format!("failed to read the power file {power}: {error}").into())
     })?;
-    PowerModel::parse(&text, power).map_err(|error| refused(Said::of(&error)))
+    PowerModel::parse(&text, power).map_err(|error| refused(ProblemText::of(&error)))
 }

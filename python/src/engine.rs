@@ -8,12 +8,12 @@ use crate::gpu::{Gpu, GpuFailure, GpuSettings};
 use crate::tensor::Batch;
 use meetpoint_format::batching::Batching;
 use meetpoint_host::Notice;
-use meetpoint_host::collective::{CollectiveError, Meeting, Processes};
+use meetpoint_host::collective::{CollectiveError, Processes, RendezvousConfig};
 use meetpoint_host::stats::{EpochStats, Event};
 use meetpoint_host::{
     Batch as HostBatch, DeviceInfo, Epoch, Error, Loader, LoaderConfig, SpoolKind, StopHandle,
 };
-use meetpoint_metrics::Handed;
+use meetpoint_metrics::ConsumedBatch;
 use meetpoint_scheduler::{Level, Record};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -47,7 +47,7 @@ pub(crate) struct Opened {
 
 /// An epoch to begin.
 #[derive(Debug)]
-pub(crate) struct Begin {
+pub(crate) struct EpochRequest {
     pub(crate) epoch: u32,
     /// Batches that were consumed earlier.
     pub(crate) consumed: Vec<Range<u32>>,
@@ -61,7 +61,7 @@ pub(crate) struct Begin {
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Begin an epoch, and end the current one.
-    Begin(Begin),
+    Begin(EpochRequest),
     /// Return the next batch.
     Next,
     /// End the current epoch.
@@ -102,7 +102,7 @@ pub(crate) enum Next {
     Batch {
         batch: Box<Batch>,
         /// Its size, before its consumer has waited for it.
-        handed: Handed,
+        handed: ConsumedBatch,
         /// Events since the previous batch.
         events: Vec<Event>,
         /// The record that fixes the order of the following batches, if there is one.
@@ -117,7 +117,7 @@ pub(crate) enum Next {
 
 /// The result of one slice of waiting.
 #[derive(Debug)]
-pub(crate) enum Waited {
+pub(crate) enum WaitResult {
     Answer(Answer),
     /// Nothing yet.
     Nothing,
@@ -144,7 +144,7 @@ impl Engine {
     /// loader. Its first answer belongs to no request.
     pub(crate) fn start(
         config: LoaderConfig,
-        meeting: Option<Meeting>,
+        meeting: Option<RendezvousConfig>,
         gpu: Option<GpuSettings>,
     ) -> std::io::Result<Self> {
         let stop = config.stop.clone();
@@ -165,14 +165,14 @@ impl Engine {
     }
 
     /// Waits a while for an answer.
-    pub(crate) fn wait(&mut self, limit: Duration) -> Waited {
+    pub(crate) fn wait(&mut self, limit: Duration) -> WaitResult {
         match self.answers.recv_timeout(limit) {
             Ok(answer) => {
                 self.unanswered = self.unanswered.saturating_sub(1);
-                Waited::Answer(answer)
+                WaitResult::Answer(answer)
             }
-            Err(RecvTimeoutError::Timeout) => Waited::Nothing,
-            Err(RecvTimeoutError::Disconnected) => Waited::Gone,
+            Err(RecvTimeoutError::Timeout) => WaitResult::Nothing,
+            Err(RecvTimeoutError::Disconnected) => WaitResult::Gone,
         }
     }
 
@@ -198,7 +198,7 @@ impl Drop for Engine {
 /// The body of the thread.
 fn serve(
     config: LoaderConfig,
-    meeting: Option<Meeting>,
+    meeting: Option<RendezvousConfig>,
     gpu: Option<GpuSettings>,
     requests: &Receiver<Request>,
     answers: &Sender<Answer>,
@@ -236,7 +236,7 @@ fn serve(
 }
 
 /// Connects to the other ranks, and opens the loader.
-fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Error> {
+fn open(mut config: LoaderConfig, meeting: Option<RendezvousConfig>) -> Result<Loader, Error> {
     let Some(meeting) = meeting else { return Loader::open(config) };
     let met = Processes::meet(meeting, &config.stop).map_err(|error| match error {
         CollectiveError::Interrupted => Error::Interrupted,
@@ -248,8 +248,8 @@ fn open(mut config: LoaderConfig, meeting: Option<Meeting>) -> Result<Loader, Er
     Loader::open(config).inspect_err(|error| met.give_up(&error.to_string()))
 }
 
-fn begin_epoch(loader: &mut Loader, begin: Begin) -> Result<Epoch<'_>, Error> {
-    let Begin { epoch, consumed, record, errors } = begin;
+fn begin_epoch(loader: &mut Loader, begin: EpochRequest) -> Result<Epoch<'_>, Error> {
+    let EpochRequest { epoch, consumed, record, errors } = begin;
     let mut begun = match consumed.is_empty() {
         true => loader.start_epoch(epoch),
         false => loader.resume_epoch(epoch, &consumed, record),
@@ -354,7 +354,7 @@ fn next_batch(
     let events = epoch.events_from(*reported);
     *reported += events.len();
     let record = epoch.rest_record();
-    let handed = Handed::of(&batch, Duration::ZERO);
+    let handed = ConsumedBatch::of(&batch, Duration::ZERO);
     let batch: Batch = match gpu {
         Some(gpu) => deliver(gpu, &batch)?,
         None => batch.into(),

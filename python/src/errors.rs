@@ -2,7 +2,7 @@
 
 pub(crate) use crate::exceptions::plain;
 
-use crate::exceptions::{ErrorLocation, Said, at, raise};
+use crate::exceptions::{ErrorLocation, ProblemText, at, raise};
 use crate::panics;
 use meetpoint_datasets::Error as DatasetsError;
 use meetpoint_datasets::operations::OperationError;
@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 
 /// An error of the runtime.
 pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
-    let said = Said::of(error);
+    let said = ProblemText::of(error);
     match error {
         HostError::Prepare(error) => of_prepare(py, error),
         HostError::OfRank { source, .. } => of_host(py, source),
@@ -60,7 +60,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", said),
         HostError::Gpu { gpu, source } => {
             let message = format!("gpu_decode: {gpu} cannot be used: {source}");
-            raise(py, "GpuError", Said::new(message, source), ErrorLocation::default())
+            raise(py, "GpuError", ProblemText::new(message, source), ErrorLocation::default())
         }
         HostError::Resume { .. } => plain(py, "StateError", said),
         _ => plain(py, "SettingError", said),
@@ -69,7 +69,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
 
 /// A dataset or a sample that cannot be read.
 pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
-    let said = Said::of(error);
+    let said = ProblemText::of(error);
     if error.remote_failure().is_some() {
         return raise(py, "StorageError", said, place_of(error));
     }
@@ -154,12 +154,12 @@ fn place_of(error: &PrepareError) -> ErrorLocation {
 
 /// A recipe that cannot be executed.
 pub(crate) fn of_recipe(py: Python<'_>, error: &RecipeError) -> PyErr {
-    plain(py, "RecipeError", Said::of(error))
+    plain(py, "RecipeError", ProblemText::of(error))
 }
 
 /// A recipe file or name that does not denote a recipe.
 pub(crate) fn of_recipe_file(py: Python<'_>, error: &RecipeFileError) -> PyErr {
-    raise(py, "RecipeError", Said::of(error), at(error.path()))
+    raise(py, "RecipeError", ProblemText::of(error), at(error.path()))
 }
 
 /// An error in a recipe created from transforms, with the transform that it concerns.
@@ -171,7 +171,7 @@ pub(crate) fn of_transforms(
     let OperationPosition { path, names, view } = match &error.subject {
         Subject::Operation(place) => &**place,
         Subject::Recipe | Subject::View { .. } | Subject::Target { .. } => {
-            return plain(py, "RecipeError", Said::new(error.located(), error));
+            return plain(py, "RecipeError", ProblemText::new(error.located(), error));
         }
     };
     let (transforms, of_view) = match view {
@@ -192,7 +192,7 @@ pub(crate) fn of_transforms(
         classes.join(" in "),
         error.problem
     );
-    plain(py, "RecipeError", Said::new(message, error))
+    plain(py, "RecipeError", ProblemText::new(message, error))
 }
 
 /// The class of an operation: `RandomCrop` for `random_crop`.
@@ -207,7 +207,7 @@ fn class_of(name: &str) -> String {
 
 /// A dataset or a folder of files that cannot be written, or a dataset that cannot be read.
 pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
-    let said = || Said::of(error);
+    let said = || ProblemText::of(error);
     match error {
         DatasetsError::Interrupted => PyKeyboardInterrupt::new_err(()),
         DatasetsError::Stopped { .. } => {
@@ -239,7 +239,7 @@ pub(crate) fn of_datasets(py: Python<'_>, error: &DatasetsError) -> PyErr {
 
 /// A dataset that cannot be prepared.
 pub(crate) fn of_planner(py: Python<'_>, error: &PlannerError) -> PyErr {
-    let said = || Said::of(error);
+    let said = || ProblemText::of(error);
     match error {
         PlannerError::Stopped => PyKeyboardInterrupt::new_err(()),
         PlannerError::Datasets(error) => of_datasets(py, error),

@@ -18,13 +18,13 @@ pub(crate) struct ErrorLocation {
 
 /// The problem, without the remedy.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProblemText {
     message: String,
     cause: Option<&'static str>,
     remedy: Option<String>,
 }
 
-impl Said {
+impl ProblemText {
     /// An error with its causes, in the terms of Python.
     pub(crate) fn of<E: Diagnose + ?Sized>(error: &E) -> Self {
         let remedy = error.remedy().map(|remedy| remedy.spelled(Surface::Python));
@@ -32,33 +32,33 @@ impl Said {
     }
 }
 
-impl Said {
+impl ProblemText {
     /// The cause and the remedy of an error with a separate message.
     pub(crate) fn new<E: Diagnose + ?Sized>(message: String, error: &E) -> Self {
         Self { message, ..Self::of(error) }
     }
 }
 
-impl From<&str> for Said {
+impl From<&str> for ProblemText {
     fn from(message: &str) -> Self {
         message.to_owned().into()
     }
 }
 
-impl From<String> for Said {
+impl From<String> for ProblemText {
     fn from(message: String) -> Self {
         Self { message, cause: None, remedy: None }
     }
 }
 
-impl<M: Into<String>, R: Into<String>> From<(M, R)> for Said {
+impl<M: Into<String>, R: Into<String>> From<(M, R)> for ProblemText {
     fn from((message, remedy): (M, R)) -> Self {
         Self { message: message.into(), cause: None, remedy: Some(remedy.into()) }
     }
 }
 
 /// An exception of `meetpoint.errors` by the name of its class.
-pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: ErrorLocation) -> PyErr {
+pub(crate) fn raise(py: Python<'_>, class: &str, said: ProblemText, place: ErrorLocation) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let class = py.import("meetpoint.errors")?.getattr(class)?;
         let details = PyDict::new(py);
@@ -73,7 +73,7 @@ pub(crate) fn raise(py: Python<'_>, class: &str, said: Said, place: ErrorLocatio
 }
 
 /// An exception without a location: only a message, or a message with its remedy.
-pub(crate) fn plain(py: Python<'_>, class: &str, said: impl Into<Said>) -> PyErr {
+pub(crate) fn plain(py: Python<'_>, class: &str, said: impl Into<ProblemText>) -> PyErr {
     raise(py, class, said.into(), ErrorLocation::default())
 }
 

@@ -1,6 +1,6 @@
 //! Python's interface to the exporter of metrics to an OpenTelemetry collector.
 
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use crate::{errors, guarded};
 use meetpoint_metrics::{Error, Exporter, Settings};
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ impl From<Arc<Exporter>> for MetricsExporter {
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     match error {
         Error::Thread(error) => error.into(),
-        error => errors::plain(py, "SettingError", Said::of(&error)),
+        error => errors::plain(py, "SettingError", ProblemText::of(&error)),
     }
 }
 

@@ -1,10 +1,10 @@
 //! The GPU that batches are copied to, and the one that prepares a share of them.
 
-use crate::exceptions::{ErrorLocation, Said, plain, raise};
+use crate::exceptions::{ErrorLocation, ProblemText, plain, raise};
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
     CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, Split,
-    Undivided, open_cuda,
+    SplitRefusal, open_cuda,
 };
 use meetpoint_host::{
     Batch as HostBatch, GpuDecode, GpuIndex, LoaderConfig, Notice, ShareChoice, StopHandle,
@@ -87,7 +87,7 @@ pub(crate) struct GpuSettings {
     prefetch: usize,
     limits: DeliveryLimits,
     packages: Vec<PathBuf>,
-    split: Result<Split, Undivided>,
+    split: Result<Split, SplitRefusal>,
     /// Element type of the pictures of a batch.
     dtype: &'static str,
 }
@@ -172,7 +172,7 @@ impl GpuFailure {
 
 /// An error of the GPU as an exception with a message.
 pub(crate) fn of_gpu(py: Python<'_>, message: String, error: &Error) -> PyErr {
-    let said = Said::new(message, error);
+    let said = ProblemText::new(message, error);
     raise(py, "GpuError", said, ErrorLocation::default())
 }
 
@@ -216,12 +216,12 @@ impl Gpu {
     pub(crate) fn notice(&self) -> Option<Notice> {
         let reason = self.settings.split.as_ref().err()?;
         match reason {
-            Undivided::Bytes => None,
-            Undivided::SeveralPictures
-            | Undivided::DifferentSizes
-            | Undivided::FollowedBy { .. }
-            | Undivided::NotBytes { .. }
-            | Undivided::Compared => Some(Notice::NotConvertedOnGpu {
+            SplitRefusal::Bytes => None,
+            SplitRefusal::SeveralPictures
+            | SplitRefusal::DifferentSizes
+            | SplitRefusal::FollowedBy { .. }
+            | SplitRefusal::NotBytes { .. }
+            | SplitRefusal::Compared => Some(Notice::NotConvertedOnGpu {
                 device: self.settings.device.to_string(),
                 dtype: self.settings.dtype.to_owned(),
                 reason: reason.to_string(),

@@ -1,8 +1,8 @@
 //! The loader for Python: sends requests to the engine and waits without blocking other threads.
 
-use crate::damage::Raised;
+use crate::damage::UserException;
 use crate::energy::{Energy, Scene, Totals};
-use crate::engine::{Answer, Begin, Engine, Failure, Next, Opened, Request, Waited};
+use crate::engine::{Answer, Engine, EpochRequest, Failure, Next, Opened, Request, WaitResult};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::{Configured, Settings};
 use crate::tensor::Batch;
@@ -10,10 +10,10 @@ use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_host::Notice;
-use meetpoint_host::explain::{Surroundings, explain};
+use meetpoint_host::explain::{RunContext, explain};
 use meetpoint_host::stats::{EpochStats, Event, EventKind};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
-use meetpoint_metrics::{Ended, Exporter, Handed, Prometheus};
+use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus};
 use meetpoint_scheduler::{NoRecord, Record};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -39,12 +39,12 @@ pub(crate) struct Loader {
     opened: Opened,
     recipe_hash: String,
     /// The exception of a function that was called for a damaged sample.
-    raised: Raised,
+    raised: UserException,
 }
 
 /// An epoch that ended.
 #[derive(Clone)]
-struct Past {
+struct FinishedEpoch {
     stats: Arc<EpochStats>,
     /// Time that the user's batch transform took in it.
     transform: Duration,
@@ -57,7 +57,7 @@ struct State {
     /// The measurements of finished epochs.
     finished: Vec<Arc<EpochStats>>,
     /// The last of them, over all iterators.
-    history: VecDeque<Past>,
+    history: VecDeque<FinishedEpoch>,
     /// Time that the user's batch transform took in the current epoch.
     transform: Duration,
     /// Sums over all epochs.
@@ -116,7 +116,7 @@ impl State {
     /// An epoch ended.
     fn finish(&mut self, stats: EpochStats) {
         self.is_begun = false;
-        let ended = Ended::from(&stats);
+        let ended = CompletedEpoch::from(&stats);
         self.metrics.epoch(&ended);
         self.exporter.iter().for_each(|exporter| exporter.epoch(&ended));
         self.totals.add(&stats);
@@ -125,12 +125,12 @@ impl State {
             self.history.pop_front();
         }
         let transform = std::mem::take(&mut self.transform);
-        self.history.push_back(Past { stats: Arc::clone(&stats), transform });
+        self.history.push_back(FinishedEpoch { stats: Arc::clone(&stats), transform });
         self.finished.push(stats);
     }
 
     /// A batch was returned.
-    fn count(&self, handed: &Handed) {
+    fn count(&self, handed: &ConsumedBatch) {
         self.metrics.batch(handed);
         self.exporter.iter().for_each(|exporter| exporter.batch(handed));
     }
@@ -154,7 +154,7 @@ impl State {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, settings: Settings) -> PyResult<Self> {
-        let raised = Raised::default();
+        let raised = UserException::default();
         let Configured { config, meeting, gpu, recipe_hash } = settings.config(py, &raised)?;
         let collate = config.columns.collate();
         let shape = meetpoint_prepare::collated_shape(&config.recipe, collate);
@@ -168,15 +168,15 @@ impl Loader {
                 (state, waited)
             });
             match waited {
-                Waited::Answer(Answer::Opened(Ok(opened))) => break *opened,
-                Waited::Answer(Answer::Opened(Err(failure))) => {
+                WaitResult::Answer(Answer::Opened(Ok(opened))) => break *opened,
+                WaitResult::Answer(Answer::Opened(Err(failure))) => {
                     return Err(match failure {
                         Failure::Host(error) => errors::of_host(py, &error),
                         Failure::Gpu(failure) => failure.raised(py),
                     });
                 }
-                Waited::Answer(_) | Waited::Gone => return Err(panics::of_thread(py)),
-                Waited::Nothing => py.check_signals().inspect_err(|_| {
+                WaitResult::Answer(_) | WaitResult::Gone => return Err(panics::of_thread(py)),
+                WaitResult::Nothing => py.check_signals().inspect_err(|_| {
                     drop(state.engine.close());
                 })?,
             }
@@ -285,7 +285,7 @@ impl Loader {
             errors::plain(py, "StateError", (message, "load the state of another checkpoint"))
         })?;
         let consumed = consumed.into_iter().map(|(from, to)| from..to).collect();
-        let mut request = Some(Request::Begin(Begin { epoch, consumed, record, errors }));
+        let mut request = Some(Request::Begin(EpochRequest { epoch, consumed, record, errors }));
         loop {
             // A result that was requested for the previous epoch is dropped.
             match self.slice(py, &mut request)? {
@@ -320,7 +320,7 @@ impl Loader {
                     let mut state = self.lock();
                     state.note_losses(&events);
                     state.record = record;
-                    state.count(&Handed { waited: since.elapsed(), ..handed });
+                    state.count(&ConsumedBatch { waited: since.elapsed(), ..handed });
                     return Ok(Some(*batch));
                 }
                 Some(Answer::Next(Ok(Next::End { stats, events }))) => {
@@ -386,7 +386,7 @@ impl Loader {
     #[pyo3(signature = (replayed_step=None))]
     fn explain(&self, py: Python<'_>, replayed_step: Option<f64>) -> PyResult<Option<String>> {
         self.await_end(py)?;
-        let around = |past: &Past| Surroundings {
+        let context = |past: &FinishedEpoch| RunContext {
             workers: self.opened.workers,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             replayed_step_ns: replayed_step.map(|seconds| seconds * 1e9),
@@ -396,7 +396,7 @@ impl Loader {
         // An aborted epoch is used only if none was finished.
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
-        let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &around(past)));
+        let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &context(past)));
         let json = explained.map(|explained| {
             let sentences = explained.sentences().into_iter().chain(explained.ceiling_sentences());
             let sentences: Vec<String> = sentences.collect();
@@ -410,7 +410,7 @@ impl Loader {
 
     fn write_trace(&self, py: Python<'_>, path: PathBuf) -> PyResult<(u64, u64)> {
         self.await_end(py)?;
-        let history: Vec<Past> = self.lock().history.iter().cloned().collect();
+        let history: Vec<FinishedEpoch> = self.lock().history.iter().cloned().collect();
         let shown = path.display().to_string();
         let written = py.detach(|| {
             let epochs = history.iter().map(|past| &*past.stats).collect();
@@ -537,24 +537,24 @@ impl Loader {
             // One batch is requested at a time, and none after the last.
             let is_next = matches!(request, Some(Request::Next));
             if is_next && state.is_over {
-                return Some(Waited::Nothing);
+                return Some(WaitResult::Nothing);
             }
             let is_asked_for = is_next && state.engine.unanswered > 0;
             if let Some(request) = request.take_if(|_| !is_asked_for)
                 && !state.engine.ask(request)
             {
-                return Some(Waited::Gone);
+                return Some(WaitResult::Gone);
             }
             let waited = state.engine.wait(SLICE);
-            if let Waited::Answer(Answer::Next(Ok(Next::End { .. }))) = &waited {
+            if let WaitResult::Answer(Answer::Next(Ok(Next::End { .. }))) = &waited {
                 state.is_over = true;
             }
             Some(waited)
         });
         match waited {
-            Some(Waited::Answer(answer)) => Ok(Some(answer)),
-            Some(Waited::Nothing) => Ok(None),
-            Some(Waited::Gone) => Err(panics::of_thread(py)),
+            Some(WaitResult::Answer(answer)) => Ok(Some(answer)),
+            Some(WaitResult::Nothing) => Ok(None),
+            Some(WaitResult::Gone) => Err(panics::of_thread(py)),
             None => Err(errors::plain(py, "ClosedError", "the loader was closed")),
         }
     }

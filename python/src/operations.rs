@@ -1,7 +1,7 @@
 //! The operations on datasets: `meetpoint dataset` for Python.
 #![expect(clippy::needless_pass_by_value, reason = "Python hands over values that it owns")]
 
-use crate::options::{Fitting, Stop, Writing, choice, refused};
+use crate::options::{SelectionArguments, Stop, WriteArguments, choice, refused};
 use crate::work::{self, Step};
 use crate::{errors, guarded};
 use meetpoint_datasets::Error;
@@ -57,7 +57,7 @@ pub(crate) fn shuffle(
     dataset: PathBuf,
     destination: PathBuf,
     seed: u64,
-    writing: Writing,
+    writing: WriteArguments,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let stop = Stop::default();
@@ -84,7 +84,7 @@ pub(crate) fn sample(
     dataset: PathBuf,
     destination: PathBuf,
     options: SampleArguments,
-    writing: Writing,
+    writing: WriteArguments,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let amount = match (options.n, &options.fraction) {
@@ -106,8 +106,8 @@ pub(crate) fn select(
     py: Python<'_>,
     dataset: PathBuf,
     destination: PathBuf,
-    fitting: Fitting,
-    writing: Writing,
+    fitting: SelectionArguments,
+    writing: WriteArguments,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let selection = fitting.selection(py)?;
@@ -126,7 +126,7 @@ pub(crate) fn merge(
     destination: PathBuf,
     order: &str,
     prefix: Vec<String>,
-    writing: Writing,
+    writing: WriteArguments,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let order = choice(py, "order", order)?;
@@ -181,7 +181,7 @@ pub(crate) fn split(
     py: Python<'_>,
     dataset: PathBuf,
     options: SplitArguments,
-    writing: Writing,
+    writing: WriteArguments,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let by = options.split_by(py)?;
@@ -252,7 +252,7 @@ pub(crate) fn repair(
 }
 
 /// A message of the thread of [`RowReader`].
-enum Sent {
+enum RowMessage {
     /// A row as JSON.
     Row(String),
     Failed(Error),
@@ -267,7 +267,7 @@ pub(crate) struct RowReader {
 }
 
 struct Reading {
-    rows: Receiver<Sent>,
+    rows: Receiver<RowMessage>,
     thread: JoinHandle<()>,
 }
 
@@ -278,7 +278,7 @@ impl RowReader {
     fn new(
         py: Python<'_>,
         dataset: PathBuf,
-        fitting: Fitting,
+        fitting: SelectionArguments,
         most: u64,
         columns: Option<Vec<String>>,
     ) -> PyResult<Self> {
@@ -287,10 +287,10 @@ impl RowReader {
         let read = move || {
             let read =
                 operations::rows(&dataset, &selection, most, columns.as_deref(), &mut |row| {
-                    Ok(send.send(Sent::Row(work::json(&row))).is_ok())
+                    Ok(send.send(RowMessage::Row(work::json(&row))).is_ok())
                 });
             // It is lost if the iterator was dropped.
-            let _ = send.send(read.map_or_else(Sent::Failed, |()| Sent::End));
+            let _ = send.send(read.map_or_else(RowMessage::Failed, |()| RowMessage::End));
         };
         let thread = std::thread::Builder::new().name("meetpoint-rows".to_owned()).spawn(read)?;
         Ok(Self { reading: Mutex::new(Some(Reading { rows, thread })) })
@@ -310,17 +310,17 @@ impl RowReader {
                 {
                     std::panic::resume_unwind(panic);
                 }
-                if let Ok(Sent::Failed(_) | Sent::End) = received {
+                if let Ok(RowMessage::Failed(_) | RowMessage::End) = received {
                     *reading = None;
                 }
                 Some(received)
             });
             match received {
-                None | Some(Ok(Sent::End) | Err(RecvTimeoutError::Disconnected)) => {
+                None | Some(Ok(RowMessage::End) | Err(RecvTimeoutError::Disconnected)) => {
                     return Ok(None);
                 }
-                Some(Ok(Sent::Row(row))) => return Ok(Some(row)),
-                Some(Ok(Sent::Failed(error))) => return Err(errors::of_datasets(py, &error)),
+                Some(Ok(RowMessage::Row(row))) => return Ok(Some(row)),
+                Some(Ok(RowMessage::Failed(error))) => return Err(errors::of_datasets(py, &error)),
                 Some(Err(RecvTimeoutError::Timeout)) => py.check_signals()?,
             }
         }

@@ -2,14 +2,14 @@
 //! line's options.
 
 use crate::errors;
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use meetpoint_datasets::operations::{CopyOptions, Selection};
 use meetpoint_datasets::options::{
     Choice, parse_entry_points, parse_range, parse_restart_interval,
 };
 use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::source::{PixelStore, SourceOptions};
-use meetpoint_datasets::store::{RemoteOptions, Watch};
+use meetpoint_datasets::store::{RemoteOptions, TransferMonitor};
 use meetpoint_datasets::writer::provenance_time;
 use meetpoint_datasets::{
     Check, JpegOptions, OnError, PackOptions, RestartMarkers, Shards, UnpackOptions,
@@ -40,7 +40,7 @@ fn parsed<T>(py: Python<'_>, option: &str, value: Result<T, String>) -> PyResult
 }
 
 /// The error for an invalid option.
-pub(crate) fn refused(py: Python<'_>, said: impl Into<Said>) -> PyErr {
+pub(crate) fn refused(py: Python<'_>, said: impl Into<ProblemText>) -> PyErr {
     errors::plain(py, "SettingError", said)
 }
 
@@ -107,7 +107,7 @@ impl SourceArguments {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,
                 anonymous: self.anonymous,
-                watch: Watch { stop: Arc::clone(stop), ..Watch::default() },
+                watch: TransferMonitor { stop: Arc::clone(stop), ..TransferMonitor::default() },
             },
         })
     }
@@ -116,7 +116,7 @@ impl SourceArguments {
 /// How to create a dataset from a source, whether its content is copied or not.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Packing {
+pub(crate) struct PackArguments {
     force: bool,
     resume: bool,
     on_error: String,
@@ -128,7 +128,7 @@ pub(crate) struct Packing {
     threads: usize,
 }
 
-impl Packing {
+impl PackArguments {
     /// JPEGs are unchanged.
     pub(crate) fn options(
         &self,
@@ -158,7 +158,7 @@ impl Packing {
 /// How a dataset is prepared by the first operations of a recipe.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Preparing {
+pub(crate) struct PrepareArguments {
     cut: String,
     codec: String,
     lossy_jpeg: Option<u8>,
@@ -171,7 +171,7 @@ pub(crate) struct Preparing {
     threads: usize,
 }
 
-impl Preparing {
+impl PrepareArguments {
     pub(crate) fn options(
         &self,
         py: Python<'_>,
@@ -205,7 +205,7 @@ impl Preparing {
 /// How JPEGs are stored.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Storing {
+pub(crate) struct JpegArguments {
     form: String,
     progressive: String,
     restart_interval: Option<String>,
@@ -213,7 +213,7 @@ pub(crate) struct Storing {
     store: Option<String>,
 }
 
-impl Storing {
+impl JpegArguments {
     /// How a source without picture files stores its pixels.
     pub(crate) fn pixels(&self, py: Python<'_>) -> PyResult<Option<PixelStore>> {
         self.store.as_deref().map(|store| choice(py, "store", store)).transpose()
@@ -277,7 +277,7 @@ impl SinkArguments {
 /// How to write the result of an operation.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Writing {
+pub(crate) struct WriteArguments {
     force: bool,
     resume: bool,
     part_size: u64,
@@ -285,7 +285,7 @@ pub(crate) struct Writing {
     threads: usize,
 }
 
-impl Writing {
+impl WriteArguments {
     pub(crate) fn options(&self, stop: &Stop) -> CopyOptions {
         CopyOptions {
             force: self.force,
@@ -301,14 +301,14 @@ impl Writing {
 /// Which samples to select.
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Fitting {
+pub(crate) struct SelectionArguments {
     label: Vec<String>,
     key: Vec<String>,
     range: Option<String>,
     invert: bool,
 }
 
-impl Fitting {
+impl SelectionArguments {
     pub(crate) fn selection(&self, py: Python<'_>) -> PyResult<Selection> {
         let range = self.range.as_deref().map(parse_range).transpose();
         Ok(Selection {

@@ -73,6 +73,7 @@ pub(crate) fn read_plan(
         "workers": job.workers,
         "prefetch": job.prefetch,
         "tune": job.tune.as_str(),
+        "small_samples": job.small_samples_bytes,
         "cache": job.cache.as_ref().map(|cache| cache.bytes),
         "cache_after": job.cache.as_ref().and_then(|cache| cache.operations),
         "gpu_decode": job.gpu_decode.map(|decode| decode.gpu.to_string()),

@@ -1,6 +1,6 @@
 //! Contact sheets for Python.
 
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use crate::{errors, guarded};
 use meetpoint_datasets::{Preview, PreviewError, PreviewOptions, preview};
 use meetpoint_prepare::Dataset;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The PNG, its width and height, and number and key of the sample in each row.
-type Drawn<'py> = (Bound<'py, PyBytes>, (u32, u32), Vec<(u64, String)>);
+type PreviewImage<'py> = (Bound<'py, PyBytes>, (u32, u32), Vec<(u64, String)>);
 
 /// Draws the results of a recipe for samples of a dataset.
 #[guarded]
@@ -23,7 +23,7 @@ pub(crate) fn contact_sheet<'py>(
     draws: u32,
     seed: u64,
     epoch: u32,
-) -> PyResult<Drawn<'py>> {
+) -> PyResult<PreviewImage<'py>> {
     let recipe = Arc::new(crate::recipe::read(py, recipe)?);
     let options = PreviewOptions { samples, draws, seed, epoch };
     let drawn = py.detach(|| {
@@ -42,5 +42,5 @@ fn of_preview(py: Python<'_>, error: &PreviewError) -> PyErr {
         PreviewError::Range { .. } | PreviewError::TooLarge => "SettingError",
         PreviewError::Encode(_) => "MeetpointError",
     };
-    errors::plain(py, class, Said::of(error))
+    errors::plain(py, class, ProblemText::of(error))
 }

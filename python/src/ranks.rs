@@ -1,7 +1,9 @@
 //! The address at which ranks that are processes connect, from the package.
 
 use crate::{errors, guarded};
-use meetpoint_host::collective::{Listener, Meeting, RendezvousAddress, TOKEN_BYTES, Token};
+use meetpoint_host::collective::{
+    Listener, RendezvousAddress, RendezvousConfig, TOKEN_BYTES, Token,
+};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -51,7 +53,7 @@ impl MeetingSettings {
         rank: u32,
         ranks: u32,
         limit: Duration,
-    ) -> PyResult<Meeting> {
+    ) -> PyResult<RendezvousConfig> {
         let place = RendezvousAddress::parse(&self.place);
         let place = place.map_err(|error| errors::of_host(py, &error.into()))?;
         let token: [u8; TOKEN_BYTES] = self.token.try_into().map_err(|_| {
@@ -61,6 +63,14 @@ impl MeetingSettings {
             let mut held = listener.get().listener.lock().unwrap_or_else(PoisonError::into_inner);
             held.take()
         });
-        Ok(Meeting { place, listener, token: Token(token), rank, ranks, job: self.job, limit })
+        Ok(RendezvousConfig {
+            place,
+            listener,
+            token: Token(token),
+            rank,
+            ranks,
+            job: self.job,
+            limit,
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Recipes as texts: checked, normalised and described.
 
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use crate::{errors, guarded, work};
 use meetpoint_diagnose::Diagnose;
 use meetpoint_format::recipe::{
@@ -73,7 +73,7 @@ pub(crate) fn shipped_recipes() -> PyResult<String> {
 #[guarded]
 #[pyfunction]
 pub(crate) fn shipped_recipe(py: Python<'_>, name: &str, changes: Vec<String>) -> PyResult<String> {
-    let refused = |error: &dyn Diagnose| errors::plain(py, "RecipeError", Said::of(error));
+    let refused = |error: &dyn Diagnose| errors::plain(py, "RecipeError", ProblemText::of(error));
     let shipped = find_shipped(name).map_err(|error| refused(&error))?;
     let parsed = changes.iter().map(|it| it.parse()).collect::<Result<Vec<Change>, ChangeError>>();
     let changed = parsed.and_then(|changes| shipped.recipe().changed(&changes));

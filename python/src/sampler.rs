@@ -1,12 +1,12 @@
 //! The sampler of a loader, from the package.
 
 use crate::errors;
-use crate::exceptions::Said;
+use crate::exceptions::ProblemText;
 use meetpoint_format::sampler::{Sampler, Value};
 use pyo3::prelude::*;
 
 /// The name of a sampler and its options.
-pub(crate) type Given = (String, Vec<(String, Setting)>);
+pub(crate) type SamplerArguments = (String, Vec<(String, Setting)>);
 
 /// The value of an option.
 #[derive(Debug, FromPyObject)]
@@ -19,10 +19,10 @@ pub(crate) enum Setting {
 }
 
 /// The sampler, or a `SettingError`.
-pub(crate) fn read(py: Python<'_>, (name, options): Given) -> PyResult<Sampler> {
+pub(crate) fn read(py: Python<'_>, (name, options): SamplerArguments) -> PyResult<Sampler> {
     let options = options.into_iter().map(|(option, given)| (option, value(given))).collect();
     Sampler::read(&name, options).map_err(|error| {
-        errors::plain(py, "SettingError", Said::new(format!("sampler: {error}"), &error))
+        errors::plain(py, "SettingError", ProblemText::new(format!("sampler: {error}"), &error))
     })
 }
 

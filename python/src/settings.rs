@@ -1,13 +1,13 @@
 //! The settings of a loader, from the package.
 
-use crate::damage::{self, Raised};
-use crate::exceptions::Said;
+use crate::damage::{self, UserException};
+use crate::exceptions::ProblemText;
 use crate::gpu::{DecodeArguments, GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
 use crate::{errors, recipe, sampler, stores};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
-use meetpoint_host::collective::{Collective, CollectiveError, Meeting, Turn};
+use meetpoint_host::collective::{Collective, CollectiveError, RendezvousConfig, Turn};
 use meetpoint_host::{
     DeviceSource, LoaderConfig, RemoteDevice, SpawnDevice, SpoolConfig, SpoolKind, Tune,
 };
@@ -15,7 +15,7 @@ use meetpoint_link::AddressSyntax;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
-    Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Takes, Value,
+    AcceptedValues, Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Value,
 };
 use pyo3::prelude::*;
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ pub(crate) struct Settings {
     collate: (String, Option<u64>, Option<f64>, Option<[u64; 2]>),
     batch_size: u32,
     drop_last: bool,
-    sampler: sampler::Given,
+    sampler: sampler::SamplerArguments,
     seed: u64,
     strategy: String,
     /// The required order under `auto`.
@@ -50,6 +50,8 @@ pub(crate) struct Settings {
     /// `auto` or `off`.
     tune: String,
     memory_budget: u64,
+    /// Bytes of it for small samples; `None` for what batches leave.
+    small_samples: Option<u64>,
     /// Bytes of the cache of prepared samples; `None` without one.
     cache: Option<u64>,
     /// Operations after which samples are cached.
@@ -91,7 +93,7 @@ pub(crate) struct Settings {
 pub(crate) struct Configured {
     pub(crate) config: LoaderConfig,
     /// The other ranks to connect to first.
-    pub(crate) meeting: Option<Meeting>,
+    pub(crate) meeting: Option<RendezvousConfig>,
     /// The GPU that batches are copied to.
     pub(crate) gpu: Option<GpuSettings>,
     /// Hash of the whole recipe; the configuration may contain only the host's part of it.
@@ -159,9 +161,9 @@ impl RemoteSettings {
 
 /// Ranks that reach the same result without communication.
 #[derive(Debug)]
-struct Apart;
+struct IndependentRanks;
 
-impl Collective for Apart {
+impl Collective for IndependentRanks {
     fn agree(&self, _: &Turn<'_>, proposal: Proposal) -> Result<Agreement, CollectiveError> {
         Ok(proposal.agreement())
     }
@@ -174,7 +176,7 @@ impl Collective for Apart {
 impl Settings {
     /// The parameters of a new loader; a function given as `on_error` leaves its exception in
     /// `raised`.
-    pub(crate) fn config(self, py: Python<'_>, raised: &Raised) -> PyResult<Configured> {
+    pub(crate) fn config(self, py: Python<'_>, raised: &UserException) -> PyResult<Configured> {
         let strategy = self.strategy(py)?;
         let on_error = damage::policy(py, self.on_error, raised)?;
         let time = |name: &str, seconds: f64| {
@@ -191,7 +193,7 @@ impl Settings {
         let sampler = sampler::read(py, self.sampler)?;
         let (mode, multiple_of, fill, max_size) = self.collate;
         let collate = Collate::read(&mode, multiple_of, fill, max_size).map_err(|error| {
-            errors::plain(py, "SettingError", Said::new(error.to_string(), &error))
+            errors::plain(py, "SettingError", ProblemText::new(error.to_string(), &error))
         })?;
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
@@ -214,7 +216,7 @@ impl Settings {
         }
         // Ranks whose batches all come from their hosts need no agreement.
         let is_apart = self.ranks > 1 && meeting.is_none();
-        let collective = is_apart.then(|| Arc::new(Apart) as Arc<dyn Collective>);
+        let collective = is_apart.then(|| Arc::new(IndependentRanks) as Arc<dyn Collective>);
         let recipe_hash = recipe.hash().to_string();
         let store = (self.cache_dir, Some(self.cache_size), self.anonymous);
         let dataset = stores::paths(self.dataset, stores::options(store, None));
@@ -230,6 +232,7 @@ impl Settings {
             prefetch: self.prefetch,
             tune: tune(py, &self.tune)?,
             memory_budget_bytes: self.memory_budget,
+            small_samples_bytes: self.small_samples,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
             devices: sockets.chain(remotes).chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: self.spool_quota },
@@ -248,7 +251,7 @@ impl Settings {
 
     /// The strategy, with all of its options that are arguments here.
     fn strategy(&self, py: Python<'_>) -> PyResult<AnyStrategy> {
-        let wrong = |said: Said| errors::plain(py, "SettingError", said);
+        let wrong = |said: ProblemText| errors::plain(py, "SettingError", said);
         let mut strategy = StrategyName::from_str(&self.strategy)
             .map_err(|_| {
                 let remedy = known(&self.strategy, StrategyName::TEXTS);
@@ -285,7 +288,7 @@ enum Argument<'a> {
 }
 
 impl Argument<'_> {
-    fn value(&self, takes: &Takes) -> Option<Value> {
+    fn value(&self, takes: &AcceptedValues) -> Option<Value> {
         match self {
             Self::Word(text) => takes.word(text),
             Self::Whole(number) => takes.number((*number).into()),

@@ -1,6 +1,8 @@
 //! Commands divided into shards: a plan, one shard, and the commit.
 
-use crate::options::{Packing, Preparing, SinkArguments, SourceArguments, Stop, Storing};
+use crate::options::{
+    JpegArguments, PackArguments, PrepareArguments, SinkArguments, SourceArguments, Stop,
+};
 use crate::work::{self, Step};
 use crate::{errors, guarded, recipe};
 use meetpoint_datasets::pack::sharded::{commit_pack, plan_pack, run_pack};
@@ -45,10 +47,10 @@ pub(crate) fn plan_shards(
     let at = |index: usize| PathBuf::from(positional.get(index).cloned().unwrap_or_default());
     let folder = match command {
         "pack" => {
-            let (packing, of_source): (Packing, SourceArguments) =
+            let (packing, of_source): (PackArguments, SourceArguments) =
                 (options.extract()?, options.extract()?);
             let mut with = packing.options(py, &of_source, &stop)?;
-            let storing = options.extract::<Storing>()?;
+            let storing = options.extract::<JpegArguments>()?;
             with.jpeg = storing.options(py, with.jpeg)?;
             with.source.store = storing.pixels(py)?;
             with.source.follow_links = options.get_item("follow_links")?.extract()?;
@@ -69,7 +71,7 @@ pub(crate) fn plan_shards(
         "prepare" => {
             let text = positional.first().cloned().unwrap_or_default();
             let recipe = recipe::read(py, &text)?;
-            let with = options.extract::<Preparing>()?.options(py, &recipe, &stop)?;
+            let with = options.extract::<PrepareArguments>()?.options(py, &recipe, &stop)?;
             work::run_with(py, (&*stop, None), errors::of_planner, |_| {
                 let dataset = Dataset::open(&at(1))?;
                 plan_prepare(&dataset, &recipe, &at(2), &with, shards)
@@ -139,6 +141,7 @@ pub(crate) fn commit_shards(py: Python<'_>, folder: PathBuf) -> PyResult<(String
     let stop = Stop::default();
     work::run_with(py, (&*stop, None), errors::of_planner, |_| -> Result<_, Error> {
         let folder = PlanFolder::open(&folder)?;
+        let _lock = folder.lock()?;
         let command = folder.plan().command;
         let text = match command {
             ShardCommand::Pack => {

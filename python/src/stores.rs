@@ -1,6 +1,6 @@
 //! Datasets in stores, from the package.
 
-use meetpoint_datasets::store::{RemoteOptions, RemoteStores, Watch};
+use meetpoint_datasets::store::{RemoteOptions, RemoteStores, TransferMonitor};
 use meetpoint_prepare::DatasetPaths;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ pub(crate) fn options(
 ) -> RemoteOptions {
     let defaults = RemoteOptions::default();
     let watch = match stop {
-        Some(stop) => Watch { stop: Arc::clone(stop), ..Watch::default() },
-        None => Watch::default(),
+        Some(stop) => TransferMonitor { stop: Arc::clone(stop), ..TransferMonitor::default() },
+        None => TransferMonitor::default(),
     };
     let cache_bytes = cache_bytes.unwrap_or(defaults.cache_bytes);
     RemoteOptions { cache, cache_bytes, anonymous, watch }

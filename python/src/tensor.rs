@@ -372,7 +372,7 @@ pub(crate) struct Batch {
     device: Option<u16>,
     samples: Vec<u64>,
     /// The location of sample indices and labels on a GPU.
-    on_gpu: Option<OnGpu>,
+    on_gpu: Option<GpuArrays>,
     /// `None` if the dataset has none, or if batches have no column with labels.
     labels: Option<Vec<i32>>,
     /// The location of labels that are rows of float32.
@@ -382,7 +382,7 @@ pub(crate) struct Batch {
 
 /// Arrays of a batch on a GPU that are not columns: as int64, and as int32.
 #[derive(Debug)]
-struct OnGpu {
+struct GpuArrays {
     labels: Option<[usize; 2]>,
     samples: (usize, Option<usize>),
 }
@@ -402,7 +402,12 @@ impl Batch {
             }
             (column.name.clone(), values)
         };
-        Self::of(batch, values, Elements::Gpu(Box::new(memory)), Some(OnGpu { labels, samples }))
+        Self::of(
+            batch,
+            values,
+            Elements::Gpu(Box::new(memory)),
+            Some(GpuArrays { labels, samples }),
+        )
     }
 
     /// Its memory on a GPU.
@@ -428,7 +433,7 @@ impl Batch {
         batch: &HostBatch,
         values: impl Fn(usize) -> (String, Values),
         elements: Elements,
-        on_gpu: Option<OnGpu>,
+        on_gpu: Option<GpuArrays>,
     ) -> Self {
         let has_labels = batch.labels().len() == batch.samples().len();
         let is_soft = |column: &Column| {
@@ -515,7 +520,7 @@ impl Batch {
         if let Some(place) = &self.soft_labels {
             return Some(self.tensor(place));
         }
-        if let Some(OnGpu { labels, .. }) = &self.on_gpu {
+        if let Some(GpuArrays { labels, .. }) = &self.on_gpu {
             let [wide, short] = (*labels)?;
             return Some(match narrow {
                 true => self.numbers(short, ElementType::Int32),
@@ -536,7 +541,7 @@ impl Batch {
 
     #[pyo3(signature = (*, narrow=false))]
     fn sample_numbers(&self, narrow: bool) -> Tensor {
-        if let Some(OnGpu { samples: (wide, short), .. }) = &self.on_gpu {
+        if let Some(GpuArrays { samples: (wide, short), .. }) = &self.on_gpu {
             return match short.filter(|_| narrow) {
                 Some(short) => self.numbers(short, ElementType::Int32),
                 None => self.numbers(*wide, ElementType::Int64),

@@ -1,6 +1,6 @@
 """An OpenTelemetry collector for tests: HTTP/2, gRPC and protobuf as far as one call needs them.
 
-It knows nothing of the exporter's code. Frames are those of RFC 9113, fields of headers those of
+It shares no code with the exporter. Frames are those of RFC 9113, fields of headers those of
 RFC 7541 (written as literals, read not at all), messages those of `opentelemetry-proto`'s
 `metrics/v1/metrics.proto`.
 """
@@ -99,7 +99,7 @@ def _literal(name: bytes, value: bytes) -> bytes:
 
 
 class Collector:
-    """Listens on loopback until closed; `silent`: it takes connections and answers nothing."""
+    """Listens on loopback until closed; `silent`: it accepts connections and answers nothing."""
 
     def __init__(self, silent: bool = False) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""Pictures whose pixels are known, packed, and what is left of a process."""
+"""Packed pictures with known pixels, and checks for leftovers of a process."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def dataset(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def children(process: int) -> Set[int]:
-    """Processes that it started, and that run."""
+    """Running processes that it started."""
     found: Set[int] = set()
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -63,7 +63,7 @@ def children(process: int) -> Set[int]:
 
 
 def is_running(process: int) -> bool:
-    """Whether there is such a process, and it has not ended."""
+    """Whether the process exists and has not ended."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
@@ -71,7 +71,7 @@ def is_running(process: int) -> bool:
 
 
 def wait_until_gone(process: int) -> None:
-    """Waits for a process that is to go by itself; fails after a minute."""
+    """Waits for a process that must end by itself; fails after a minute."""
     for _ in range(6000):
         if not is_running(process):
             return
@@ -81,13 +81,13 @@ def wait_until_gone(process: int) -> None:
 
 @pytest.fixture
 def leaves_nothing() -> Iterator[None]:
-    """Fails when processes or names are there afterwards that were not there before."""
+    """Fails if there are new processes or names afterwards."""
     before = children(os.getpid())
     files = len(_open_files())
     yield
     for process in children(os.getpid()) - before:
         wait_until_gone(process)
-    # A thread that listened to a device closes its end a moment after the device is gone.
+    # A thread that received from a device closes its end a moment after the device has ended.
     for _ in range(6000):
         if len(_open_files()) <= files:
             return

@@ -1,4 +1,4 @@
-"""A function of the user that changes batches: what it gets, what it gives, and its faults."""
+"""A function of the user that changes batches: its arguments, results and errors."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_exception_names_the_function_and_the_batch_which_a_state_resumes_wit
             next(iter(loader))
 
 
-def test_what_it_cannot_be_is_refused(dataset: str) -> None:
+def test_invalid_functions_are_refused(dataset: str) -> None:
     with pytest.raises(meetpoint.SettingError, match="batch_transform is 7.*function of a batch"):
         loader_of(dataset, batch_transform=7)
     with loader_of(dataset, batch_transform=lambda batch: None) as loader:
@@ -104,7 +104,7 @@ def test_what_it_cannot_be_is_refused(dataset: str) -> None:
             next(iter(loader))
     with pytest.raises(TypeError, match="collate_fn.*batch_transform"):
         loader_of(dataset, collate_fn=halved)
-    # An end of its own does not end the epoch silently.
+    # A StopIteration of the function does not end the epoch silently.
     with loader_of(dataset, batch_transform=lambda batch: next(iter(()))) as loader:
         with pytest.raises(meetpoint.TransformError, match="StopIteration"):
             list(loader)
@@ -145,7 +145,7 @@ def test_its_time_is_a_stage_of_its_own(dataset: str) -> None:
             stages = {it.stage: it for it in said.ceilings}
             assert 0.01 * count <= stages["transform"].seconds
             assert "The batch transform takes" in str(said)
-            # No other epoch's time is in it.
+            # It contains no time of another epoch.
             rate = stages["transform"].measured_batches_per_second
             assert rate is not None and rate <= 100
     with loader_of(dataset) as loader:

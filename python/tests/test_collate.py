@@ -57,7 +57,7 @@ def varied(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def load(path: str, **options: Any) -> List[Dict[str, Any]]:
     with meetpoint.Loader(path, recipe=RECIPE, batch_size=4, **options) as loader:
-        # The memory of a batch is kept by its arrays.
+        # The arrays of a batch keep its memory alive.
         return list(loader)
 
 

@@ -170,7 +170,7 @@ def test_a_null_is_damage_of_its_sample(table: str) -> None:
         ([3], ["columns"]),
     ],
 )
-def test_columns_that_cannot_be_are_refused(
+def test_invalid_columns_are_refused(
     table: str, columns: List[Any], words: List[str]
 ) -> None:
     with pytest.raises(meetpoint.SettingError) as refused:

@@ -97,7 +97,7 @@ def _printed(*arguments: object) -> Any:
 
 
 def _as_json(result: Any) -> Any:
-    """A result as a document; what the library leaves out where it is not known is left out."""
+    """A result as a document; without the values that are not known."""
     if isinstance(result, list):
         return [_as_json(item) for item in result]
     document = dataclasses.asdict(result)
@@ -251,7 +251,7 @@ def test_datasets_are_shuffled_split_merged_sampled_and_selected(
         (lambda d, t: next(meetpoint.dataset.cat(d, columns=["none"])), "none"),
     ],
 )
-def test_arguments_that_cannot_be_are_refused_by_name(
+def test_invalid_arguments_are_refused_by_name(
     call: Callable[[Any, Any], Any], wrong: str, dataset: str, tmp_path: Path
 ) -> None:
     with pytest.raises(meetpoint.SettingError, match=wrong):
@@ -259,7 +259,7 @@ def test_arguments_that_cannot_be_are_refused_by_name(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_no_dataset_is_a_dataset_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_dataset_is_a_dataset_error(tmp_path: Path) -> None:
     for call in (meetpoint.verify, meetpoint.dataset.stats, meetpoint.dataset.head):
         with pytest.raises(meetpoint.DatasetError):
             call(tmp_path / "nothing")

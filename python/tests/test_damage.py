@@ -1,4 +1,4 @@
-"""Samples that are damaged: left out, replaced, asked about, counted, kept."""
+"""Damaged samples: skipped, replaced, passed to a function, counted, recorded."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_replacing_is_the_same_under_every_strategy(damaged: str, strategy: str)
             assert numpy.array_equal(image, pixels(int(sample))[2:18, 4:20])
 
 
-def test_leaving_out_shortens_batches_and_hands_out_no_empty_one(damaged: str) -> None:
+def test_skipping_shortens_batches_and_yields_no_empty_one(damaged: str) -> None:
     with loader_of(damaged, on_error="skip") as loader:
         samples = [sample for batch in loader for sample in batch["sample"].tolist()]
         assert sorted(samples) == [it for it in range(COUNT) if it not in DAMAGED]
@@ -162,7 +162,7 @@ def test_more_than_max_errors_end_the_epoch_also_when_it_is_resumed(damaged: str
 
 
 @pytest.mark.parametrize("on_error", ["skip", "replace"])
-def test_what_is_left_after_a_resume_is_what_would_have_come(damaged: str, on_error: str) -> None:
+def test_a_resumed_epoch_equals_the_rest_of_a_whole_one(damaged: str, on_error: str) -> None:
     with loader_of(damaged, on_error=on_error) as loader:
         whole = drained(loader)
     with loader_of(damaged, on_error=on_error) as loader:
@@ -188,7 +188,7 @@ def test_a_quarantine_file_has_every_sample_once(damaged: str, tmp_path: Path) -
         loader_of(damaged, on_error="replace", quarantine=tmp_path)
 
 
-def test_a_process_ends_while_a_function_is_being_asked(damaged: str) -> None:
+def test_a_process_can_end_while_a_function_is_called(damaged: str) -> None:
     code = """
 import sys, threading, time
 import meetpoint

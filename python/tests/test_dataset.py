@@ -122,7 +122,7 @@ def test_columns_that_are_no_names_are_refused(dataset: str, wrong: Any) -> None
         meetpoint.open(dataset).select(wrong)
 
 
-def test_a_path_that_is_none_is_refused() -> None:
+def test_an_invalid_path_is_refused() -> None:
     for path in (5, "", None):
         with pytest.raises(meetpoint.SettingError, match="path is .*; set path to a path"):
             meetpoint.open(cast(Any, path))
@@ -137,7 +137,7 @@ def test_columns_are_arrow_streams(dataset: str) -> None:
         opened.__arrow_c_stream__(),
         opened.select(["sample", "image"]).__arrow_c_stream__(),
     ):
-        # One that nobody takes is ended with its capsule.
+        # A stream that nobody consumes is released with its capsule.
         assert "arrow_array_stream" in repr(capsule)
     with pytest.raises(meetpoint.SettingError, match='"caption".*key, image, label'):
         opened.select(["caption"])
@@ -159,7 +159,7 @@ def test_pyarrow_takes_columns(dataset: str, pictures: Path) -> None:
 def test_a_dataset_is_taken_by_its_columns_and_not_by_its_samples(
     pictures: Path, tmp_path: Path
 ) -> None:
-    """Content that cannot be read any more shows that it is not read."""
+    """The content is made unreadable, to show that it is not read."""
     folder = Path(meetpoint.pack(pictures, tmp_path / "damaged.set").destination)
     for part in folder.glob("part-*.arrow"):
         part.write_bytes(part.read_bytes().replace(b"IDAT", b"idat"))
@@ -201,7 +201,7 @@ def test_a_writer_that_fails_leaves_nothing(tmp_path: Path) -> None:
         writer.close()
 
 
-def test_what_is_not_there_is_an_error_of_its_kind(dataset: str, tmp_path: Path) -> None:
+def test_missing_files_and_samples_are_errors_of_their_kind(dataset: str, tmp_path: Path) -> None:
     opened = meetpoint.open(dataset)
     with pytest.raises(IndexError, match=f"sample {COUNT} of {COUNT}; they count from 0"):
         opened[COUNT]
@@ -254,7 +254,7 @@ def test_a_file_in_place_that_is_gone_is_named_with_its_sample(
         error = caught.value
         assert (error.file, error.row, error.key) == (str(gone), 30, "bee/030.png")
         assert "index the source again" in (error.remedy or "")
-    # Another content that looks as the one that was indexed.
+    # Another content with the properties of the one that was indexed.
     file = copy / "bee" / "031.png"
     before, content = file.stat(), bytearray(file.read_bytes())
     content[-1] ^= 1
@@ -288,7 +288,7 @@ def test_a_part_that_is_gone_is_named_with_its_remedy(dataset: str, tmp_path: Pa
     assert caught.value.file == str(part) and "pack again" in (caught.value.remedy or "")
 
 
-def test_packing_tells_its_progress(pictures: Path, tmp_path: Path) -> None:
+def test_packing_reports_its_progress(pictures: Path, tmp_path: Path) -> None:
     reports: List[Tuple[Optional[int], ...]] = []
     packed = meetpoint.pack(pictures, tmp_path / "a.set", progress=lambda *it: reports.append(it))
     assert packed.samples == COUNT and packed.labels == list(CLASSES)
@@ -309,7 +309,7 @@ def test_an_exception_in_the_progress_function_ends_packing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pictures_that_do_not_decode_are_left_out_where_asked_for(
+def test_undecodable_pictures_are_left_out_on_request(
     pictures: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(pictures, tmp_path / "with")

@@ -1,4 +1,4 @@
-"""Metrics that go to an OpenTelemetry collector; collectors that are not there, or are silent."""
+"""Metrics for an OpenTelemetry collector; collectors that are unreachable or silent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conftest import COUNT
 import meetpoint
 from meetpoint import transforms as T
 
-# Longer than anything here takes.
+# A limit that no test reaches.
 LIMIT = 120
 
 
@@ -39,7 +39,7 @@ def nobodys_port() -> int:
         return listener.getsockname()[1]
 
 
-def test_a_collector_is_told_what_was_handed_out(dataset: str) -> None:
+def test_a_collector_receives_the_counters_of_delivered_batches(dataset: str) -> None:
     with Collector() as collector, loader_of(dataset) as loader:
         with loader.export_metrics(collector.endpoint, interval=3600) as exporter:
             size = sum(images.nbytes for images, _ in loader)
@@ -54,7 +54,7 @@ def test_a_collector_is_told_what_was_handed_out(dataset: str) -> None:
             assert last.resource["service.name"] == "meetpoint"
             assert last.resource["meetpoint.world_size"] == 1
             assert last.resource["process.pid"] == os.getpid()
-            # What is scraped is the same.
+            # The scraped metrics are the same.
             assert f"meetpoint_samples_total {COUNT}\n" in loader.metrics()
             next(iter(loader))
         assert collector.exports[-1].total("meetpoint.batches") == len(loader) + 1
@@ -62,7 +62,7 @@ def test_a_collector_is_told_what_was_handed_out(dataset: str) -> None:
         assert exporter.exports == len(collector.exports)
 
 
-def test_closing_a_loader_sends_what_is_left(dataset: str) -> None:
+def test_closing_a_loader_sends_the_remaining_counters(dataset: str) -> None:
     with Collector() as collector:
         with loader_of(dataset, rank=1, world_size=2, strategy="host-only") as loader:
             loader.export_metrics(collector.endpoint, interval=3600, attributes={"run": "a"})
@@ -87,7 +87,7 @@ def test_damage_and_devices_are_counted(dataset: str) -> None:
         assert last.total("meetpoint.device_busy") > 0
 
 
-def test_the_environment_says_what_is_not_given(
+def test_the_environment_supplies_missing_settings(
     dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Collector() as collector:
@@ -103,7 +103,7 @@ def test_the_environment_says_what_is_not_given(
         with loader_of(dataset) as loader:
             exporter = loader.export_metrics()
             next(iter(loader))
-            # By itself, after every interval.
+            # Without a request, after every interval.
             while exporter.exports < 3:
                 threading.Event().wait(0.01)
         resource = collector.exports[-1].resource
@@ -123,7 +123,7 @@ def test_the_environment_says_what_is_not_given(
         assert len(collector.exports) == before
 
 
-def test_a_collector_that_is_not_there_is_one_warning(dataset: str) -> None:
+def test_an_unreachable_collector_is_one_warning(dataset: str) -> None:
     with loader_of(dataset) as loader:
         exporter = loader.export_metrics(f"http://127.0.0.1:{nobodys_port()}", interval=3600)
         with warnings.catch_warnings(record=True) as caught:
@@ -140,7 +140,7 @@ def test_a_collector_that_is_not_there_is_one_warning(dataset: str) -> None:
         assert exporter.exports == 0 and exporter.failures >= 2
 
 
-def test_a_collector_that_is_silent_holds_nothing_up(
+def test_a_silent_collector_delays_nothing(
     dataset: str, leaves_nothing: None
 ) -> None:
     with Collector(silent=True) as collector:
@@ -154,7 +154,7 @@ def test_a_collector_that_is_silent_holds_nothing_up(
 
 
 @pytest.mark.parametrize("interval", [0, -1, float("nan"), 1e9])
-def test_intervals_that_are_none_are_refused(dataset: str, interval: float) -> None:
+def test_invalid_intervals_are_refused(dataset: str, interval: float) -> None:
     with loader_of(dataset) as loader:
         with pytest.raises(meetpoint.SettingError, match="the interval is"):
             loader.export_metrics("http://127.0.0.1:1", interval=interval)
@@ -186,12 +186,12 @@ print(os.waitpid(child, 0)[1], 1 + sum(1 for _ in batches))
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_forked_child_leaves_it_and_an_exit_ends_it(dataset: str, silent: bool) -> None:
+def test_a_forked_child_does_not_export_and_exit_ends_it(dataset: str, silent: bool) -> None:
     with Collector(silent=silent) as collector:
         command = [sys.executable, "-c", CODE, dataset, collector.endpoint]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
         assert (ran.returncode, ran.stdout.split()) == (0, ["0", "33"]), ran.stderr
         assert ("MetricsWarning" in ran.stderr) == silent
         if not silent:
-            # That of the end is the last.
+            # The export at the end is the last one.
             assert collector.exports[-1].total("meetpoint.batches") == 33

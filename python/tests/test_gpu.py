@@ -1,4 +1,4 @@
-"""Batches on a GPU: arguments, errors, streams and memory, with a library in the place of the driver.
+"""Batches on a GPU: arguments, errors, streams and memory, with a test library as the driver.
 
 The memory of the driver for tests is that of the host, so that its bytes can be compared; kernels
 are not executed.
@@ -91,7 +91,7 @@ def run(
 
 
 def ask(name: str) -> int:
-    """Asks the driver for tests."""
+    """Calls a function of the test driver."""
     function = getattr(ctypes.CDLL("libcuda.so.1"), name)
     function.restype = ctypes.c_int64
     return int(function())
@@ -132,7 +132,7 @@ def test_bytes_labels_and_numbers_are_those_of_the_host(libraries: Path, dataset
     )
 
 
-def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, dataset: str) -> None:
+def test_bytes_are_copied_and_floats_are_converted_on_the_gpu(libraries: Path, dataset: str) -> None:
     run(
         libraries,
         dataset,
@@ -158,7 +158,7 @@ def test_bytes_go_over_the_bus_and_floats_are_made_there(libraries: Path, datase
     )
 
 
-def test_bfloat16_is_made_there(libraries: Path, dataset: str) -> None:
+def test_bfloat16_is_converted_on_the_gpu(libraries: Path, dataset: str) -> None:
     run(
         libraries,
         dataset,
@@ -252,7 +252,7 @@ def test_streams_are_ordered_by_the_array_api_standard(libraries: Path, dataset:
     )
 
 
-def test_memory_is_used_again_and_bounded(libraries: Path, dataset: str) -> None:
+def test_memory_is_reused_and_bounded(libraries: Path, dataset: str) -> None:
     run(
         libraries,
         dataset,
@@ -278,7 +278,7 @@ def test_memory_is_used_again_and_bounded(libraries: Path, dataset: str) -> None
     )
 
 
-def test_a_consumer_that_keeps_all_batches_gets_an_error(libraries: Path, dataset: str) -> None:
+def test_a_consumer_that_retains_all_batches_gets_an_error(libraries: Path, dataset: str) -> None:
     run(
         libraries,
         dataset,

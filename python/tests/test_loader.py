@@ -1,4 +1,4 @@
-"""What iterating gives: every sample once, the same bits from both ends, epoch after epoch."""
+"""The results of iterating: every sample once, the same bits from both ends, epoch after epoch."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_sample_comes_once_with_its_pixels_and_label(
             assert epoch["schedule"]["device_batches"] == 17
 
 
-def test_random_draws_are_the_same_whoever_makes_them(dataset: str) -> None:
+def test_random_draws_are_the_same_on_host_and_device(dataset: str) -> None:
     def all_of(strategy: str) -> numpy.ndarray:
         with make(dataset, strategy, recipe=RANDOM, columns=["sample", "image"]) as loader:
             loader.set_epoch(3)
@@ -67,7 +67,7 @@ def test_random_draws_are_the_same_whoever_makes_them(dataset: str) -> None:
         numpy.testing.assert_array_equal(all_of(strategy), host)
 
 
-def test_images_and_labels_have_the_types_that_the_recipe_says(dataset: str) -> None:
+def test_images_and_labels_have_the_types_of_the_recipe(dataset: str) -> None:
     recipe = T.Compose([T.CenterCrop(8), T.ToTensor(), T.Normalize([0.5] * 3, [0.25] * 3)])
     with make(dataset, recipe=recipe, drop_last=True) as loader:
         batches = list(loader)
@@ -98,7 +98,7 @@ def test_epochs_differ_and_are_reproduced(dataset: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["host-only", "wrr"])
-def test_an_epoch_may_be_left_at_any_time(dataset: str, strategy: str) -> None:
+def test_an_epoch_can_be_abandoned_at_any_time(dataset: str, strategy: str) -> None:
     with make(dataset, strategy) as loader:
         for left_after in (1, 5):
             for step, _ in enumerate(loader, 1):
@@ -136,10 +136,10 @@ def test_a_closed_loader_says_so(dataset: str) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["host-only", "device-only"])
-def test_a_kept_batch_is_never_overwritten_and_outlives_its_loader(
+def test_a_retained_batch_is_never_overwritten_and_outlives_its_loader(
     dataset: str, strategy: str
 ) -> None:
-    # A batch takes 2 MiB of the ring, whatever its size.
+    # A batch takes 2 MiB of the ring, regardless of its size.
     columns = ["sample", "image"]
     loader = make(dataset, strategy, batch_size=1, memory_budget=64 << 20, columns=columns)
     kept = []
@@ -156,7 +156,7 @@ def test_a_kept_batch_is_never_overwritten_and_outlives_its_loader(
         numpy.testing.assert_array_equal(image[0], pixels(sample))
 
 
-def test_memory_is_used_again_when_its_last_array_is_gone(dataset: str) -> None:
+def test_memory_is_reused_when_its_last_array_is_released(dataset: str) -> None:
     addresses = set()
     with make(dataset, batch_size=1, memory_budget=16 << 20) as loader:
         assert 66 * (2 << 20) > 16 << 20
@@ -173,12 +173,12 @@ def test_a_budget_beyond_the_memory_of_this_process_is_refused(dataset: str) -> 
         make(dataset, memory_budget=10**18)
 
 
-def test_a_loop_that_keeps_everything_is_told_of_the_budget(dataset: str) -> None:
+def test_a_loop_that_retains_every_batch_gets_an_error_about_the_budget(dataset: str) -> None:
     with make(dataset, batch_size=1, memory_budget=16 << 20) as loader:
         with pytest.raises(meetpoint.BudgetError, match="memory_budget") as caught:
             list(loader)
         assert isinstance(caught.value, MemoryError)
-        # Without that array there is memory again.
+        # After that array is released, there is memory again.
         del caught
         gc.collect()
         assert sum(1 for _ in loader) == COUNT
@@ -195,7 +195,7 @@ def test_dlpack_hands_over_memory_without_a_copy(dataset: str, strategy: str) ->
         assert array.shape == tuple(images.shape) == (4, HEIGHT, WIDTH, 3)
         assert numpy.from_dlpack(labels).tolist() == [0, 0, 0, 0]
         for version in (None, (1, 0)):
-            # One that nobody takes is ended with its capsule.
+            # A tensor that nobody consumes is released with its capsule.
             capsule = images.__dlpack__(max_version=version)
             assert ("dltensor_versioned" in repr(capsule)) == (version is not None)
         with pytest.raises(BufferError):
@@ -248,7 +248,7 @@ def test_other_threads_run_while_one_waits(dataset: str) -> None:
         is_done.set()
         thread.join()
     assert total == COUNT
-    # With the interpreter's lock held it would count for at most one slice of 5 ms.
+    # If the wait held the interpreter's lock, the thread would run for at most one slice of 5 ms.
     assert during > 10_000
 
 
@@ -349,7 +349,7 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"device": meetpoint.Emulated(faults=("melt@3",))}, ValueError, "faults holds .melt@3.*;"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_a_sentence(
+def test_meaningless_arguments_are_refused_with_a_message(
     dataset: str, arguments: Any, kind: type, words: str
 ) -> None:
     with pytest.raises(kind, match=words):

@@ -1,4 +1,4 @@
-"""Ranges for NVIDIA's profilers, with stand-ins that record what is pushed and popped."""
+"""Ranges for NVIDIA's profilers, with substitutes that record pushes and pops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from meetpoint import transforms as T
 
 
 class Recorder:
-    """What NVTX keeps of a thread: ranges that are open, and every name in turn."""
+    """The NVTX state of a thread: open ranges, and all names in order."""
 
     def __init__(self) -> None:
         self.open: List[str] = []
@@ -68,7 +68,7 @@ def test_every_wait_and_every_hand_over_is_a_range(
     with loader_of(dataset) as loader:
         for _ in range(2):
             for _ in loader:
-                # None goes on while the loop has the batch.
+                # No range is open while the loop has the batch.
                 assert recorder.open == []
         batches = len(loader)
     assert recorder.open == []
@@ -111,7 +111,7 @@ def test_a_range_names_the_device_that_prepared_the_batch(
     assert handed and all(name.endswith("device 0") for name in handed)
 
 
-def test_they_are_off_where_they_are_not_wanted(dataset: str, of_torch: Recorder) -> None:
+def test_ranges_are_off_unless_they_are_requested(dataset: str, of_torch: Recorder) -> None:
     with loader_of(dataset, nvtx=False) as loader:
         assert len(list(loader)) == len(loader)
     assert of_torch.seen == []
@@ -120,7 +120,7 @@ def test_they_are_off_where_they_are_not_wanted(dataset: str, of_torch: Recorder
 @pytest.mark.skipif(
     importlib.util.find_spec("nvtx") is not None, reason="the package nvtx is installed"
 )
-def test_ranges_that_cannot_be_made_are_refused_where_they_are_asked_for(
+def test_ranges_that_cannot_be_created_are_refused_on_request(
     dataset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)

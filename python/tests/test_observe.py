@@ -1,4 +1,4 @@
-"""What a loader says of itself: explanations, traces, metrics, energy."""
+"""Information about a loader: explanations, traces, metrics, energy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def loader_of(dataset: str, **arguments: object) -> meetpoint.Loader:
     )
 
 
-def test_an_epoch_is_explained_and_a_replay_measures_what_would_be_gained(dataset: str) -> None:
+def test_an_epoch_is_explained_and_a_replay_measures_the_possible_gain(dataset: str) -> None:
     with loader_of(dataset) as loader:
         assert loader.explain() is None
         for _ in loader:
@@ -62,7 +62,7 @@ def value(text: str, name: str) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 
 
-def test_metrics_count_what_was_handed_out_and_can_be_scraped(dataset: str) -> None:
+def test_metrics_count_delivered_batches_and_can_be_scraped(dataset: str) -> None:
     with loader_of(dataset) as loader:
         iterator = iter(loader)
         images, _ = next(iterator)

@@ -29,11 +29,29 @@ def test_later_epochs_come_from_the_cache_with_the_same_bits(dataset):
         assert "The cache after operation 2" in str(loader.explain())
 
 
-def test_a_cache_that_cannot_be_is_refused(dataset):
+def test_an_invalid_cache_is_refused(dataset):
     with pytest.raises(meetpoint.BudgetError, match="cache"):
         meetpoint.Loader(dataset, recipe=RECIPE, cache="900TiB")
     with pytest.raises(meetpoint.SettingError, match="cache"):
         meetpoint.Loader(dataset, recipe=RECIPE, cache="much")
+
+
+def test_the_memory_of_small_samples_changes_no_batch(dataset):
+    with meetpoint.Loader(dataset, recipe=RECIPE, batch_size=4, shuffle=True) as plain:
+        expected = [batches(plain) for _ in range(2)]
+    for small_samples in (0, "64KiB", 1 << 20):
+        with meetpoint.Loader(
+            dataset, recipe=RECIPE, batch_size=4, shuffle=True, small_samples=small_samples
+        ) as loader:
+            for epoch in range(2):
+                for one, other in zip(batches(loader), expected[epoch]):
+                    assert np.array_equal(one, other)
+
+
+def test_memory_of_small_samples_that_is_no_size_is_refused(dataset):
+    for wrong in ("much", -1, 1.5):
+        with pytest.raises(meetpoint.SettingError, match="small_samples"):
+            meetpoint.Loader(dataset, recipe=RECIPE, small_samples=wrong)
 
 
 def test_a_plan_is_made_and_applied_and_refused_for_another_recipe(dataset, tmp_path):

@@ -1,4 +1,4 @@
-"""The findings of the PRESTO paper, asked of the paper's own figures: all of them must hold there.
+"""The findings of the PRESTO paper, checked on the paper's own figures: all of them must hold.
 
 The figures are those of the paper's tables (SIGMOD 2022); compression figures are read off a chart.
 """

@@ -1,4 +1,4 @@
-"""Processes: imports, the command, signals, forks, and that nothing is left."""
+"""Processes: imports, the command, signals, forks, and that nothing remains."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from meetpoint import transforms as T
 
 RECIPE = T.Compose([T.CenterCrop(8)])
 DEVICE = meetpoint.Emulated(allow_shared=True)
-# Longer than anything here takes.
+# A limit that no test reaches.
 LIMIT = 120
 
 
@@ -33,7 +33,7 @@ def runtime_folder() -> Iterator[Path]:
 
 
 def python(code: str, *arguments: str, folder: Path) -> "subprocess.Popen[str]":
-    """Another Python, which prints what it has to say line by line."""
+    """Another Python process, which prints its results line by line."""
     return subprocess.Popen(
         [sys.executable, "-u", "-c", code, *arguments],
         stdout=subprocess.PIPE,
@@ -225,7 +225,7 @@ def test_a_stalled_device_that_dies_is_warned_of_once(dataset: str) -> None:
     assert len([it for it in caught if it.category is meetpoint.DeviceWarning]) == 1
 
 
-def test_a_forked_child_is_told_and_the_parent_goes_on(dataset: str, runtime_folder: Path) -> None:
+def test_a_forked_child_gets_an_error_not_the_parent(dataset: str, runtime_folder: Path) -> None:
     code = MAKE + """
 loader = make("wrr", output="numpy")
 batches = iter(loader)
@@ -250,7 +250,7 @@ print(os.waitpid(child, 0)[1], 1 + sum(1 for _ in batches))
 
 
 def count_in_child(loader: meetpoint.Loader, answer: Any) -> None:
-    """What a spawned child does."""
+    """The function of a spawned child."""
     with loader:
         answer.put(sum(len(labels) for _, labels in loader))
 

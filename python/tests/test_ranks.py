@@ -20,7 +20,7 @@ from meetpoint import transforms as T
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
-# Longer than anything here takes.
+# A limit that no test reaches.
 LIMIT = 300
 STRATEGIES = ["device-only", "mte", "mte-feedback", "wrr", "wrr-frozen", "auto"]
 
@@ -55,7 +55,7 @@ loader.close()
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where sockets are; short, since their names are."""
+    """The folder of sockets; short, since names of sockets are limited."""
     with tempfile.TemporaryDirectory(prefix="mp", dir="/tmp") as name:
         yield Path(name)
 
@@ -79,7 +79,7 @@ class Rank:
         self.devices: List[int] = []
 
     def reports(self) -> Dict[str, Any]:
-        """What it says in the end."""
+        """Its output at the end."""
         said, errors = self.process.communicate(timeout=LIMIT)
         lines = said.splitlines()
         assert lines, errors
@@ -105,7 +105,7 @@ def test_processes_take_equal_steps_of_the_same_kind(
         assert set(samples) == set(range(COUNT))
         kinds = [it["kinds"][epoch] for it in reports]
         assert all(kind == kinds[0] for kind in kinds)
-    # Neither sockets nor folders are left.
+    # Neither sockets nor folders remain.
     assert list(folder.iterdir()) == []
 
 
@@ -139,7 +139,7 @@ def test_a_rank_that_is_killed_is_named(dataset: str, folder: Path, dying: int) 
 
 def test_a_rank_that_leaves_its_epoch_early_is_named(dataset: str, folder: Path) -> None:
     ranks = [Rank(dataset, rank, 2, folder, "wrr", "break") for rank in range(2)]
-    # The other waits for its standard input to end before it goes on.
+    # The other rank waits for the end of its standard input before it continues.
     error = ranks[0].reports()["error"]
     assert "rank 1 left epoch 0: " in error
     assert "rank 0 left epoch 1" in ranks[1].reports()["error"]
@@ -158,7 +158,7 @@ def make(dataset: str, rank: int, ranks: int, **more: Any) -> meetpoint.Loader:
     return meetpoint.Loader(dataset, **{**settings, **more})
 
 
-def test_ranks_that_cannot_meet_are_told_why(dataset: str, folder: Path) -> None:
+def test_ranks_that_cannot_connect_get_an_error_with_the_reason(dataset: str, folder: Path) -> None:
     device = meetpoint.Emulated(allow_shared=True)
     with pytest.raises(meetpoint.SettingError, match="torch.distributed before the loader"):
         make(dataset, 0, 2, device=device)
@@ -176,7 +176,7 @@ def test_ranks_that_cannot_meet_are_told_why(dataset: str, folder: Path) -> None
 
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("row", [1, 7, 22, 24])
-def test_the_rest_is_cut_anew_for_every_number_of_ranks(row: int, drop_last: bool) -> None:
+def test_the_rest_is_divided_again_for_any_number_of_ranks(row: int, drop_last: bool) -> None:
     for before in range(1, 6):
         for steps_done in range(-(-row // before) + 1):
             for after in range(1, 6):
@@ -184,7 +184,7 @@ def test_the_rest_is_cut_anew_for_every_number_of_ranks(row: int, drop_last: boo
 
 
 def check_rest(row: int, before: int, done: int, after: int, drop_last: bool) -> None:
-    """Every batch that is left comes, in equal steps, and no more twice than must."""
+    """Every remaining batch is consumed, in equal steps, and as few as possible twice."""
     ranges = [[0, done]] if done else []
     states = [
         {"rank": rank, "world_size": before, "consumed": ranges, "strategy": "host-only"}
@@ -241,14 +241,14 @@ def test_another_number_of_ranks_resumes_an_epoch(
                 # The next epoch is a whole one.
                 assert len(list(loader)) == -(-22 // after) and loader.epoch == 1
         assert len(lengths) == 1
-        # Batches stay what they are.
+        # The batches do not change.
         assert all(len(batch) == 3 for batch in begun + rest)
         assert {sample for batch in begun + rest for sample in batch} == set(range(COUNT))
         repeated = len(begun) + len(rest) - 22
         assert f"{repeated} batches are repeated" in said if repeated else "repeated" not in said
 
 
-def test_states_that_say_too_little_are_refused(dataset: str) -> None:
+def test_incomplete_states_are_refused(dataset: str) -> None:
     def state(rank: int, ranks: int, consumed: Any) -> Dict[str, Any]:
         return {**fixed, "rank": rank, "world_size": ranks, "consumed": consumed}
 
@@ -266,6 +266,6 @@ def test_states_that_say_too_little_are_refused(dataset: str) -> None:
         ]:
             with pytest.raises(meetpoint.StateError, match=words):
                 loader.load_state_dict(given)
-        # Of ranks that consume in order, one says what all did.
+        # If ranks consume in order, the state of one describes all.
         loader.load_state_dict(state(0, 2, [[0, 4]]))
         assert len(iter(loader)) == 7

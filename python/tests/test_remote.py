@@ -140,7 +140,7 @@ def test_ends_that_do_not_trust_each_other_are_refused(
         (meetpoint.Remote("tcp://a:1", root=cast(Any, 5)), "root is 5"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(
+def test_invalid_settings_are_refused(
     dataset: str, device: Any, said: Optional[str]
 ) -> None:
     with pytest.raises(meetpoint.SettingError, match=said):

@@ -100,7 +100,7 @@ def test_a_state_is_of_its_sampler(dataset: str) -> None:
             other.load_state_dict(state)
 
 
-def test_seek_refuses_what_is_no_step(dataset: str) -> None:
+def test_seek_refuses_invalid_steps(dataset: str) -> None:
     with make(dataset, samplers.Shuffled()) as loader:
         with pytest.raises(meetpoint.SettingError, match="step is 18"):
             loader.seek(18)

@@ -52,7 +52,7 @@ def test_verification_in_shards_is_that_of_one_call(texts: Path, tmp_path: Path)
     assert meetpoint.shards.commit(plan.folder) == meetpoint.verify(of)
 
 
-def test_what_cannot_be_is_refused_with_a_remedy(texts: Path, tmp_path: Path) -> None:
+def test_invalid_calls_are_refused_with_a_remedy(texts: Path, tmp_path: Path) -> None:
     to = tmp_path / "a.set"
     with pytest.raises(TypeError):
         meetpoint.shards.plan("pack", texts, to, shards=2, part_sample=1)

@@ -93,7 +93,7 @@ def test_a_resume_can_be_resumed(dataset: str) -> None:
     assert sorted(sample for batch in seen for sample in batch) == list(range(COUNT))
 
 
-def test_an_iteration_that_nothing_was_taken_from_is_begun_anew(dataset: str) -> None:
+def test_an_unused_iteration_begins_the_same_epoch_again(dataset: str) -> None:
     with make(dataset, "host-only") as loader:
         iter(loader)
         batches = iter(loader)

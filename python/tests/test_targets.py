@@ -28,7 +28,7 @@ def mask_of(sample: int) -> Any:
 
 
 def boxes_of(sample: int) -> List[List[float]]:
-    """Corner and sides. Box 1 is too narrow to be kept."""
+    """Corner and sides. Box 1 is too narrow to be retained."""
     return [[at, 1.0, 0.25 if at == 1 else 4.0, 5.0 + at] for at in range(sample % 4)]
 
 
@@ -114,7 +114,7 @@ def test_targets_move_with_their_picture(table: str, strategy: str) -> None:
                 ]
                 assert batch["boxes"][row].tolist() == expected
                 assert batch["category"][row].tolist() == [10 * sample + at for at in kept]
-                # Left and right change places.
+                # Left and right are exchanged.
                 points = [
                     [[2 * (WIDTH - x), 2 * y, v] for x, y, v in reversed(joints_of(sample)[at])]
                     for at in kept

@@ -1,4 +1,4 @@
-"""timm's data configurations: what they become, and what is refused by name."""
+"""timm's data configurations: their translations, and errors by name."""
 
 from __future__ import annotations
 

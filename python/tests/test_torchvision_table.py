@@ -1,4 +1,4 @@
-"""The page about torchvision's classes is what its script writes."""
+"""The page about torchvision's classes equals the output of its script."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_recipe_survives_text_pickle_and_print() -> None:
     assert not EVERY.is_deterministic
 
 
-def test_equality_is_of_meaning() -> None:
+def test_equality_compares_the_meaning() -> None:
     assert T.Compose([T.Decode(), T.CenterCrop(8)]) == T.Compose([T.CenterCrop((8, 8))])
     assert T.Compose([T.CenterCrop(8)]) != T.Compose([T.CenterCrop(9)])
     tensor = T.Compose([T.CenterCrop(8), T.ToTensor()])
@@ -149,7 +149,7 @@ def test_equality_is_of_meaning() -> None:
         ([T.Decode(mode="float"), T.RandomSolarize(128)], "threshold"),
     ],
 )
-def test_what_cannot_be_followed_is_refused(transforms: Any, words: str) -> None:
+def test_invalid_recipes_are_refused(transforms: Any, words: str) -> None:
     with pytest.raises(meetpoint.RecipeError, match=words):
         T.Compose(transforms)
 
@@ -618,7 +618,7 @@ def test_the_first_version_divides_and_the_second_multiplies() -> None:
         (["PILToTensor", "ToTensor"], "ToTensor"),
     ],
 )
-def test_what_means_something_else_where_it_stands_is_refused(
+def test_operations_with_another_meaning_at_their_position_are_refused(
     names: List[str], refused: str
 ) -> None:
     attributes: Dict[str, Any] = {"size": 8, "p": 0.5, "dtype": "float32", "mean": [0.5] * 3}

@@ -23,13 +23,13 @@ BATCHES = 22
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever started the tests is no launcher of ranks."""
+    """Removes the environment of a launcher that started the tests."""
     for name in ("RANK", "WORLD_SIZE", "MEETPOINT_RENDEZVOUS"):
         monkeypatch.delenv(name, raising=False)
 
 
 class Ranks:
-    """A launcher's environment and torch's process group, both made up."""
+    """A launcher's environment and torch's process group, both simulated."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._patch = monkeypatch
@@ -118,7 +118,7 @@ def test_torch_distributed_takes_precedence_over_the_environment(
     with make(dataset) as loader:
         ranks.initialise(1, 2)
         assert len(loader) == BATCHES // 2
-        # A group that is destroyed says nothing new.
+        # Destroying the group changes nothing.
         ranks.destroy()
         assert (len(seen(loader)), loader.state_dict()["rank"]) == (COUNT // 2, 1)
 
@@ -132,12 +132,23 @@ def test_arguments_take_precedence_over_the_environment(dataset: str, ranks: Ran
         assert loader.report()["notices"] == []
 
 
-def test_half_an_environment_says_nothing(
-    dataset: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given, missing", [("RANK", "WORLD_SIZE"), ("WORLD_SIZE", "RANK")])
+def test_half_of_a_rank_in_the_environment_is_refused(
+    dataset: str, monkeypatch: pytest.MonkeyPatch, ranks: Ranks, given: str, missing: str
 ) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv(given, "1")
+    for of_missing in (None, ""):
+        if of_missing is not None:
+            monkeypatch.setenv(missing, of_missing)
+        with pytest.raises(meetpoint.SettingError) as raised:
+            make(dataset)
+        assert f"{missing} is not set" in str(raised.value)
+        assert raised.value.remedy is not None
+    make(dataset, rank=0, world_size=1).close()
+    # The process group has precedence over the environment.
+    ranks.initialise(1, 2)
     with make(dataset) as loader:
-        assert len(loader) == BATCHES
+        assert len(loader) == BATCHES // 2
 
 
 @pytest.mark.parametrize("rank, size", [("2", "2"), ("first", "2"), ("0", "two"), ("-1", "2")])
@@ -165,7 +176,7 @@ def test_arguments_that_contradict_the_process_group_are_refused(
         with pytest.raises(meetpoint.SettingError):
             make(dataset, rank=rank, world_size=size)
     ranks.initialise(3, 4)
-    # Some of the ranks share epochs, as those do that hold the same part of a model.
+    # Some ranks share epochs, for example those with the same part of a model.
     with make(dataset, rank=1, world_size=2) as some:
         assert len(some) == BATCHES // 2
 
@@ -191,7 +202,7 @@ def test_a_loader_that_was_iterated_does_not_change_its_rank(dataset: str, ranks
     assert set(begun + rest) == set(range(COUNT))
 
 
-def test_a_state_that_was_loaded_before_the_rank_was_known_is_cut_for_it(
+def test_a_state_loaded_before_the_rank_is_known_is_divided_for_it(
     dataset: str, ranks: Ranks
 ) -> None:
     with make(dataset) as loader:
@@ -221,7 +232,7 @@ def test_a_pickled_loader_stays_the_rank_that_it_was(dataset: str, ranks: Ranks)
         assert (seen(other), other.report()["notices"]) == (expected, [])
 
 
-def test_devices_wait_for_ranks_that_cannot_meet_yet(dataset: str, ranks: Ranks) -> None:
+def test_devices_do_not_start_before_the_ranks_can_connect(dataset: str, ranks: Ranks) -> None:
     ranks.launch(0, 2)
     with make(dataset, device=meetpoint.Emulated(allow_shared=True), strategy="mte") as loader:
         assert (len(loader), loader.device_processes) == (BATCHES // 2, [])
@@ -252,7 +263,7 @@ loader.close()
 """
 
 
-def test_ranks_of_a_launcher_meet_without_torch(dataset: str) -> None:
+def test_ranks_of_a_launcher_connect_without_torch(dataset: str) -> None:
     with tempfile.TemporaryDirectory(prefix="mp", dir="/tmp") as folder:
         place = f"unix:{Path(folder) / 'ranks'}"
         processes = [

@@ -15,7 +15,7 @@ import pytest
 for name in ("tests", "examples"):
     sys.path.insert(0, str(Path(__file__).parent.parent / name))
 
-# Longer than anything here takes.
+# A limit that no test reaches.
 LIMIT = 300
 
 
@@ -33,7 +33,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Where sockets are; short, since their names are."""
+    """The folder of sockets; short, since names of sockets are limited."""
     with tempfile.TemporaryDirectory(prefix="mp", dir="/tmp") as name:
         yield Path(name)
 

@@ -129,7 +129,7 @@ def test_random_translations_give_one_of_albumentations_pictures(table: str) -> 
     assert len(seen) > 2
 
 
-def test_probabilities_and_weights_are_kept() -> None:
+def test_probabilities_and_weights_are_preserved() -> None:
     two = A.OneOf([A.InvertImg(p=0.75), A.VerticalFlip(p=0.25)], p=0.5)
     found = meetpoint.from_albumentations(A.Compose([two, A.HorizontalFlip(p=0.3)], p=0.9))
     choice = T.RandomChoice([T.RandomInvert(1.0), T.RandomVerticalFlip(1.0)], [0.75, 0.25])
@@ -147,7 +147,7 @@ def test_probabilities_and_weights_are_kept() -> None:
         (lambda: A.Resize(120, 150, p=1), 1),
     ],
 )
-def test_the_nearest_operation_is_used_where_it_is_asked_for(
+def test_the_nearest_operation_is_used_on_request(
     table: str, made: Callable[[], Any], bound: float
 ) -> None:
     name = type(made()).__name__

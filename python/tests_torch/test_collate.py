@@ -1,4 +1,4 @@
-"""Padded batches against those that torchvision's detection models make of the same pictures."""
+"""Padded batches, compared with those of torchvision's detection models."""
 
 from __future__ import annotations
 

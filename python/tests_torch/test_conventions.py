@@ -1,4 +1,4 @@
-"""The loader beside what torch's users have: torchdata's stateful loader, Lightning, pinning."""
+"""The loader with other tools of torch's users: torchdata's stateful loader, Lightning, pinning."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_batches_are_tensors_that_own_their_memory(make: Make, dataset: str) -> 
     with make(dataset) as loader:
         for images, labels in loader:
             assert labels.dtype == torch.int64
-            # Written to as to any tensor.
+            # Writable like any tensor.
             before = images.clone()
             images.add_(1.0)
             assert torch.equal(images, before + 1.0)
@@ -78,7 +78,7 @@ def test_states_are_taken_and_loaded_as_torchdata_does(make: Make, dataset: str)
 
 
 def _first(batch: Any) -> Any:
-    """Something that tells batches apart."""
+    """A value that distinguishes batches."""
     return batch[0].sum().item() if isinstance(batch, (list, tuple)) else batch.tolist()
 
 
@@ -94,7 +94,7 @@ def test_a_state_survives_torch_save(make: Make, dataset: str, tmp_path: Any) ->
         assert [_first(batch) for batch in other] == rest
 
 
-def test_lightning_goes_on_in_the_middle_of_an_epoch(
+def test_lightning_resumes_in_the_middle_of_an_epoch(
     make: Make, dataset: str, tmp_path: Any
 ) -> None:
     lightning = pytest.importorskip("lightning.pytorch")
@@ -135,7 +135,7 @@ def test_lightning_goes_on_in_the_middle_of_an_epoch(
     assert seen == expected[:30]
 
 
-def test_pinning_does_nothing_aloud_where_there_is_no_cuda(make: Make, dataset: str) -> None:
+def test_pinning_without_cuda_is_a_warning_and_has_no_effect(make: Make, dataset: str) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with make(dataset, pin_memory=True) as loader:

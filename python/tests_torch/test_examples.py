@@ -1,4 +1,4 @@
-"""The examples that need a framework, each on pictures that it makes; and what they hand to it."""
+"""The examples that need a framework, on generated pictures; and the values that they pass to it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_ranks_train_together() -> None:
     assert "% right" in run("imagenet_torch", *launch)
 
 
-def test_the_views_of_a_picture_find_each_other() -> None:
+def test_the_loss_is_low_if_views_of_a_picture_are_alike() -> None:
     import simclr_torch
 
     # Two views in different directions for each picture, and all alike.

@@ -74,8 +74,8 @@ def test_ranks_take_equal_steps_of_the_same_kind(
 def test_a_rank_that_ends_ends_the_others(dataset: str, folder: Path, doing: str) -> None:
     reports = torchrun(RANK, 2, folder, dataset, "wrr", doing, fails=True)
     assert reports[1] == {}
-    # Whichever noticed first: our decision, or the training's own collective. torchrun may also
-    # have ended it before it could say anything.
+    # Our decision or the training's own collective fails first. torchrun may also have ended the
+    # rank before any output.
     if reports[0]:
         error = reports[0]["error"]
         assert error.startswith("gloo: ") or "rank 1 left epoch 0" in error, error
@@ -107,7 +107,7 @@ dist.destroy_process_group()
 """
 
 
-def test_ranks_that_do_not_belong_together_are_told_so(dataset: str, folder: Path) -> None:
+def test_ranks_of_different_jobs_get_an_error(dataset: str, folder: Path) -> None:
     for it in torchrun(GROUPS, 2, folder, dataset):
         other, differs, *made = it["said"]
         assert other.startswith("SettingError: rank ") and "rendezvous" in other

@@ -31,7 +31,7 @@ def epochs(dataset: str, count: int) -> List[List[int]]:
 
 
 class Model(torch.nn.Module):
-    """Notes which samples it is trained on."""
+    """Records the samples that it is trained on."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 //! Converts the runtime's measurements to the report's data model: units, sums and peaks.
 
 use super::{
-    AutoChoice, Batch, Device, Displacement, Epoch, Knob, Learned, Quantiles, RunEvent, Source,
-    Totals, profile,
+    AutoChoice, Batch, Device, Displacement, Epoch, Learned, Quantiles, RunEvent, Source,
+    SpeedLimit, Totals, profile,
 };
 use meetpoint_host::Targets;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
@@ -156,34 +156,34 @@ fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Targets>
         busy_seconds: seconds(busy_ns),
         peak_memory_bytes: parts.iter().map(|part| part.peak_resident_bytes).max().unwrap_or(0),
         knobs: match (targets.and_then(Option::as_ref), parts.last()) {
-            (Some(targets), Some(last)) => knobs(targets, last),
+            (Some(targets), Some(last)) => speed_limits(targets, last),
             _ => Vec::new(),
         },
     }
 }
 
 /// Speed limits that were set and measured; without transfers, there is no measurement.
-fn knobs(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<Knob> {
-    let knob = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
+fn speed_limits(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<SpeedLimit> {
+    let limit = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
         let target = target.filter(|_| achieved > 0.0)?;
-        Some(Knob { name: name.to_owned(), unit: unit.to_owned(), target, achieved })
+        Some(SpeedLimit { name: name.to_owned(), unit: unit.to_owned(), target, achieved })
     };
     let rate = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
     let all = [
-        knob("cpu-ratio", "ratio", targets.cpu_ratio, achieved.cpu_ratio_achieved),
-        knob(
+        limit("cpu-ratio", "ratio", targets.cpu_ratio, achieved.cpu_ratio_achieved),
+        limit(
             "read-bandwidth",
             "bytes per second",
             rate(targets.read_bytes_per_second),
             achieved.read_bytes_per_second_achieved,
         ),
-        knob(
+        limit(
             "write-bandwidth",
             "bytes per second",
             rate(targets.write_bytes_per_second),
             achieved.write_bytes_per_second_achieved,
         ),
-        knob(
+        limit(
             "latency",
             "seconds",
             targets.latency_ns.map(seconds),

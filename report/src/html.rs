@@ -199,9 +199,9 @@ fn devices(report: &Report) -> String {
     }
     let lead = "Each limit of the emulation is measured during the run. If one is more than 5 % \
                 off target, the times of the run do not count.";
-    let knobs = table::knobs(report);
-    if !knobs.rows.is_empty() {
-        html.push_str(&section("Emulated device: target and achieved", lead, &grid(&knobs)));
+    let limits = table::speed_limits(report);
+    if !limits.rows.is_empty() {
+        html.push_str(&section("Emulated device: target and achieved", lead, &grid(&limits)));
     }
     html
 }
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_knob_off_target_is_said_at_the_top() {
+    fn a_speed_limit_off_target_is_reported_at_the_top() {
         let html = of_report(&made_up::report(8));
         let top = html.split("<section>").next().unwrap();
         assert!(top.contains("INVALID: read-bandwidth is 8.0 % off target"));

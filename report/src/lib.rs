@@ -461,7 +461,7 @@ pub struct Device {
     /// Highest resident memory of its process.
     pub peak_memory_bytes: u64,
     /// The speed limits of the emulation.
-    pub knobs: Vec<Knob>,
+    pub knobs: Vec<SpeedLimit>,
 }
 
 /// A rank's part of a run.
@@ -483,7 +483,7 @@ pub struct Rank {
 
 /// A speed limit of the emulation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Knob {
+pub struct SpeedLimit {
     /// `cpu-ratio`, `read-bandwidth`, `write-bandwidth` or `latency`.
     pub name: String,
     /// `ratio`, `bytes per second` or `seconds`.
@@ -494,7 +494,7 @@ pub struct Knob {
     pub achieved: f64,
 }
 
-impl Knob {
+impl SpeedLimit {
     /// achieved / target - 1.
     pub fn off_ratio(&self) -> f64 {
         self.achieved / self.target - 1.0
@@ -551,19 +551,19 @@ impl Run {
 
     /// A sentence for each speed limit of the emulation that deviates too much from its target.
     pub fn invalid(&self) -> Vec<String> {
-        let knobs = self
+        let limits = self
             .devices
             .iter()
-            .flat_map(|device| device.knobs.iter().map(move |knob| (device.device, knob)));
-        knobs
-            .filter(|(_, knob)| !knob.is_valid())
-            .map(|(device, knob)| {
-                let off = knob.off_ratio().abs() * 100.0;
+            .flat_map(|device| device.knobs.iter().map(move |limit| (device.device, limit)));
+        limits
+            .filter(|(_, limit)| !limit.is_valid())
+            .map(|(device, limit)| {
+                let off = limit.off_ratio().abs() * 100.0;
                 let of_device = match self.devices.len() {
                     1 => String::new(),
                     _ => format!(" of device {device}"),
                 };
-                format!("INVALID: {}{of_device} is {off:.1} % off target", knob.name)
+                format!("INVALID: {}{of_device} is {off:.1} % off target", limit.name)
             })
             .collect()
     }

@@ -5,7 +5,7 @@ use meetpoint_host::energy::NoMeters;
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining, TuningUse};
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
-use meetpoint_scheduler::{Budget, Effort, StrategyOptions};
+use meetpoint_scheduler::{Budget, Concurrency, StrategyOptions};
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -90,7 +90,7 @@ pub fn report(count: u32) -> Report {
 }
 
 fn device(read_off: f64) -> Device {
-    let knob = |name: &str, unit: &str, target: f64, achieved: f64| Knob {
+    let limit = |name: &str, unit: &str, target: f64, achieved: f64| SpeedLimit {
         name: name.into(),
         unit: unit.into(),
         target,
@@ -109,8 +109,8 @@ fn device(read_off: f64) -> Device {
         busy_seconds: 6.2,
         peak_memory_bytes: 48 << 20,
         knobs: vec![
-            knob("cpu-ratio", "ratio", 0.5, 0.502),
-            knob("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
+            limit("cpu-ratio", "ratio", 0.5, 0.502),
+            limit("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
         ],
     }
 }
@@ -300,8 +300,8 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
         store: None,
         gpu: None,
         tuning: Some(TuningUse {
-            start: Effort { workers: 1, ahead: 2 },
-            end: Effort { workers: 2, ahead: 4 },
+            start: Concurrency { workers: 1, ahead: 2 },
+            end: Concurrency { workers: 2, ahead: 4 },
             budget: Budget { cores: 2, ahead_max: 32 },
             tried: 3,
             kept: 1,

@@ -45,7 +45,7 @@ impl Resource {
 
 /// The use of each resource in one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Used {
+pub struct ResourceUse {
     /// Its duration.
     pub epoch_seconds: f64,
     /// Processor seconds of the host.
@@ -71,7 +71,7 @@ pub struct Capacity {
     pub devices: f64,
 }
 
-impl Used {
+impl ResourceUse {
     /// Share of the epoch in which a resource is busy; for storage, in which threads wait for it.
     pub fn utilisation(&self, resource: Resource, of: &Capacity) -> f64 {
         let share = |busy: f64, units: f64| {
@@ -183,9 +183,9 @@ pub struct PlanComparison {
     /// Whether the epoch is the first, in which nothing is cached; else the mean of the later ones.
     pub is_first_epoch: bool,
     /// Modelled.
-    pub predicted: Used,
+    pub predicted: ResourceUse,
     /// Measured.
-    pub achieved: Used,
+    pub achieved: ResourceUse,
     /// The available amount of each resource.
     pub capacity: Capacity,
     /// The resource that limits the epoch as predicted.
@@ -217,7 +217,7 @@ pub fn compare(
     let devices = |epoch: &EpochStats, of: fn(&meetpoint_host::stats::DeviceStats) -> u64| {
         epoch.devices.iter().map(of).sum::<u64>() as f64
     };
-    let achieved = Used {
+    let achieved = ResourceUse {
         epoch_seconds: mean(&|it| it.duration_ns as f64 * 1e-9),
         host_core_seconds: mean(&|it| it.host_cpu_ns.saturating_sub(it.verify_ns) as f64 * 1e-9),
         device_seconds: mean(&|it| devices(it, |device| device.busy_ns) * 1e-9),
@@ -231,12 +231,17 @@ pub fn compare(
 
 impl PlanComparison {
     /// The predicted resources beside those that an epoch with these devices used.
-    fn of(predicted: &Predicted, achieved: Used, devices: usize, is_first_epoch: bool) -> Self {
+    fn of(
+        predicted: &Predicted,
+        achieved: ResourceUse,
+        devices: usize,
+        is_first_epoch: bool,
+    ) -> Self {
         let (epoch_seconds, cache_hit_share) = match is_first_epoch {
             true => (predicted.first_epoch_seconds, 0.0),
             false => (predicted.epoch_seconds, predicted.cache_hit_share),
         };
-        let expected = Used {
+        let expected = ResourceUse {
             epoch_seconds,
             host_core_seconds: predicted.host_core_seconds,
             device_seconds: predicted.device_seconds,
@@ -266,15 +271,15 @@ fn ratio(achieved: f64, predicted: f64) -> f64 {
 
 /// What differs where the duration does. `is_filling`: the resources predicted are those of an
 /// epoch with a full cache, and this one fills it.
-fn deviations(predicted: &Used, achieved: &Used, is_filling: bool) -> Vec<Deviation> {
-    let of = |value: fn(&Used) -> f64| ratio(value(achieved), value(predicted));
+fn deviations(predicted: &ResourceUse, achieved: &ResourceUse, is_filling: bool) -> Vec<Deviation> {
+    let of = |value: fn(&ResourceUse) -> f64| ratio(value(achieved), value(predicted));
     let is_notable = |ratio: f64| (ratio - 1.0).abs() > NOTABLE;
     let epoch = of(|it| it.epoch_seconds);
     if !is_notable(epoch) {
         return Vec::new();
     }
     let host = of(|it| it.host_core_seconds);
-    let cores = |it: &Used| {
+    let cores = |it: &ResourceUse| {
         if it.epoch_seconds > 0.0 { it.host_core_seconds / it.epoch_seconds } else { 0.0 }
     };
     let (had, needed) = (cores(achieved), cores(predicted));
@@ -319,13 +324,13 @@ impl PlanComparison {
         let [predicted, achieved] = time;
         grid.rows.push(vec!["epoch".into(), predicted, String::new(), achieved, String::new()]);
         for resource in Resource::ALL {
-            let amount = |used: &Used| match resource {
+            let amount = |used: &ResourceUse| match resource {
                 Resource::HostCpu => seconds(used.host_core_seconds),
                 Resource::DeviceCpu => seconds(used.device_seconds),
                 Resource::StorageRead => bytes(used.read_bytes.max(0.0) as u64),
                 Resource::Accelerator => seconds(used.accelerator_seconds),
             };
-            let busy = |used: &Used| {
+            let busy = |used: &ResourceUse| {
                 format!("{:.0} %", 100.0 * used.utilisation(resource, &self.capacity))
             };
             grid.rows.push(vec![
@@ -359,9 +364,11 @@ impl PlanComparison {
 
 #[cfg(test)]
 mod tests {
-    use super::{Capacity, Deviation, PlanComparison, Predicted, Resource, Used, deviations};
+    use super::{
+        Capacity, Deviation, PlanComparison, Predicted, Resource, ResourceUse, deviations,
+    };
 
-    const PREDICTED: Used = Used {
+    const PREDICTED: ResourceUse = ResourceUse {
         epoch_seconds: 10.0,
         host_core_seconds: 18.0,
         device_seconds: 0.0,
@@ -375,27 +382,31 @@ mod tests {
     fn the_busiest_resource_is_the_bottleneck() {
         let capacity = Capacity { host_threads: 2.0, devices: 0.0 };
         assert_eq!(PREDICTED.bottleneck(&capacity), Resource::HostCpu);
-        let slow_drive = Used { read_wait_seconds: 15.0, host_core_seconds: 5.0, ..PREDICTED };
+        let slow_drive =
+            ResourceUse { read_wait_seconds: 15.0, host_core_seconds: 5.0, ..PREDICTED };
         assert_eq!(slow_drive.bottleneck(&capacity), Resource::StorageRead);
-        let steps = Used { accelerator_seconds: 9.9, ..PREDICTED };
+        let steps = ResourceUse { accelerator_seconds: 9.9, ..PREDICTED };
         assert_eq!(steps.bottleneck(&capacity), Resource::Accelerator);
     }
 
     #[test]
     fn a_difference_is_put_down_to_what_differs() {
-        assert_eq!(deviations(&PREDICTED, &Used { epoch_seconds: 10.5, ..PREDICTED }, false), []);
+        assert_eq!(
+            deviations(&PREDICTED, &ResourceUse { epoch_seconds: 10.5, ..PREDICTED }, false),
+            []
+        );
         // The same work, while other processes use the cores.
-        let shared = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let shared = ResourceUse { epoch_seconds: 20.0, ..PREDICTED };
         let expected = [Deviation::HostShare { cores: 0.9, predicted_cores: 1.8 }];
         assert_eq!(deviations(&PREDICTED, &shared, false), expected);
         // More work.
-        let slower = Used { epoch_seconds: 20.0, host_core_seconds: 36.0, ..PREDICTED };
+        let slower = ResourceUse { epoch_seconds: 20.0, host_core_seconds: 36.0, ..PREDICTED };
         let expected = [Deviation::HostTime { ratio: 2.0 }];
         assert_eq!(deviations(&PREDICTED, &slower, false), expected);
-        let steps = Used { epoch_seconds: 8.0, accelerator_seconds: 2.0, ..PREDICTED };
+        let steps = ResourceUse { epoch_seconds: 8.0, accelerator_seconds: 2.0, ..PREDICTED };
         let found = deviations(&PREDICTED, &steps, false);
         assert_eq!(found, [Deviation::Steps { ratio: 0.5 }]);
-        let odd = Used { epoch_seconds: 8.0, ..PREDICTED };
+        let odd = ResourceUse { epoch_seconds: 8.0, ..PREDICTED };
         assert_eq!(deviations(&PREDICTED, &odd, false), [Deviation::Unexplained { ratio: 0.8 }]);
     }
 
@@ -414,9 +425,9 @@ mod tests {
 
     #[test]
     fn a_later_epoch_is_compared_with_the_prediction_for_later_epochs() {
-        let achieved = Used { epoch_seconds: 20.0, cache_hit_share: 0.9, ..PREDICTED };
+        let achieved = ResourceUse { epoch_seconds: 20.0, cache_hit_share: 0.9, ..PREDICTED };
         let compared = PlanComparison::of(&PLAN, achieved, 0, false);
-        assert_eq!(compared.predicted, Used { cache_hit_share: 0.9, ..PREDICTED });
+        assert_eq!(compared.predicted, ResourceUse { cache_hit_share: 0.9, ..PREDICTED });
         assert!((compared.error_ratio - 1.0).abs() < 1e-12);
         assert_eq!(compared.predicted_bottleneck, Resource::HostCpu);
         let expected = [Deviation::HostShare { cores: 0.9, predicted_cores: 1.8 }];
@@ -425,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_first_epoch_that_fills_the_cache_is_not_measured_by_a_full_one() {
-        let achieved = Used { epoch_seconds: 80.0, host_core_seconds: 70.0, ..PREDICTED };
+        let achieved = ResourceUse { epoch_seconds: 80.0, host_core_seconds: 70.0, ..PREDICTED };
         let compared = PlanComparison::of(&PLAN, achieved, 0, true);
         assert!((compared.predicted.epoch_seconds - 40.0).abs() < 1e-12);
         assert!(compared.predicted.cache_hit_share.abs() < 1e-12);
@@ -435,8 +446,8 @@ mod tests {
 
     #[test]
     fn misses_of_the_cache_reads_and_devices_are_named() {
-        let predicted = Used { cache_hit_share: 0.9, device_seconds: 2.0, ..PREDICTED };
-        let achieved = Used {
+        let predicted = ResourceUse { cache_hit_share: 0.9, device_seconds: 2.0, ..PREDICTED };
+        let achieved = ResourceUse {
             epoch_seconds: 20.0,
             host_core_seconds: 36.0,
             device_seconds: 6.0,
@@ -465,12 +476,12 @@ mod tests {
             let share = PREDICTED.utilisation(resource, &idle);
             assert!(share.is_finite(), "{resource:?}");
         }
-        assert!(Used::default().utilisation(Resource::Accelerator, &idle).abs() < 1e-12);
+        assert!(ResourceUse::default().utilisation(Resource::Accelerator, &idle).abs() < 1e-12);
     }
 
     #[test]
     fn the_table_has_modelled_and_measured_figures_in_columns_of_their_own() {
-        let achieved = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let achieved = ResourceUse { epoch_seconds: 20.0, ..PREDICTED };
         let compared = PlanComparison::of(&PLAN, achieved, 0, false);
         let grid = compared.grid();
         assert_eq!(grid.rows.len(), 1 + Resource::ALL.len());
@@ -483,7 +494,7 @@ mod tests {
 
     #[test]
     fn a_comparison_survives_json() {
-        let achieved = Used { epoch_seconds: 20.0, ..PREDICTED };
+        let achieved = ResourceUse { epoch_seconds: 20.0, ..PREDICTED };
         let compared = PlanComparison::of(&PLAN, achieved, 1, false);
         let json = serde_json::to_string(&compared).unwrap();
         assert_eq!(serde_json::from_str::<PlanComparison>(&json).unwrap(), compared);

@@ -1,6 +1,6 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
-use super::{Device, Epoch, INVALID, Knob, Level, Report, Run, VERIFICATION, Verdict};
+use super::{Device, Epoch, INVALID, Level, Report, Run, SpeedLimit, VERIFICATION, Verdict};
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
@@ -289,24 +289,24 @@ pub fn profiles(report: &Report) -> Grid {
     grid
 }
 
-/// Target and achieved for every knob that was set.
-pub fn knobs<'r>(report: &'r Report) -> Grid {
+/// Target and achieved for every speed limit that was set.
+pub fn speed_limits<'r>(report: &'r Report) -> Grid {
     let mut grid = Grid::new(&["strategy", "knob", "target", "achieved", "off", "verdict"], 2..5);
     for run in &report.runs {
         let of_device =
-            |device: &'r Device| device.knobs.iter().map(move |knob| (device.device, knob));
-        for (device, knob) in run.devices.iter().flat_map(of_device) {
-            let off = signed_percent(knob.off_ratio());
+            |device: &'r Device| device.knobs.iter().map(move |limit| (device.device, limit));
+        for (device, limit) in run.devices.iter().flat_map(of_device) {
+            let off = signed_percent(limit.off_ratio());
             grid.rows.push(vec![
                 run.strategy.clone(),
                 match run.devices.len() {
-                    1 => knob.name.clone(),
-                    _ => format!("{} of device {device}", knob.name),
+                    1 => limit.name.clone(),
+                    _ => format!("{} of device {device}", limit.name),
                 },
-                knob_value(knob, knob.target),
-                knob_value(knob, knob.achieved),
+                limit_value(limit, limit.target),
+                limit_value(limit, limit.achieved),
                 off.clone(),
-                if knob.is_valid() {
+                if limit.is_valid() {
                     "within 5 %".to_owned()
                 } else {
                     format!("INVALID: {off} off target")
@@ -317,8 +317,8 @@ pub fn knobs<'r>(report: &'r Report) -> Grid {
     grid
 }
 
-fn knob_value(knob: &Knob, value: f64) -> String {
-    match knob.unit.as_str() {
+fn limit_value(limit: &SpeedLimit, value: f64) -> String {
+    match limit.unit.as_str() {
         "bytes per second" => rate(value),
         "seconds" => seconds(value),
         _ => format!("{value:.3}"),
@@ -389,7 +389,7 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{GpuUse, comparison, knobs, levels_in_a_line, text};
+    use super::{GpuUse, comparison, levels_in_a_line, speed_limits, text};
     use crate::grid::Style;
     use crate::made_up;
     use meetpoint_host::stats::{NotOffloaded, NotTaken};
@@ -456,8 +456,8 @@ mod tests {
     }
 
     #[test]
-    fn a_knob_is_judged_by_its_distance_from_the_target() {
-        let grid = knobs(&made_up::report(4));
+    fn a_speed_limit_is_judged_by_its_distance_from_the_target() {
+        let grid = speed_limits(&made_up::report(4));
         let verdicts: Vec<&str> = grid.rows.iter().map(|row| row[5].as_str()).collect();
         let invalid = "INVALID: +8.0 % off target";
         assert_eq!(verdicts, ["within 5 %", "within 5 %", "within 5 %", invalid]);

@@ -78,7 +78,7 @@ pub fn write(
     renderers: &[&dyn Renderer],
     folder: &Path,
 ) -> Result<Vec<PathBuf>, WriteError> {
-    let made = Made::folder(folder)
+    let made = CreatedFolders::folder(folder)
         .map_err(|source| WriteError::Folder { folder: folder.to_path_buf(), source })?;
     let file = |renderer: &&dyn Renderer| {
         place(folder, renderer.file_name(), renderer.render(report).as_bytes())
@@ -90,9 +90,9 @@ pub fn write(
 
 /// Folders that were made for files; dropped before these are there, it removes those that are
 /// empty.
-struct Made(Vec<PathBuf>);
+struct CreatedFolders(Vec<PathBuf>);
 
-impl Made {
+impl CreatedFolders {
     /// Makes a folder, and those above it that are missing.
     fn folder(folder: &Path) -> std::io::Result<Self> {
         let absolute = std::path::absolute(folder)?;
@@ -107,7 +107,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedFolders {
     fn drop(&mut self) {
         // The deepest first; one that holds something stays, and those above it.
         for folder in &self.0 {
@@ -127,7 +127,7 @@ pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
     }
     let not_writable = |source| WriteError::NotWritable { folder: above.to_path_buf(), source };
     // Some file systems grant access but do not support creating files, such as proc.
-    let _made = Made::folder(folder).map_err(not_writable)?;
+    let _made = CreatedFolders::folder(folder).map_err(not_writable)?;
     tempfile::Builder::new().tempfile_in(folder).map(drop).map_err(not_writable)
 }
 

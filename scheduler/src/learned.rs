@@ -16,12 +16,12 @@ pub struct Learned {
     /// of devices.
     pub device_ns: Vec<u64>,
     /// Times common to all ranks. `None` with one rank, and if some rank lacks a time.
-    pub common: Option<Common>,
+    pub common: Option<CommonTimes>,
 }
 
 /// Among several ranks, the slowest times of one batch in nanoseconds, and the smallest spool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Common {
+pub struct CommonTimes {
     /// t_c.
     pub host_ns: u64,
     /// t_g.
@@ -36,7 +36,7 @@ pub struct Common {
     pub background: bool,
 }
 
-impl Common {
+impl CommonTimes {
     /// A time that is not known; longer than any other.
     const UNKNOWN_NS: u64 = u64::MAX;
 

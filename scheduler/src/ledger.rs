@@ -42,9 +42,9 @@ pub(crate) struct Entry {
 
 /// A hash of batch indices, which an attacker cannot choose.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct BatchIndexHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for BatchIndexHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -66,7 +66,7 @@ const OPEN_MAX: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ledger {
-    open: HashMap<u32, Entry, BuildHasherDefault<Spread>>,
+    open: HashMap<u32, Entry, BuildHasherDefault<BatchIndexHasher>>,
     pub(crate) parts: Parts,
     batches: u32,
     /// Batches that the host claimed and that are not consumed.

@@ -83,17 +83,17 @@ pub use config::Config;
 pub use decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 pub use epoch::{DeviceSummary, Epoch, Summary};
 pub use error::{Error, OptionTooLarge};
-pub use learned::{Common, Learned};
+pub use learned::{CommonTimes, Learned};
 pub use ranks::{Agreement, Proposal};
 pub use record::{NoRecord, Record};
 pub use strategies::{
-    AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte, MteFeedback, OptionSpec,
-    Order, Reason, RecordKind, Selection, Share, Split, Strategy, StrategyName, StrategyOption,
-    StrategyOptions, Tail, Takes, UnknownStrategy, Value, Whole, Windowed, WrongOption, Wrr,
-    WrrFrozen,
+    AcceptedValues, AnyStrategy, Auto, DeviceOnly, DeviceUse, Goal, HostOnly, Level, Mte,
+    MteFeedback, OptionSpec, Order, Reason, RecordKind, Selection, Share, Split, Strategy,
+    StrategyName, StrategyOption, StrategyOptions, Tail, UnknownStrategy, Value, WholeRange,
+    Windowed, WrongOption, Wrr, WrrFrozen,
 };
 pub use terms::{Costs, DeviceConfig, Holders, Interleave, Terms};
-pub use tuning::{Budget, Effort, Interval, Move, Tuned, Tuner, Verdict};
+pub use tuning::{Budget, Concurrency, Interval, Tuned, Tuner, TuningChange, Verdict};
 pub use types::{
     BatchIndex, DeviceId, Generation, Outcome, Profile, Source, Time, VoidReason, WorkRun,
 };

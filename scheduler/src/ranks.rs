@@ -1,6 +1,6 @@
 //! The agreement of ranks before each step, so that all take the same kind of source (C5).
 
-use crate::learned::Common;
+use crate::learned::CommonTimes;
 
 /// The proposal of one rank for a step, or of several ranks combined. Send it to all ranks, combine
 /// it with theirs in any order, and pass the result to [`crate::Epoch::agreed`].
@@ -32,7 +32,7 @@ pub struct Proposal {
     /// Whether some rank abandons its devices, in which case all do.
     pub(crate) without_devices: bool,
     /// The times of the ranks, under `auto`, which select the next epoch's strategy.
-    pub(crate) known: Common,
+    pub(crate) known: CommonTimes,
 }
 
 /// The agreement of all ranks.
@@ -111,7 +111,7 @@ impl Proposal {
             times_ns: [words[3], words[4], words[5]],
             waited_ns: [words[7], words[8]],
             without_devices: high(1) & 8 != 0,
-            known: Common {
+            known: CommonTimes {
                 host_ns: words[9],
                 ready_ns: words[10],
                 device_ns: words[11],

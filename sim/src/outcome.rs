@@ -135,7 +135,7 @@ pub struct LegBytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     /// The kind of work.
-    pub what: Doing,
+    pub what: WorkKind,
     /// The batch.
     pub batch: BatchIndex,
     /// From the run's beginning.
@@ -146,7 +146,7 @@ pub struct Interval {
 
 /// What an interval is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Doing {
+pub enum WorkKind {
     /// The host prepares.
     Preparing,
     /// A device (numbered over the whole scenario) prepares and writes.

@@ -1,7 +1,7 @@
 //! The measured times of a run, batch by batch. A replay in the simulator must result in the same
 //! total.
 
-use crate::outcome::{Doing, RankOutcome};
+use crate::outcome::{RankOutcome, WorkKind};
 use crate::scenario::{Distribution, Scenario, ScenarioError, Span, Values};
 
 /// Times of a run at one rank, in nanoseconds, in the order in which each began.
@@ -24,10 +24,10 @@ impl Trace {
         for interval in timeline {
             let took = interval.end_ns - interval.start_ns;
             match interval.what {
-                Doing::Preparing => trace.host_ns.push(took),
-                Doing::AtDevice(device) => trace.device_ns[device as usize].push(took),
-                Doing::Step(_) => trace.step_ns.push(took),
-                Doing::Fetching => {}
+                WorkKind::Preparing => trace.host_ns.push(took),
+                WorkKind::AtDevice(device) => trace.device_ns[device as usize].push(took),
+                WorkKind::Step(_) => trace.step_ns.push(took),
+                WorkKind::Fetching => {}
             }
         }
         trace

@@ -1,8 +1,8 @@
-//! What one epoch leaves to the next has the expected effect with constant times.
+//! State that one epoch passes to the next has the expected effect with constant times.
 
 use meetpoint_scheduler::{Mte, Source, Split, Tail};
 use meetpoint_sim::scenario::{ChoiceName, Device, Distribution, Scenario, Span, StrategyName};
-use meetpoint_sim::{Doing, Outcome, Recording, run, run_keeping};
+use meetpoint_sim::{Outcome, Recording, WorkKind, run, run_keeping};
 
 const MS: u64 = 1_000_000;
 
@@ -54,7 +54,7 @@ fn a_device_runs_ahead_as_far_as_its_slots_go() {
     assert!(ahead(&outcome)[1..].iter().all(|&batches| (2..=10).contains(&batches)));
 }
 
-/// Kept batches are neither read nor prepared again: the device does E·n_s - (E-1)·k.
+/// Retained batches are neither read nor prepared again: the device does E·n_s - (E-1)·k.
 #[test]
 fn retained_batches_are_not_prepared_again() {
     let mut scenario = fixed(100, 30, 1_500, 4);
@@ -71,8 +71,8 @@ fn retained_batches_are_not_prepared_again() {
     assert!(outcome.epochs.iter().all(|epoch| epoch.devices[0].slots_max <= 44));
 }
 
-/// With host time by size alone and device time the same for all, devices are given the largest:
-/// the host is left with the sum of the smallest.
+/// With host time by size alone and device time the same for all, devices get the largest batches,
+/// and the host the smallest.
 #[test]
 fn devices_are_given_what_saves_the_host_most() {
     let (batches, split) = (200, 60);
@@ -83,7 +83,7 @@ fn devices_are_given_what_saves_the_host_most() {
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
     let alone = run_keeping(&alone, 3, keep).unwrap();
     let timeline = alone.epochs[0].ranks[0].timeline.as_ref().unwrap();
-    let preparations = timeline.iter().filter(|it| it.what == Doing::Preparing);
+    let preparations = timeline.iter().filter(|it| it.what == WorkKind::Preparing);
     let mut times: Vec<u64> = preparations.map(|it| it.end_ns - it.start_ns).collect();
     let all: u64 = times.iter().sum();
     times.sort_unstable();
@@ -105,7 +105,7 @@ fn devices_are_given_what_saves_the_host_most() {
 }
 
 #[test]
-fn what_excludes_each_other_is_refused() {
+fn contradictory_options_are_refused() {
     let refused = |change: fn(&mut Scenario)| {
         let mut scenario = fixed(100, 10, 1_000, 2);
         change(&mut scenario);

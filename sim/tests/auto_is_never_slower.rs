@@ -18,7 +18,7 @@ fn simulated(scenario: &Scenario, seed: u64) -> Outcome {
     }
 }
 
-/// T / T0 of a seed.
+/// T / T0 for a seed.
 fn against_host_only(seed: u64) -> f64 {
     let scenario = random::any_devices(seed);
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };

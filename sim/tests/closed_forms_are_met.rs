@@ -38,7 +38,7 @@ fn machine(preparation: f64, workers: u32, step: f64, direct_read: f64, t_s: f64
 
 /// A machine without workers, from t_c, t_g and t_s.
 fn serial(t_c: f64, t_g: f64, t_s: f64) -> Scenario {
-    // The step takes half of t_g; the rest is read, so that both parts are there.
+    // The step takes half of t_g; the rest is read, so that both parts occur.
     let train = t_g / 2.0;
     machine(t_c - train, 0, train, t_g - train, t_s)
 }
@@ -65,7 +65,7 @@ fn profile(scenario: &Scenario) -> Profile {
     Profile { host_ns: t_c as u64, device_ns: device_ns as u64, ready_ns: t_g as u64 }
 }
 
-/// Within 0.1 % of the form, and as many batches as the two ends may have under way.
+/// Within 0.1 % of the form, and as many batches as the two ends may have in progress.
 fn meets(scenario: &Scenario, chosen: AnyStrategy) {
     let total = simulated(scenario, chosen).total_ns as f64;
     let profile = profile(scenario);

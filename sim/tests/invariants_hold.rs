@@ -1,4 +1,4 @@
-//! Over random scenarios: what holds whatever the machine does.
+//! Invariants that hold in random scenarios.
 //!
 //! A seed that failed once is in `SEEDS_THAT_FAILED`, and stays there.
 

@@ -52,7 +52,7 @@ fn workers_share_a_leg_and_cores() {
     is_about(&scenario, 1000.0 * 20.0);
     scenario.storage.read_bytes = Bytes(10_000_000);
     scenario.storage.host_read_bandwidth = Some(Bandwidth(250_000_000));
-    // Like workers march in step: all read, 320 ms, then all prepare, 160 ms.
+    // Equal workers run in lockstep: all read for 320 ms, then all prepare for 160 ms.
     is_about(&scenario, 1000.0 * (320.0 + 160.0) / 8.0);
     scenario.storage.overlap = true;
     is_about(&scenario, 1000.0 * 40.0);
@@ -78,7 +78,7 @@ fn a_device_reads_prepares_and_writes_one_after_the_other() {
 #[test]
 fn host_and_device_share_a_drive() {
     // Ten megabytes for each batch at the host, fifty written and read again for one of the
-    // device's: the drive is what bounds it.
+    // device's: the drive is the bottleneck.
     let mut scenario = host(1, 1);
     scenario.strategy = StrategyName::DeviceOnly;
     scenario.storage.read_bytes = Bytes(10_000_000);

@@ -1,4 +1,4 @@
-//! Scenarios are read as job files are: every fault names its key and what would be right.
+//! Scenarios are read like job files: every error names its key and the expected value.
 
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_scheduler::{AnyStrategy, Split};

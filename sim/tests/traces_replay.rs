@@ -1,4 +1,4 @@
-//! A recorded run, replayed from its times alone, takes the total time that it had.
+//! A recorded run, replayed from its times alone, takes the recorded total time.
 
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Device, Distribution, Scenario, Span, StrategyName,
@@ -30,7 +30,7 @@ fn a_replayed_run_comes_to_its_total_within_two_percent() {
                 let (scenario, outcome) = recorded(workers, strategy, seed);
                 let rank = &outcome.epochs[0].ranks[0];
                 let trace = Trace::of(rank, scenario.device_count());
-                // Another seed: nothing of it may matter.
+                // Another seed, which must have no effect.
                 let mut replay = scenario.replaying(&trace).unwrap();
                 replay.replay = rank.record.clone();
                 let replayed = run(&replay, 99).unwrap();

@@ -31,7 +31,7 @@ impl EngineKind {
 }
 
 /// An engine and, if [`EngineKind::Auto`] did not select io_uring, the reason.
-pub struct Chosen {
+pub struct SelectedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
     /// A message for the user: the engine that does not work here, and the cause.
@@ -40,7 +40,7 @@ pub struct Chosen {
 
 /// Creates an engine for `depth` requests in flight, at least one and at most
 /// [`crate::DEPTH_MAX`].
-pub fn open_engine(kind: EngineKind, depth: usize) -> Result<Chosen, Error> {
+pub fn open_engine(kind: EngineKind, depth: usize) -> Result<SelectedEngine, Error> {
     open_engine_with(kind, depth, |depth| Ok(Box::new(UringEngine::new(depth)?)))
 }
 
@@ -49,16 +49,16 @@ pub fn open_engine_with(
     kind: EngineKind,
     depth: usize,
     uring: impl FnOnce(usize) -> Result<Box<dyn Engine>, Error>,
-) -> Result<Chosen, Error> {
+) -> Result<SelectedEngine, Error> {
     let threads = || Ok::<_, Error>(Box::new(ThreadsEngine::new(depth)?));
     match kind {
-        EngineKind::Threads => Ok(Chosen { engine: threads()?, note: None }),
-        EngineKind::Uring => Ok(Chosen { engine: uring(depth)?, note: None }),
+        EngineKind::Threads => Ok(SelectedEngine { engine: threads()?, note: None }),
+        EngineKind::Uring => Ok(SelectedEngine { engine: uring(depth)?, note: None }),
         EngineKind::Auto => match uring(depth) {
-            Ok(engine) => Ok(Chosen { engine, note: None }),
+            Ok(engine) => Ok(SelectedEngine { engine, note: None }),
             Err(error) => {
                 let note = format!("reading with threads: {error}");
-                Ok(Chosen { engine: threads()?, note: Some(note) })
+                Ok(SelectedEngine { engine: threads()?, note: Some(note) })
             }
         },
     }

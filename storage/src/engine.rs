@@ -33,7 +33,7 @@ pub enum RequestKind {
 /// must hold `bytes` plus two blocks. Direct writes need aligned offset and length.
 #[derive(Debug)]
 pub struct Request {
-    /// Chosen by the caller, returned in the completion.
+    /// SelectedEngine by the caller, returned in the completion.
     pub token: u64,
     /// File.
     pub file: FileId,
@@ -49,7 +49,7 @@ pub struct Request {
 
 /// A request that was refused.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedRequest {
     /// The request, returned to the caller.
     pub request: Request,
     /// The reason: [`Error::QueueFull`] when [`Limits::depth`] requests are in flight.
@@ -125,7 +125,7 @@ pub trait Engine: Send {
     fn file_bytes(&self, file: FileId) -> Result<u64, Error>;
     /// Starts a request. While many are in flight, an engine may submit it together with the next
     /// ones, or at the next [`Engine::wait`].
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>>;
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>>;
     /// Waits for at least one completion, at most for `timeout` and an hour. Appends the
     /// completions to `out` and returns their number: 0 after the timeout or when nothing is in
     /// flight.

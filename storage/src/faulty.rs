@@ -5,7 +5,8 @@ use crate::random::SplitMix64;
 use crate::slots::Slots;
 use crate::transfer::action;
 use crate::{
-    Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, Refused, Request, RequestKind,
+    Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
+    RequestKind,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -164,7 +165,7 @@ impl FaultyEngine {
         &mut self,
         mut request: Request,
         not_before: Option<Instant>,
-    ) -> Result<(), Box<Refused>> {
+    ) -> Result<(), Box<RefusedRequest>> {
         let token = request.token;
         let number = self.inside.insert((token, not_before));
         request.token = number;
@@ -219,10 +220,10 @@ impl Engine for FaultyEngine {
         self.inner.file_bytes(file)
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let depth = self.limits().depth;
         if self.in_flight() >= depth {
-            return Err(Box::new(Refused { request, error: Error::QueueFull { depth } }));
+            return Err(Box::new(RefusedRequest { request, error: Error::QueueFull { depth } }));
         }
         let kind = request.kind;
         let nth = self.taken[kind as usize];

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::open::irregular;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Maximum size of a text file that a user writes.
@@ -80,6 +80,11 @@ impl FileSet {
         Ok(self.files[file].file.metadata()?.len())
     }
 
+    /// Current length and times of a file.
+    pub fn file_state(&self, file: usize) -> io::Result<FileState> {
+        FileState::of(&self.files[file].file)
+    }
+
     /// Fills `into` with the bytes from `offset` on; an error if the file ends before.
     pub fn read_exact_at(&self, file: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
         let opened = &self.files[file].file;
@@ -92,6 +97,28 @@ impl FileSet {
             }
             read => read,
         }
+    }
+}
+
+/// Length and times of a file: equal as long as nothing is written to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileState {
+    bytes: u64,
+    /// Seconds and nanoseconds since 1970.
+    modified: (i64, i64),
+    /// The same of the last change of content or metadata, which no program can set.
+    changed: (i64, i64),
+}
+
+impl FileState {
+    /// The current state of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        Ok(Self {
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        })
     }
 }
 
@@ -162,6 +189,18 @@ mod tests {
         assert_eq!(&three, b"one");
         let error = files.read_exact_at(0, 3, &mut three).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn the_state_of_a_file_changes_with_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
+        std::fs::write(&path, "one").unwrap();
+        let files = FileSet::open([path.clone()]).unwrap();
+        let before = files.file_state(0).unwrap();
+        assert_eq!(files.file_state(0).unwrap(), before);
+        std::fs::write(&path, "longer").unwrap();
+        assert_ne!(files.file_state(0).unwrap(), before);
     }
 
     #[test]

@@ -16,11 +16,11 @@ pub const ARENA_BYTES_MAX: usize = 32 << 20;
 
 /// Creates an arena when the first buffer is requested, and lends buffers from it.
 #[derive(Default)]
-pub(crate) struct Lender {
+pub(crate) struct BufferAllocator {
     arena: Option<Arc<Arena>>,
 }
 
-impl Lender {
+impl BufferAllocator {
     /// A buffer from the arena or, if it is full, a separate one. `register` is called for a new
     /// arena.
     pub(crate) fn lend(
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn an_arena_outlives_its_lender() {
-        let mut lender = Lender::default();
+        let mut lender = BufferAllocator::default();
         let mut buffer = lender.lend(1000, 4, |_, _| 0);
         let arena = Arc::downgrade(lender.arena().unwrap());
         drop(lender);
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_memory_of_its_own() {
-        let mut lender = Lender::default();
+        let mut lender = BufferAllocator::default();
         let large = lender.lend(ARENA_BYTES_MAX + 1, 1, |_, bytes| bytes);
         assert!(!large.is_registered());
         assert_eq!(large.capacity(), ARENA_BYTES_MAX + BLOCK_BYTES);

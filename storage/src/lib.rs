@@ -35,13 +35,16 @@ pub mod uring;
 
 pub use block::BLOCK_BYTES;
 pub use buffer::AlignedBuffer;
-pub use choose::{Chosen, EngineKind, open_engine};
+pub use choose::{EngineKind, SelectedEngine, open_engine};
 pub use engine::{
-    Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, Refused, Request, RequestKind,
+    Access, Completion, Counters, DEPTH_MAX, Engine, FileId, Limits, RefusedRequest, Request,
+    RequestKind,
 };
 pub use error::Error;
 pub use lender::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
 pub use local_socket::{LocalSocket, SOCKET_PATH_BYTES_MAX, SocketError, trusted_peer};
 pub use mapping::{HugeMemory, ReadMapping, SharedMapping, SharedWords};
 pub use memory_limit::MemoryLimit;
-pub use own_limits::{OpenFilesLimit, is_of_the_file, open_files_limit, os_error};
+pub use own_limits::{
+    OpenFilesLimit, is_of_the_file, open_files_limit, open_files_limit_behind, os_error,
+};

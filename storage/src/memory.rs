@@ -6,8 +6,8 @@ use crate::open::{FileTable, Opened, PIECE_BYTES_MAX};
 use crate::random::SplitMix64;
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
-    RequestKind, threads,
+    Access, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind, threads,
 };
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -195,7 +195,7 @@ impl Engine for MemoryEngine {
         }
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let work = Work::accept(request, &self.files, self.waiting.len(), self.depth)?;
         self.waiting.push(work);
         Ok(())

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_on_the_way_up_counts() {
+    fn the_lowest_limit_of_all_parent_groups_applies() {
         let files = [
             MACHINE,
             V2,
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_sets_no_limit() {
+    fn unreadable_limits_are_ignored() {
         let noise = [
             ("/proc/meminfo", "MemTotal: much\n"),
             ("/proc/self/cgroup", "0\n::\n\u{fffd}"),

@@ -51,6 +51,19 @@ pub fn open_files_limit(error: &io::Error) -> Option<OpenFilesLimit> {
     }
 }
 
+/// The limit of open files that caused an error, directly or through its sources.
+pub fn open_files_limit_behind(error: &(dyn Error + 'static)) -> Option<OpenFilesLimit> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let limit = error.downcast_ref::<io::Error>().and_then(open_files_limit);
+        if limit.is_some() {
+            return limit;
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// Whether another process would get the same error, because the file causes it, not a limit of
 /// this process or an interruption.
 pub fn is_of_the_file(error: &io::Error) -> bool {
@@ -95,7 +108,9 @@ mod tests {
             assert!(matches!(limit, OpenFilesLimit::Process { .. }));
             assert!(limit.to_string().contains("ulimit -n"), "{limit}");
             assert!(!is_of_the_file(&error));
+            assert_eq!(open_files_limit_behind(&Wrapped(error)), Some(limit));
         }
+        assert_eq!(open_files_limit_behind(&Wrapped(Errno::NOENT.into())), None);
         assert_eq!(open_files_limit(&Errno::NFILE.into()), Some(OpenFilesLimit::Machine));
         assert_eq!(open_files_limit(&Errno::NOENT.into()), None);
         assert!(is_of_the_file(&Errno::IO.into()) && !is_of_the_file(&Errno::NOMEM.into()));

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_put_and_are_used_again() {
+    fn numbers_are_stable_and_reused() {
         let mut slots = Slots::default();
         let (a, b) = (slots.insert("a"), slots.insert("b"));
         assert_eq!((slots.len(), *slots.get(b)), (2, "b"));

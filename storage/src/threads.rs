@@ -1,12 +1,12 @@
 //! Blocking reads and writes on a few threads.
 
 use crate::engine::{WAIT_MAX, clamp_depth};
-use crate::lender::Lender;
+use crate::lender::BufferAllocator;
 use crate::open::{FileTable, Opened};
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
-    RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use std::fs::File;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Most threads of one engine: enough to keep a drive busy, few enough to be cheap.
 pub const THREADS_MAX: usize = 8;
 
-type Ended = (Work<File>, Result<usize, Error>);
+type CompletedRead = (Work<File>, Result<usize, Error>);
 
 /// An engine of blocking calls: works everywhere, but occupies a thread per transfer.
 ///
@@ -30,11 +30,11 @@ pub struct ThreadsEngine {
     depth: usize,
     in_flight: usize,
     files: FileTable<File>,
-    buffers: Lender,
+    buffers: BufferAllocator,
     books: Counters,
     /// `None` only while being dropped.
     work: Option<Sender<Work<File>>>,
-    ended: Receiver<Ended>,
+    ended: Receiver<CompletedRead>,
     closing: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
 }
@@ -67,7 +67,7 @@ impl ThreadsEngine {
             depth,
             in_flight: 0,
             files: FileTable::default(),
-            buffers: Lender::default(),
+            buffers: BufferAllocator::default(),
             books: Counters::default(),
             work: Some(work),
             ended,
@@ -76,14 +76,14 @@ impl ThreadsEngine {
         })
     }
 
-    fn take(&mut self, (work, result): Ended) -> Completion {
+    fn take(&mut self, (work, result): CompletedRead) -> Completion {
         self.in_flight -= 1;
         work.finish(result, &mut self.books)
     }
 }
 
 /// Main loop of a thread, until the work queue closes.
-fn serve(to_do: &Receiver<Work<File>>, done: &Sender<Ended>, closing: &AtomicBool) {
+fn serve(to_do: &Receiver<Work<File>>, done: &Sender<CompletedRead>, closing: &AtomicBool) {
     for mut work in to_do {
         if closing.load(Ordering::Acquire) {
             return;
@@ -155,7 +155,7 @@ impl Engine for ThreadsEngine {
         self.files.get(file)?.bytes()
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let work = Work::accept(request, &self.files, self.in_flight, self.depth)?;
         let sender = self.work.as_ref().expect("the channel is open until the engine is dropped");
         sender.try_send(work).expect("the channel has room: requests are capped at its size");

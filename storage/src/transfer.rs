@@ -3,7 +3,7 @@
 //! It transfers nothing itself; engines report the results of the kernel.
 
 use crate::open::{FileTable, Opened};
-use crate::{AlignedBuffer, Completion, Counters, Error, Refused, Request, RequestKind};
+use crate::{AlignedBuffer, Completion, Counters, Error, RefusedRequest, Request, RequestKind};
 use std::io;
 use std::sync::Arc;
 
@@ -213,7 +213,7 @@ impl<B> Work<B> {
         files: &FileTable<B>,
         in_flight: usize,
         depth: usize,
-    ) -> Result<Self, Box<Refused>> {
+    ) -> Result<Self, Box<RefusedRequest>> {
         let checked = if in_flight >= depth {
             Err(Error::QueueFull { depth })
         } else {
@@ -226,7 +226,7 @@ impl<B> Work<B> {
                 buffer: request.buffer,
                 transfer,
             }),
-            Err(error) => Err(Box::new(Refused { request, error })),
+            Err(error) => Err(Box::new(RefusedRequest { request, error })),
         }
     }
 

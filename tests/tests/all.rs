@@ -1,4 +1,4 @@
-//! What needs several crates, and the whole program as a process. One binary, modules inside.
+//! Tests of several crates together, and of the program as a process, in one binary.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue fails here")]
 

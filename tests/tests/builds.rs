@@ -1,5 +1,5 @@
-//! The wheel and the tests share one build of every dependency, and what is handed to users is
-//! optimised throughout.
+//! The wheel and the tests share one build of every dependency, and builds for users are fully
+//! optimised.
 
 use crate::layers::{cargo, root};
 use std::collections::BTreeSet;

@@ -96,8 +96,22 @@ const WORDS: [(&str, &str); 10] = [
 ];
 
 /// Words that no type's name contains besides; `InPlace` is a standard term.
-const TYPE_WORDS: [(&str, &str); 3] =
-    [("place", "position, location, slot"), ("places", "positions, slots"), ("kept", "retained")];
+const TYPE_WORDS: [(&str, &str); 14] = [
+    ("place", "position, location, slot"),
+    ("places", "positions, slots"),
+    ("kept", "retained"),
+    ("whence", "origin"),
+    ("deed", "operation, write"),
+    ("fate", "outcome"),
+    ("knob", "setting, limit, parameter"),
+    ("knobs", "settings, limits, parameters"),
+    ("maker", "builder, factory"),
+    ("judge", "policy, evaluator"),
+    ("outlook", "prediction"),
+    ("weighed", "weighted, ranked"),
+    ("heard", "received, event"),
+    ("gathered", "collected"),
+];
 
 /// The file that lists the phrases.
 const EXEMPT: &str = "tests/tests/language.rs";

@@ -8,7 +8,7 @@ const DOCUMENT: &str = "ARCHITECTURE.md";
 
 /// Crate names without the prefix `meetpoint-`, in the order of the list, each with the crates that
 /// it depends on.
-type Listed = Vec<(String, BTreeSet<String>)>;
+type ListedCrates = Vec<(String, BTreeSet<String>)>;
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_path_buf()
@@ -58,7 +58,7 @@ pub(crate) fn cargo(arguments: &[&str]) -> String {
 }
 
 /// Reads the lines `name -> a, b` or `name -> none` of the block that starts with "```crates".
-fn listed(document: &str) -> Listed {
+fn listed(document: &str) -> ListedCrates {
     let block = document
         .split("```crates\n")
         .nth(1)
@@ -67,7 +67,7 @@ fn listed(document: &str) -> Listed {
     let names = |text: &str| -> BTreeSet<String> {
         text.split([',', ' ']).filter(|word| !word.is_empty()).map(str::to_owned).collect()
     };
-    let mut found = Listed::new();
+    let mut found = ListedCrates::new();
     for line in block.lines().filter(|line| !line.trim().is_empty()) {
         let (name, uses) = line.split_once("->").expect("each line of the block has an arrow");
         let uses = if uses.trim() == "none" { BTreeSet::new() } else { names(uses) };
@@ -78,7 +78,7 @@ fn listed(document: &str) -> Listed {
 
 /// Differences between the list and the dependencies of the workspace, in both directions, and
 /// entries that depend on a crate further down the list.
-fn differences(listed: &Listed, actual: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+fn differences(listed: &ListedCrates, actual: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut found = Vec::new();
     let mut above = BTreeSet::new();
     for (name, uses) in listed {

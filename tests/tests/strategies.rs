@@ -1,7 +1,7 @@
-//! What documents say of the strategies is what the strategies declare.
+//! Documents describe the strategies as they are declared.
 
 use crate::layers::root;
-use meetpoint_scheduler::{Order, StrategyName, Takes, Value};
+use meetpoint_scheduler::{AcceptedValues, Order, StrategyName, Value};
 
 fn read(path: &str) -> String {
     let text = std::fs::read_to_string(root().join(path));
@@ -28,7 +28,7 @@ fn named(text: &str) -> Vec<StrategyName> {
 /// What docs/jobs.md says of the order of a strategy.
 fn order_in_words(name: StrategyName) -> String {
     let strategy = name.with_defaults();
-    if strategy.picks() {
+    if strategy.is_selector() {
         return "as configured".to_owned();
     }
     let mut words = match strategy.order() {
@@ -84,7 +84,7 @@ fn the_tables_of_options_have_each_with_its_default_and_words() {
             for (row, (spec, default)) in rows.iter().zip(options) {
                 let [key, said, meaning] = &row[..] else { panic!("{document}: {row:?}") };
                 assert_eq!((key, said), (&format!("`{}`", spec.name), &toml(default)));
-                let Takes { words, share, .. } = &spec.takes;
+                let AcceptedValues { words, share, .. } = &spec.takes;
                 let said = format!("{said} {meaning}");
                 for word in *words {
                     let is_said = said.contains(&format!("{word:?}"));
@@ -107,7 +107,7 @@ fn the_readme_has_every_strategy_that_decides_under_what_its_order_promises() {
     for (column, order) in columns.into_iter().zip(orders) {
         let with = |name: &StrategyName| {
             let strategy = name.with_defaults();
-            !strategy.picks() && strategy.order() == order
+            !strategy.is_selector() && strategy.order() == order
         };
         let mut declared: Vec<_> = StrategyName::ALL.into_iter().filter(with).collect();
         let mut said = named(column);
@@ -115,8 +115,8 @@ fn the_readme_has_every_strategy_that_decides_under_what_its_order_promises() {
         said.sort();
         assert_eq!(said, declared, "{order:?}");
     }
-    let picks = StrategyName::ALL.into_iter().filter(|name| name.with_defaults().picks());
-    for name in picks {
+    let selectors = StrategyName::ALL.into_iter().filter(|name| name.with_defaults().is_selector());
+    for name in selectors {
         assert!(text.contains(&format!("`{name}`")), "README.md lacks {name}");
     }
 }

@@ -1,4 +1,4 @@
-//! The house stays clean: opening sentences, file lengths, words that must not be there.
+//! Rules for source files: opening sentences, lengths of files and lines, forbidden words.
 
 use crate::layers::root;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ fn complaints(name: &str, text: &str) -> Vec<String> {
         found.push(format!("{name}: more than {LINES_MAX} lines"));
     }
     for (number, line) in text.lines().enumerate() {
-        // A literal that has no place to be broken may be longer.
+        // A literal that cannot be broken may be longer.
         let columns = line.chars().count();
         if columns > COLUMNS_MAX && !is_one_literal(line) {
             found.push(format!("{name}:{}: {columns} columns", number + 1));

@@ -1,4 +1,4 @@
-//! The committed message types are what `device.proto` gives today.
+//! The committed message types are those generated from `device.proto`.
 
 use crate::layers::root;
 

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a program for scripts/instructions.py")]
 
 use anyhow::{Context, bail};
-use meetpoint_instructions::{drive, samples};
+use meetpoint_instructions::{drive, samples, small};
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, HostOnly, Mte, Order, Split, Tail, Wrr};
 
 /// Strategies whose decisions are counted.
@@ -21,10 +21,12 @@ const BATCHES: u32 = 1_000;
 /// Work with samples: its name and function.
 type Work = (&'static str, fn(u64) -> anyhow::Result<()>);
 
-const SAMPLES: [Work; 3] = [
+const SAMPLES: [Work; 5] = [
     ("photograph-whole", |times| samples::decode(times).map(drop)),
     ("photograph-sample", samples::prepare),
     ("read-sample", samples::read),
+    ("small-batch", small::prepare),
+    ("cached-batch", small::cached),
 ];
 
 fn main() -> anyhow::Result<()> {

@@ -80,7 +80,8 @@ pub fn prepare(times: u64) -> anyhow::Result<()> {
 /// Reads `times` samples of a mapped dataset and verifies their checksums.
 pub fn read(times: u64) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("failed to make a folder for the dataset")?;
-    write_dataset(folder.path())?;
+    let file = photograph()?;
+    write_dataset(folder.path(), SAMPLES, &|_| file.clone())?;
     let mapped = MappedDataset::new(Arc::new(Dataset::open(folder.path())?), true)?;
     for number in 0..times {
         mapped.sample(number * 7 % SAMPLES)?;
@@ -88,11 +89,18 @@ pub fn read(times: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn write_dataset(folder: &Path) -> anyhow::Result<()> {
-    let file = photograph()?;
+/// Writes a dataset of one part with some files.
+pub(crate) fn write_dataset(
+    folder: &Path,
+    samples: u64,
+    file: &dyn Fn(u64) -> Vec<u8>,
+) -> anyhow::Result<()> {
     let mut encoder = PartEncoder::new(Vec::new(), Arc::new(Columns::images()))?;
-    for number in 0..SAMPLES {
-        let (key, image) = (format!("{number:05}.jpg"), file.clone());
+    let (mut image_bytes, mut image_bytes_max) = (0, 0);
+    for number in 0..samples {
+        let (key, image) = (format!("{number:05}.jpg"), file(number));
+        image_bytes += image.len() as u64;
+        image_bytes_max = image_bytes_max.max(image.len() as u64);
         encoder.push(Row { key, image, label: None, entry_points: None, extra: None })?;
     }
     let part = encoder.finish()?;
@@ -104,16 +112,15 @@ fn write_dataset(folder: &Path) -> anyhow::Result<()> {
         tail_crc32c: part.tail_crc32c,
         sha256: "0".repeat(64),
     };
-    let image_bytes = file.len() as u64;
     let provenance = Provenance {
         tool: "instructions".to_owned(),
         source: "drawn".to_owned(),
         ..Provenance::default()
     };
     let manifest = Manifest {
-        samples: SAMPLES,
-        image_bytes: image_bytes * SAMPLES,
-        image_bytes_max: image_bytes,
+        samples,
+        image_bytes,
+        image_bytes_max,
         parts: vec![entry],
         stored: Some(Stored::default()),
         ..Manifest::new(&Columns::images(), provenance)

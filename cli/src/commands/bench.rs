@@ -1,7 +1,7 @@
 //! A temporary folder for measurements: generated datasets and job files, removed afterwards.
 
 use crate::commands::demo::calibrate;
-use crate::commands::demo::workplace::Workplace;
+use crate::commands::demo::temporary_folder::TemporaryFolder;
 use crate::commands::pack::pack_with_bar;
 use crate::generate;
 use crate::runner::{self, RunPlan};
@@ -9,11 +9,11 @@ use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
-use meetpoint_lab::bench::{Bench, Knobs, Material, Pictures};
+use meetpoint_lab::bench::{Bench, JobParameters, Material, Pictures};
 use meetpoint_prepare::Dataset;
 use meetpoint_report::Report;
 use meetpoint_report::write::place;
@@ -27,7 +27,7 @@ const SMALL_SIDE: u32 = 32;
 
 /// The folder, and what measurements in it share.
 pub(super) struct EmulatedBench {
-    folder: Workplace,
+    folder: TemporaryFolder,
     stop: Stop,
     cores: Vec<usize>,
 }
@@ -36,7 +36,7 @@ impl EmulatedBench {
     /// Creates the folder. It is removed when this value is dropped, on errors and signals too.
     pub(super) fn new() -> anyhow::Result<Self> {
         let stop = Stop::install()?;
-        let (folder, cleared) = Workplace::new(&std::env::temp_dir())?;
+        let (folder, cleared) = TemporaryFolder::new(&std::env::temp_dir())?;
         for cleared in cleared {
             output::notice(&format!(
                 "cleared {}, left by a run that was killed",
@@ -56,18 +56,18 @@ impl EmulatedBench {
     /// A dataset with a recipe, and the time that this host takes for a batch of it.
     fn measured(&self, name: &str, batch_size: u32, recipe: &str) -> anyhow::Result<Material> {
         let dataset = Arc::new(Dataset::open(&self.folder.path().join(name))?);
-        let cut = Cut { batch_size, drop_last: true, seed: 0 };
-        let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+        let batch_options = BatchOptions { batch_size, drop_last: true, seed: 0 };
+        let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
         let parsed = Arc::new(Recipe::from_toml(recipe)?);
         let prepare = calibrate::measure(&dataset, &parsed, batching)?;
         let (name, recipe) = (name.to_owned(), recipe.to_owned());
         Ok(Material { name, recipe, batch_size, prepare })
     }
 
-    fn write(&self, material: &Material, knobs: Knobs) -> anyhow::Result<PathBuf> {
+    fn write(&self, material: &Material, parameters: JobParameters) -> anyhow::Result<PathBuf> {
         let folder = self.folder.path();
         place(folder, "recipe.toml", material.recipe.as_bytes())?;
-        Ok(place(folder, "job.toml", job_text(material, knobs, &self.cores).as_bytes())?)
+        Ok(place(folder, "job.toml", job_text(material, parameters, &self.cores).as_bytes())?)
     }
 }
 
@@ -114,11 +114,11 @@ impl Bench for EmulatedBench {
     fn run(
         &self,
         material: &Material,
-        knobs: Knobs,
+        parameters: JobParameters,
         strategies: &[StrategyName],
     ) -> anyhow::Result<Report> {
         self.stop.check()?;
-        let path = self.write(material, knobs)?;
+        let path = self.write(material, parameters)?;
         let job = JobFile::load(&path)?;
         // Only the report is needed.
         let plan = RunPlan::of(strategies);
@@ -132,7 +132,7 @@ impl Bench for EmulatedBench {
 
 /// On a machine with several cores, the last one is reserved for the device, because a drive has
 /// its own processor. If host and device shared it, neither time would be accurate.
-fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
+fn job_text(material: &Material, parameters: JobParameters, cores: &[usize]) -> String {
     let host_cores = match cores.split_last() {
         Some((_, [])) | None => String::new(),
         Some((_, apart)) => format!("host_cores = {apart:?}\n"),
@@ -146,10 +146,10 @@ fn job_text(material: &Material, knobs: Knobs, cores: &[usize]) -> String {
          [accelerator]\nkind = \"emulated\"\nstep = \"{}us\"\n",
         material.name,
         material.batch_size,
-        knobs.workers,
-        knobs.cpu_ratio.clamp(0.001, 1.0),
+        parameters.workers,
+        parameters.cpu_ratio.clamp(0.001, 1.0),
         host_cores.is_empty(),
-        knobs.step.as_micros().max(1)
+        parameters.step.as_micros().max(1)
     )
 }
 
@@ -179,7 +179,7 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Bench, EmulatedBench, Knobs, Material, Pictures, job_text};
+    use super::{Bench, EmulatedBench, JobParameters, Material, Pictures, job_text};
     use meetpoint_host::JobFile;
     use std::path::Path;
     use std::time::Duration;
@@ -192,9 +192,10 @@ mod tests {
             batch_size: 8,
             prepare: Duration::from_millis(20),
         };
-        let knobs = Knobs { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
+        let parameters =
+            JobParameters { workers: 1, step: Duration::from_micros(12_345), cpu_ratio: 0.123_456 };
         let parsed = |cores: &[usize]| {
-            let text = job_text(&material, knobs, cores).replace(
+            let text = job_text(&material, parameters, cores).replace(
                 "recipe = \"recipe.toml\"\n",
                 "recipe.operation = [{ name = \"decode\" }]\n",
             );

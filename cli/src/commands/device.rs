@@ -1,7 +1,7 @@
-//! `meetpoint device`: runs the storage-side process, queries a running one, and makes
-//! certificates.
+//! `meetpoint device`: runs the storage-side process, queries a running one, makes certificates,
+//! and measures how well this machine emulates a device.
 
-use super::keys;
+use super::{calibrate, keys};
 use crate::surface::failure;
 use crate::surface::remote::RemoteArguments;
 use crate::surface::{Output, Stop, output, units};
@@ -28,6 +28,7 @@ enum Command {
     Serve(Box<Serve>),
     Probe(Probe),
     Keys(keys::Arguments),
+    Calibrate(calibrate::Arguments),
 }
 
 /// Serve datasets as a device: prepare batches near the data for hosts that connect.
@@ -94,6 +95,10 @@ struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
           help_heading = "Emulation")]
     memory_max: Option<u64>,
+    /// Also limit CPU time and memory by a control group, a little above the emulated values, so
+    /// that the device never takes more. Needs a group that this user may change.
+    #[arg(long, help_heading = "Emulation")]
+    cgroup: bool,
     /// Inject a fault at batch N: die@N, stall@N, stall@N:2s, slow@N:x4, corrupt@N, tear@N,
     /// enospc@N, drop-link@N. May be given several times.
     #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
@@ -166,6 +171,7 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
     match arguments.command {
         Command::Serve(serve) => serve_device(*serve, output),
         Command::Keys(arguments) => keys::run(&arguments, output),
+        Command::Calibrate(arguments) => calibrate::run(&arguments, output),
         Command::Probe(probe) => {
             let info = meetpoint_device::probe(probe.target()?)?;
             output.result(&info, || format!("{}{}", describe(&info), state(&info)))
@@ -227,6 +233,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
             allow_shared: arguments.allow_shared,
             memory_bytes_max: arguments.memory_max,
         },
+        cgroup: arguments.cgroup,
         faults: arguments.faults,
         engine: arguments.engine,
         hosts: arguments.hosts,
@@ -249,10 +256,14 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         error => anyhow::Error::from(error),
     })?;
     output.result(&summary, || {
-        let ServeSummary { jobs, batches, connections_refused, loads_refused } = &summary;
+        let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = &summary;
+        let held = summary
+            .cgroup_throttled_ns
+            .map(|ns| format!("; its control group held it back for {}", units::nanoseconds(ns)));
         format!(
             "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
-             {loads_refused} jobs"
+             {loads_refused} jobs{}",
+            held.unwrap_or_default()
         )
     })
 }
@@ -270,19 +281,19 @@ fn describe(info: &DeviceInfo) -> String {
         text.push_str(&format!(" ({})", info.storage_note));
     }
     text.push('\n');
-    let Some(knobs) = &info.emulation else {
+    let Some(settings) = &info.emulation else {
         text.push_str("not slowed down\n");
         return text;
     };
     let rate = |rate: u64| units::rate(rate as f64);
-    let knobs = [
-        ("CPU ratio", knobs.cpu_ratio.map(|ratio| ratio.to_string())),
-        ("read bandwidth", knobs.read_bytes_per_second.map(rate)),
-        ("write bandwidth", knobs.write_bytes_per_second.map(rate)),
-        ("latency", knobs.latency_ns.map(units::nanoseconds)),
-        ("core", knobs.core.map(|core| core.to_string())),
+    let settings = [
+        ("CPU ratio", settings.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("read bandwidth", settings.read_bytes_per_second.map(rate)),
+        ("write bandwidth", settings.write_bytes_per_second.map(rate)),
+        ("latency", settings.latency_ns.map(units::nanoseconds)),
+        ("core", settings.core.map(|core| core.to_string())),
     ];
-    let set = knobs.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    let set = settings.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
     text.push_str(&format!("emulated: {}\n", set.collect::<Vec<_>>().join(", ")));
     text
 }

@@ -8,13 +8,22 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example: meetpoint doctor --path /mnt/nvme")]
 pub(crate) struct Arguments {
-    /// Folder in which direct reads and writes (O_DIRECT) are tried; no files remain there.
+    /// Folder in which direct reads and writes (O_DIRECT) are tried; no files remain there. If it
+    /// does not exist, the nearest folder above it is tried instead, and named.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     path: PathBuf,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let probes = Probes::take(&doctor::folder_of(&arguments.path));
+    let folder = doctor::folder_of(&arguments.path);
+    if !arguments.path.is_dir() {
+        eprintln!(
+            "{} is not a folder; O_DIRECT is tried in {} instead",
+            arguments.path.display(),
+            folder.display()
+        );
+    }
+    let probes = Probes::take(&folder);
     let findings = doctor::examine(&System::this(), &probes);
     output.result(&findings, || doctor::text(&findings))
 }

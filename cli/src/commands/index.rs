@@ -1,6 +1,6 @@
 //! `meetpoint index`: makes a dataset of a source without copying its content; creates key indices.
 
-use super::pack::{Packing, as_signal, entry_points, head, tail};
+use super::pack::{PackArguments, as_signal, entry_points, head, tail};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use anyhow::Context;
@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["destination", "force", "resume", "from"])]
     keys: bool,
     #[command(flatten)]
-    packing: Packing,
+    pack: PackArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         return keys(&arguments.source, &stop, output);
     }
     let destination = arguments.destination.as_ref().context("no destination")?;
-    let options = arguments.packing.options(&stop)?;
+    let options = arguments.pack.options(&stop)?;
     let mut bar = Progress::new("indexing", "samples", 0);
     let summary =
         index(&arguments.source, destination, &options, &mut |progress| match progress.samples {

@@ -1,6 +1,7 @@
 //! The commands, one file each: arguments, help and the call of the library.
 
 mod bench;
+mod calibrate;
 mod completions;
 mod convert;
 mod dataset;
@@ -23,6 +24,7 @@ mod shards;
 mod show;
 mod simulate;
 mod source_arguments;
+mod torture;
 mod unpack;
 mod validate;
 mod verify;
@@ -84,6 +86,10 @@ enum Command {
     Simulate(simulate::Arguments),
     Validate(validate::Arguments),
     Reproduce(reproduce::Arguments),
+    Torture(torture::Arguments),
+    /// Consume a job's batches, and resume from its ledger.
+    #[command(hide = true)]
+    Consume(torture::ConsumeArguments),
     Doctor(doctor::Arguments),
     Completions(completions::Arguments),
 }
@@ -111,6 +117,8 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Validate(arguments) => validate::run(&arguments, output),
         Command::Reproduce(arguments) => reproduce::run(&arguments, output),
         Command::Simulate(arguments) => simulate::run(&arguments, output),
+        Command::Torture(arguments) => torture::run(&arguments, output),
+        Command::Consume(arguments) => torture::consume(&arguments, output),
         Command::Doctor(arguments) => doctor::run(&arguments, output),
         Command::Completions(arguments) => completions::run(&arguments, output),
     }

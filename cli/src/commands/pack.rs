@@ -70,12 +70,12 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Options about the source")]
     follow_links: bool,
     #[command(flatten)]
-    packing: Packing,
+    pack: PackArguments,
 }
 
 /// How to make a dataset of a source, whether its content is copied or not.
 #[derive(Debug, clap::Args)]
-pub(super) struct Packing {
+pub(super) struct PackArguments {
     /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
@@ -112,7 +112,7 @@ pub(super) struct Packing {
     of_source: SourceArguments,
 }
 
-impl Packing {
+impl PackArguments {
     /// The options of the library; JPEGs are not changed.
     pub(super) fn options(&self, stop: &Stop) -> anyhow::Result<PackOptions> {
         Ok(PackOptions {
@@ -154,7 +154,7 @@ pub(super) fn plan(arguments: &Arguments, shards: u64) -> anyhow::Result<PlanFol
 }
 
 fn options(arguments: &Arguments, stop: &Stop) -> anyhow::Result<PackOptions> {
-    let mut options = arguments.packing.options(stop)?;
+    let mut options = arguments.pack.options(stop)?;
     options.source.follow_links = arguments.follow_links;
     options.source.store = arguments.store;
     options.jpeg = JpegOptions {

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
 use meetpoint_planner::plan::{
-    Aim, Chosen, DeviceModel, Origin, Pins, PlanError, Request, check_batch_size, choose, form_of,
-    sentences, write,
+    Aim, DeviceModel, Origin, Pins, PlanChoice, PlanError, Request, check_batch_size, choose,
+    form_of, sentences, write,
 };
 use meetpoint_planner::profile::{Options, Samples};
 use meetpoint_planner::{Goal, Measured, Settings, materialization_points};
@@ -207,7 +207,7 @@ struct Document<'a> {
     file: Option<&'a Path>,
     /// The choice and the alternatives.
     #[serde(flatten)]
-    chosen: &'a Chosen,
+    chosen: &'a PlanChoice,
     /// The explanation.
     sentences: &'a [String],
     /// The measurements.
@@ -360,7 +360,7 @@ mod tests {
     use super::device;
 
     #[test]
-    fn a_device_is_typed_as_a_job_has_it() {
+    fn a_device_is_written_on_the_command_line_as_in_a_job() {
         let found = device("emulated,cpu_ratio=0.5,read_bandwidth=100MB/s,latency=1ms").unwrap();
         assert_eq!(found.model.cpu_ratio, 0.5);
         assert_eq!(found.model.read_bytes_per_second, Some(100_000_000));

@@ -1,11 +1,12 @@
 //! `meetpoint run`: a job from a file, with one strategy or all.
 
+use crate::emulation;
 use crate::runner::replay::Recorded;
 use crate::runner::{self, RunPlan};
 use crate::surface::fault::Fault;
 use crate::surface::remote::RemoteArguments;
 use crate::surface::report_files::ReportFiles;
-use crate::surface::{Output, Stop, StoreArguments, units};
+use crate::surface::{Output, Stop, StoreArguments, output, units};
 use anyhow::Context;
 use clap::builder::PossibleValue;
 use meetpoint_datasets::store::RemoteStores;
@@ -13,12 +14,15 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
-use meetpoint_host::{DeviceKind, GpuDecode, GpuIndex, JobFile, StrategyName, Tune};
+use meetpoint_host::{
+    DeviceKind, Emulation, GpuDecode, GpuIndex, JobFile, ServeCommand, StrategyName, Targets, Tune,
+};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::{GpuMemory, ShareChoice};
 use meetpoint_scheduler::Record;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Run a job from a TOML file and write a report.
 ///
@@ -38,6 +42,7 @@ use std::sync::Arc;
   meetpoint run job.toml --dataset s3://bucket/photos.set --cache-size 64GiB
   meetpoint run job.toml --recipe deit@1 --set num_classes=10
   meetpoint run job.toml --device tcp://csd.local:7000 --device-keys keys
+  meetpoint run job.toml --device-profile a53
   meetpoint run job.toml --replay out/report.json --strategy mte-feedback")]
 pub(crate) struct Arguments {
     /// The job, a TOML file.
@@ -50,6 +55,10 @@ pub(crate) struct Arguments {
     /// Memory for a cache of prepared samples, which later epochs use, such as 2GiB; 0 for none.
     #[arg(long, value_name = "SIZE", value_parser = cache)]
     cache: Option<u64>,
+    /// Memory for the stored bytes of small samples, which are then read once, such as 64MiB; 0 for
+    /// none. A part of the job's memory budget.
+    #[arg(long, value_name = "SIZE", value_parser = cache)]
+    small_samples: Option<u64>,
     /// Adapt the numbers of workers and of batches ahead while running, as `tune = "auto"` does.
     #[arg(long, overrides_with = "no_tune")]
     tune: bool,
@@ -120,15 +129,26 @@ pub(crate) struct Arguments {
     store: StoreArguments,
     #[command(flatten)]
     remote: RemoteArguments,
+    /// Emulate a declared device instead of the job's settings of emulated devices: the name of a
+    /// profile (a53, a78, fpga) or a TOML file. A core of this machine is measured first.
+    #[arg(long, value_name = "PROFILE")]
+    device_profile: Option<String>,
     /// Do not prepare every sample again for comparison.
     #[arg(long)]
     no_verify: bool,
     /// Write a trace of batches, stages and waits to this file, for ui.perfetto.dev or Chrome.
     #[arg(long, value_name = "FILE")]
     trace_events: Option<PathBuf>,
+    /// Append a line of JSON about each consumed batch to this file: strategy, rank, epoch, index,
+    /// the end that prepared it, samples, and a checksum of each sample's values.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     #[command(flatten)]
     report: ReportFiles,
 }
+
+/// How long a core is measured for `--device-profile`.
+const PROFILE_MEASURED_FOR: Duration = Duration::from_millis(500);
 
 /// A value of `--strategy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +203,9 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         job.tune = Tune::Off;
     }
     set_gpu(&mut job, arguments)?;
+    if let Some(name) = &arguments.device_profile {
+        emulate(&mut job, name, &stop)?;
+    }
     if !arguments.dataset.is_empty() {
         job.replace_dataset(arguments.dataset.clone().into());
     }
@@ -201,7 +224,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     };
     let plan = plan(&job, &arguments.strategy)
         .traced(arguments.trace_events.clone())
-        .delivered_to(arguments.device_out);
+        .delivered_to(arguments.device_out)
+        .recorded(arguments.ledger.clone());
     if plan.needs_device() && job.devices.is_empty() {
         let message = format!("{} has no device for these strategies", job.path.display());
         let remedy = Remedy::advice("add [device] with kind = \"emulated\"")
@@ -232,7 +256,53 @@ fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFi
         let operations = job.cache.as_ref().and_then(|cache| cache.operations);
         job.cache = (bytes > 0).then_some(CacheSettings { bytes, operations });
     }
+    job.small_samples_bytes = arguments.small_samples.or(job.small_samples_bytes);
     Ok(job)
+}
+
+/// Gives every emulated device of the job the speeds of a profile.
+fn emulate(job: &mut JobFile, name: &str, stop: &Stop) -> anyhow::Result<()> {
+    let profile = emulation::profile(name)?;
+    let mut devices: Vec<&mut ServeCommand> = job
+        .devices
+        .iter_mut()
+        .filter_map(|device| match &mut device.kind {
+            DeviceKind::Emulated(command) => Some(command),
+            DeviceKind::Connect { .. } | DeviceKind::Remote(_) => None,
+        })
+        .collect();
+    let Some(first) = devices.first() else {
+        let message = format!("{} has no emulated device for --device-profile", job.path.display());
+        let remedy = "add [device] with kind = \"emulated\"";
+        return Err(Fault::new("no_emulated_device", message, remedy).into());
+    };
+    let given = first.emulation;
+    let setting = emulation::Setting {
+        duration: PROFILE_MEASURED_FOR,
+        core: given.targets.core,
+        allow_shared: given.allow_shared,
+        has_neighbour: false,
+    };
+    let pictures = emulation::Pictures::generate(stop)?;
+    let own = emulation::measure(&pictures, None, setting, stop)?;
+    let emulated = profile.emulation(own.pixels_per_cpu_second)?;
+    for device in &mut devices {
+        let Emulation { targets: Targets { core, .. }, allow_shared, .. } = device.emulation;
+        let targets = Targets { core, ..emulated.targets };
+        device.emulation = Emulation { targets, allow_shared, ..emulated };
+    }
+    let notice = format!(
+        "{name}: {:.4} of a core, which decodes {:.1} megapixels per second here and {:.1} in the \
+         profile",
+        emulated.targets.cpu_ratio.unwrap_or(1.0),
+        own.pixels_per_cpu_second / 1e6,
+        profile.pixels_per_second.value / 1e6
+    );
+    output::notice(&notice);
+    if let Some(assumptions) = emulation::assumptions(&profile) {
+        output::notice(&assumptions);
+    }
+    Ok(())
 }
 
 /// Puts `--gpu-decode`, `--gpu-share` and `--gpu-memory` into the job; each alone keeps the job's
@@ -354,7 +424,7 @@ mod tests {
     use meetpoint_host::StrategyName;
 
     #[test]
-    fn every_strategy_can_be_asked_for_by_its_name() {
+    fn every_strategy_is_selected_by_its_name() {
         for name in StrategyName::ALL {
             assert_eq!(Choice::from_str(name.as_str(), false), Ok(Choice::One(name)));
         }

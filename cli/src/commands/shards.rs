@@ -137,6 +137,8 @@ struct RunArguments {
 }
 
 /// List the shards that are not finished.
+///
+/// The exit code is 0 whether or not all are finished; `--json` lists them under `missing`.
 #[derive(Debug, clap::Args)]
 struct StatusArguments {
     /// Folder of the plan.
@@ -308,6 +310,7 @@ fn status(arguments: &StatusArguments, output: Output) -> anyhow::Result<()> {
 fn commit(arguments: &CommitArguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let folder = PlanFolder::open(&arguments.folder)?;
+    let _lock = folder.lock()?;
     match folder.plan().command {
         ShardCommand::Pack => {
             let summary = commit_pack(folder).map_err(pack::as_signal)?;

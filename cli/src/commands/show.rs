@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_decides_what_is_written() {
+    fn the_file_name_selects_the_format() {
         assert_eq!(form_of(Path::new("a/x.npy")).unwrap(), Form::Npy);
         assert_eq!(form_of(Path::new("x.png")).unwrap(), Form::Png);
         assert!(form_of(Path::new("x.jpg")).is_err());

@@ -3,7 +3,7 @@
 use crate::surface::choice::choice;
 use crate::surface::{Stop, units};
 use meetpoint_datasets::source::{ContentKind, KINDS, SourceOptions};
-use meetpoint_datasets::store::{RemoteOptions, Watch};
+use meetpoint_datasets::store::{RemoteOptions, TransferMonitor};
 use std::path::PathBuf;
 
 /// Options about the source.
@@ -81,7 +81,7 @@ impl SourceArguments {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,
                 anonymous: self.anonymous,
-                watch: Watch { stop: stop.flag(), ..Watch::default() },
+                watch: TransferMonitor { stop: stop.flag(), ..TransferMonitor::default() },
             },
         }
     }

@@ -82,7 +82,7 @@ mod tests {
     use super::folder_of;
 
     #[test]
-    fn a_folder_that_is_not_there_yet_is_judged_by_the_one_above() {
+    fn a_missing_folder_is_checked_by_its_parent() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(folder_of(&folder.path().join("new/deep")), folder.path());
         assert_eq!(folder_of(folder.path()), folder.path());

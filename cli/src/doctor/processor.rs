@@ -113,7 +113,7 @@ mod tests {
     use crate::doctor::system::made_up;
 
     #[test]
-    fn the_tightest_quota_on_the_way_up_counts() {
+    fn the_lowest_quota_of_all_parent_groups_applies() {
         let (_folder, system) = made_up(&[
             ("sys/fs/cgroup/a/cpu.max", "150000 100000"),
             ("sys/fs/cgroup/a/b/cpu.max", "max 100000"),

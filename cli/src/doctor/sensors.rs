@@ -2,7 +2,7 @@
 
 use super::{Finding, System};
 use crate::surface::units;
-use meetpoint_host::energy::{About, Listed, Meters};
+use meetpoint_host::energy::{MeterInfo, Meters, ProbedMeter};
 use std::time::Duration;
 
 /// How long a meter may show 0, where the kernel's counters begin.
@@ -14,7 +14,7 @@ pub(super) fn energy(mut meters: Meters, warm_up: Duration) -> Vec<Finding> {
     meters.listed().iter().map(|listed| meter(listed, &at_zero)).collect()
 }
 
-fn meter(listed: &Listed, at_zero: &[String]) -> Finding {
+fn meter(listed: &ProbedMeter, at_zero: &[String]) -> Finding {
     let topic = "energy meter";
     let about = &listed.about;
     let found = format!("{}: {}; {}; {}", about.name, about.covers, fineness(about), about.source);
@@ -39,7 +39,7 @@ fn meter(listed: &Listed, at_zero: &[String]) -> Finding {
 }
 
 /// The resolution of a meter in joules and seconds.
-fn fineness(about: &About) -> String {
+fn fineness(about: &MeterInfo) -> String {
     let step = about
         .resolution_joules
         .map_or("steps of unknown size".to_owned(), |joules| format!("steps of {joules:e} J"));
@@ -100,7 +100,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn every_meter_is_listed_with_its_fineness_or_its_reason() {
+    fn every_meter_is_listed_with_its_resolution_or_its_problem() {
         let (_folder, system) = made_up(&[
             ("sys/class/powercap/intel-rapl:0/energy_uj", "12345"),
             ("sys/class/powercap/intel-rapl:0/name", "package-0"),

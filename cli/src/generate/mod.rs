@@ -10,7 +10,7 @@ mod scene;
 use crate::surface::Stop;
 use anyhow::Context;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
-use noise::Chance;
+use noise::RandomNumbers;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -124,14 +124,19 @@ fn write_some(
 }
 
 /// Draws and encodes one picture.
+pub(crate) fn encoded(seed: u64, index: u32) -> anyhow::Result<Vec<u8>> {
+    Ok(picture(seed, index)?.jpeg)
+}
+
+/// The same with what is known about it.
 fn picture(seed: u64, index: u32) -> anyhow::Result<Encoded> {
-    let mut chance = Chance::new(seed, u64::from(index));
-    let (width, height) = dimensions(&mut chance);
+    let mut random = RandomNumbers::new(seed, u64::from(index));
+    let (width, height) = dimensions(&mut random);
     // Of ImageNet's files about a fifth are 4:2:0.
-    let subsampled = chance.uniform() < 0.25;
-    let quality = 90 + chance.below(6);
+    let subsampled = random.uniform() < 0.25;
+    let quality = 90 + random.below(6);
     let class = index as usize % CLASSES.len();
-    let pixels = scene::draw(class, u32::from(width), u32::from(height), &mut chance);
+    let pixels = scene::draw(class, u32::from(width), u32::from(height), &mut random);
     let mut jpeg = Vec::with_capacity(pixels.len() / 4);
     let mut encoder = Encoder::new(&mut jpeg, u8::try_from(quality).expect("below 100"));
     encoder.set_sampling_factor(if subsampled {
@@ -146,14 +151,14 @@ fn picture(seed: u64, index: u32) -> anyhow::Result<Encoded> {
 }
 
 /// Width and height, 320 to 640 pixels each, with the aspect ratios of cameras.
-fn dimensions(chance: &mut Chance) -> (u16, u16) {
+fn dimensions(random: &mut RandomNumbers) -> (u16, u16) {
     const SHAPES: [(u32, u32); 6] =
         [(500, 375), (500, 333), (640, 480), (640, 426), (448, 448), (400, 320)];
-    let (long, short) = SHAPES[chance.below(SHAPES.len() as u32) as usize];
+    let (long, short) = SHAPES[random.below(SHAPES.len() as u32) as usize];
     // A few pixels more: most sizes are not multiples of a block.
-    let long = (long + chance.below(9)).min(640) as u16;
-    let short = (short + chance.below(9)).min(640) as u16;
-    if chance.uniform() < 0.3 { (short, long) } else { (long, short) }
+    let long = (long + random.below(9)).min(640) as u16;
+    let short = (short + random.below(9)).min(640) as u16;
+    if random.uniform() < 0.3 { (short, long) } else { (long, short) }
 }
 
 #[cfg(test)]

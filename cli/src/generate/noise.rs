@@ -5,11 +5,11 @@ use meetpoint_storage::random::{SplitMix64, mix};
 
 /// The random numbers of one picture.
 #[derive(Debug, Clone)]
-pub(super) struct Chance {
+pub(super) struct RandomNumbers {
     random: SplitMix64,
 }
 
-impl Chance {
+impl RandomNumbers {
     /// The stream of one picture.
     pub(super) fn new(seed: u64, picture: u64) -> Self {
         let seed = mix(seed ^ mix(picture.wrapping_add(0x5851_f42d_4c95_7f2d)));
@@ -60,7 +60,7 @@ impl Field {
         coarsest: u32,
         finest: u32,
         roughness: f32,
-        chance: &mut Chance,
+        random: &mut RandomNumbers,
     ) -> Self {
         let (width, height) = (width as usize, height as usize);
         let mut values = vec![0.0_f32; width * height];
@@ -68,7 +68,7 @@ impl Field {
         let mut strength = 1.0;
         let mut total = 0.0;
         while cell >= finest.max(1) {
-            add_octave(&mut values, width, cell as usize, strength, chance);
+            add_octave(&mut values, width, cell as usize, strength, random);
             total += strength;
             strength *= roughness;
             cell /= 2;
@@ -86,11 +86,17 @@ impl Field {
 }
 
 /// Adds noise between lattice points `cell` pixels apart, joined smoothly.
-fn add_octave(values: &mut [f32], width: usize, cell: usize, strength: f32, chance: &mut Chance) {
+fn add_octave(
+    values: &mut [f32],
+    width: usize,
+    cell: usize,
+    strength: f32,
+    random: &mut RandomNumbers,
+) {
     let height = values.len() / width;
     let columns = width / cell + 2;
     let lattice: Vec<f32> =
-        (0..columns * (height / cell + 2)).map(|_| chance.between(-strength, strength)).collect();
+        (0..columns * (height / cell + 2)).map(|_| random.between(-strength, strength)).collect();
     let eased: Vec<f32> = (0..cell).map(|i| ease(i as f32 / cell as f32)).collect();
     let mut knots = vec![0.0_f32; columns];
     for (y, row) in values.chunks_exact_mut(width).enumerate() {

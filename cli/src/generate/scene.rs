@@ -1,6 +1,6 @@
 //! The content of a picture: a sky, ridges of land, lit objects with edges, a lens and a sensor.
 
-use super::noise::{Chance, Field};
+use super::noise::{Field, RandomNumbers};
 
 type Colour = [f32; 3];
 
@@ -35,17 +35,17 @@ const PALETTES: [Palette; 4] = [
 ];
 
 /// RGB pixels of a scene, `width * height * 3` bytes.
-pub(super) fn draw(class: usize, width: u32, height: u32, chance: &mut Chance) -> Vec<u8> {
+pub(super) fn draw(class: usize, width: u32, height: u32, random: &mut RandomNumbers) -> Vec<u8> {
     let palette = &PALETTES[class];
     let coarse = width.max(height) / 3;
-    let texture = Field::fractal(width, height, coarse, 2, 0.62, chance);
-    let detail = Field::fractal(width, height, 32, 2, 0.8, chance);
-    let tint = Field::fractal(width, height, coarse, 24, 0.5, chance);
-    let ridges = ridge_lines(width, height, chance);
-    let objects: Vec<Object> = (0..3 + chance.below(6))
-        .map(|_| Object::new(width as f32, height as f32, palette, chance))
+    let texture = Field::fractal(width, height, coarse, 2, 0.62, random);
+    let detail = Field::fractal(width, height, 32, 2, 0.8, random);
+    let tint = Field::fractal(width, height, coarse, 24, 0.5, random);
+    let ridges = ridge_lines(width, height, random);
+    let objects: Vec<Object> = (0..3 + random.below(6))
+        .map(|_| Object::new(width as f32, height as f32, palette, random))
         .collect();
-    let sensor = Sensor::new(chance);
+    let sensor = Sensor::new(random);
     let mut pixels = Vec::with_capacity((width * height * 3) as usize);
     for y in 0..height as usize {
         let mut before = 0.0;
@@ -57,12 +57,12 @@ pub(super) fn draw(class: usize, width: u32, height: u32, chance: &mut Chance) -
             }
             let light = sensor.falloff(x as f32 / width as f32, y as f32 / height as f32);
             // Neighbours on a sensor share some of their noise once the camera has sharpened.
-            let grain = chance.normal() * 0.8 + before * 0.45;
+            let grain = random.normal() * 0.8 + before * 0.45;
             before = grain;
             for channel in colour {
                 let exposed = channel * light;
                 let noise = sensor.grain * (0.6 + exposed / 400.0);
-                pixels.push((exposed + (grain + chance.normal() * 0.35) * noise) as u8);
+                pixels.push((exposed + (grain + random.normal() * 0.35) * noise) as u8);
             }
         }
     }
@@ -94,13 +94,13 @@ fn background(
 }
 
 /// Heights at which far, middle and near land begin, column by column.
-fn ridge_lines(width: u32, height: u32, chance: &mut Chance) -> [Vec<f32>; 3] {
-    let mut top = chance.between(0.3, 0.5);
+fn ridge_lines(width: u32, height: u32, random: &mut RandomNumbers) -> [Vec<f32>; 3] {
+    let mut top = random.between(0.3, 0.5);
     std::array::from_fn(|layer| {
-        let line = Field::fractal(width, 1, width / 2, 4, 0.5, chance);
+        let line = Field::fractal(width, 1, width / 2, 4, 0.5, random);
         let swing = height as f32 * (0.12 - layer as f32 * 0.03);
         let middle = height as f32 * top;
-        top += chance.between(0.12, 0.24);
+        top += random.between(0.12, 0.24);
         (0..width as usize).map(|x| middle + line.at(x, 0) * swing).collect()
     })
 }
@@ -121,17 +121,17 @@ struct Object {
 }
 
 impl Object {
-    fn new(width: f32, height: f32, palette: &Palette, chance: &mut Chance) -> Self {
+    fn new(width: f32, height: f32, palette: &Palette, random: &mut RandomNumbers) -> Self {
         let size = width.min(height);
-        let angle = chance.between(-0.5, 0.5);
+        let angle = random.between(-0.5, 0.5);
         Self {
-            round: chance.uniform() < 0.55,
-            centre: (chance.between(0.05, 0.95) * width, chance.between(0.35, 0.95) * height),
-            half: (chance.between(0.04, 0.2) * size, chance.between(0.04, 0.24) * size),
+            round: random.uniform() < 0.55,
+            centre: (random.between(0.05, 0.95) * width, random.between(0.35, 0.95) * height),
+            half: (random.between(0.04, 0.2) * size, random.between(0.04, 0.24) * size),
             turn: (angle.cos(), angle.sin()),
-            colour: palette.objects[chance.below(3) as usize],
-            relief: chance.between(10.0, 40.0),
-            stripes: if chance.uniform() < 0.4 { chance.between(0.5, 2.0) } else { 0.0 },
+            colour: palette.objects[random.below(3) as usize],
+            relief: random.between(10.0, 40.0),
+            stripes: if random.uniform() < 0.4 { random.between(0.5, 2.0) } else { 0.0 },
         }
     }
 
@@ -166,8 +166,8 @@ struct Sensor {
 }
 
 impl Sensor {
-    fn new(chance: &mut Chance) -> Self {
-        Self { vignette: chance.between(0.1, 0.5), grain: chance.between(5.0, 13.0) }
+    fn new(random: &mut RandomNumbers) -> Self {
+        Self { vignette: random.between(0.1, 0.5), grain: random.between(5.0, 13.0) }
     }
 
     fn falloff(&self, x: f32, y: f32) -> f32 {

@@ -52,8 +52,8 @@ mod cuda {
     use meetpoint_diagnose::Diagnose;
     use meetpoint_gpu::Error;
     use meetpoint_host::delivery::{
-        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, OnGpu, Undivided,
-        open_cuda,
+        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, GpuAccelerator,
+        SplitRefusal, open_cuda,
     };
     use std::sync::{Mutex, PoisonError};
 
@@ -94,7 +94,7 @@ mod cuda {
             let outcome = DeliveryOutcome::default();
             let mut outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             outcomes.push(outcome.clone());
-            Box::new(OnGpu::new(stage, step, stop, outcome))
+            Box::new(GpuAccelerator::new(stage, step, stop, outcome))
         }
 
         /// What was delivered under a strategy, rank by rank, or the failure that ended it.
@@ -121,7 +121,7 @@ mod cuda {
                 let (device, none) = (opened.device.to_string(), Delivered::default());
                 let staged = outcome.staged();
                 let delivered = outcome.delivered();
-                let undivided = Some(Undivided::Compared);
+                let undivided = Some(SplitRefusal::Compared);
                 let used =
                     DeliveryUse::between(device, undivided, staged.as_ref(), &none, &delivered);
                 output.line(&format!("{strategy}: {used}"));

@@ -26,7 +26,8 @@ impl OwnCommand {
         let _ = OWN_COMMAND.set(self);
     }
 
-    fn current() -> anyhow::Result<Self> {
+    /// The given one, or the executable of the running process.
+    pub(crate) fn current() -> anyhow::Result<Self> {
         if let Some(kept) = OWN_COMMAND.get() {
             return Ok(kept.clone());
         }
@@ -36,7 +37,7 @@ impl OwnCommand {
 }
 
 /// Where the job's devices come from.
-pub(super) fn sources(
+pub(crate) fn sources(
     devices: &[DeviceJob],
     engine: EngineKind,
 ) -> anyhow::Result<Vec<DeviceSource>> {

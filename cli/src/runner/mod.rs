@@ -3,14 +3,15 @@
 //!
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
-//! started), [`judge`] (figures for the report), [`ranks`] (several ranks combined), [`metering`]
-//! (energy), [`delivery`] (batches brought to a GPU), [`describe`] (the job in the report),
-//! [`trace`] (a timeline of the epochs).
+//! started), [`ledger`] (the consumed batches), [`figures`] (of a run, for the report), [`ranks`]
+//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches brought to a GPU),
+//! [`describe`] (the job in the report), [`trace`] (a timeline of the epochs).
 
 mod delivery;
 mod describe;
 mod device;
-mod judge;
+mod figures;
+pub(crate) mod ledger;
 mod machine;
 mod metering;
 mod ranks;
@@ -19,6 +20,7 @@ mod strategy;
 mod trace;
 
 pub use device::OwnCommand;
+pub(crate) use device::sources;
 pub(crate) use strategy::RunPlan;
 
 use crate::surface::failure::{self, Fault, Interrupted};
@@ -28,11 +30,12 @@ use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
 use delivery::Deliveries;
+use ledger::{Ledger, Recording};
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
-use meetpoint_host::group::{self, Conductor, RankOutcome};
+use meetpoint_host::group::{self, GroupCallbacks, RankOutcome};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
@@ -158,8 +161,8 @@ pub(crate) fn run(
     let runs = measured
         .iter()
         .map(|run| {
-            let judged = judge::judge(job, run, reference.as_ref());
-            judge::with_energy(job, run, judged, power, machine.cores)
+            let figures = figures::figures(job, run, reference.as_ref());
+            figures::with_energy(job, run, figures, power, machine.cores)
         })
         .collect();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -186,6 +189,7 @@ fn measure(
     output: Output,
     messages: &mut Messages,
 ) -> anyhow::Result<Vec<Measured>> {
+    let ledger = plan.ledger.as_deref().map(Ledger::open).transpose()?.map(Arc::new);
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
         let reason = plan.reason_to_skip(name, &measured_times(&measured));
@@ -201,7 +205,15 @@ fn measure(
             false => fault.into(),
         });
         let run = delivered.and_then(|deliveries| {
-            run_strategy(job, strategy, costs, deliveries, &mut meters, switch, output)
+            run_strategy(
+                job,
+                strategy,
+                costs,
+                (deliveries, ledger.as_ref()),
+                &mut meters,
+                switch,
+                output,
+            )
         });
         match run.map_err(as_interrupted) {
             Ok(run) => {
@@ -220,6 +232,7 @@ fn measure(
             }
         }
     }
+    ledger.map_or(Ok(()), |ledger| ledger.finish())?;
     Ok(measured)
 }
 
@@ -250,7 +263,7 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
-    deliveries: Deliveries,
+    (deliveries, ledger): (Deliveries, Option<&Arc<Ledger>>),
     meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
@@ -262,11 +275,11 @@ fn run_strategy(
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_wait_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
-    let conductor = Stage { job, name, bar, metering, deliveries };
-    let ranks = group::run(&config, job.epochs, &conductor);
-    let (energy, given_back) = conductor.metering.end();
+    let callbacks = Stage { job, name, bar, metering, deliveries, ledger };
+    let ranks = group::run(&config, job.epochs, &callbacks);
+    let (energy, given_back) = callbacks.metering.end();
     *meters = given_back;
-    let deliveries = conductor.deliveries.finish(name.as_str(), output)?;
+    let deliveries = callbacks.deliveries.finish(name.as_str(), output)?;
     let ranks = ranks.map_err(|error| job.locate(error))?;
     let epochs = ranks::together(&ranks);
     if job.epochs > 1 {
@@ -296,9 +309,10 @@ struct Stage<'j> {
     bar: Arc<Mutex<Progress>>,
     metering: Metering,
     deliveries: Deliveries,
+    ledger: Option<&'j Arc<Ledger>>,
 }
 
-impl Conductor for Stage<'_> {
+impl GroupCallbacks for Stage<'_> {
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
         let step: Box<dyn Accelerator> = match self.job.accelerator {
             AcceleratorJob::Null => Box::new(Null),
@@ -306,7 +320,15 @@ impl Conductor for Stage<'_> {
                 Box::new(Emulated::new(step, loader.stop_handle()))
             }
         };
-        self.deliveries.around(step, loader.stop_handle())
+        let step = self.deliveries.around(step, loader.stop_handle());
+        match self.ledger {
+            Some(ledger) => {
+                let ledger = Arc::clone(ledger);
+                let (strategy, rank) = (self.name.as_str(), loader.config().rank);
+                Box::new(Recording { ledger, strategy, rank, step })
+            }
+            None => step,
+        }
     }
 
     fn before_epoch(&self, loader: &mut Loader, epoch: u32) {
@@ -332,8 +354,9 @@ fn reference(job: &JobFile, run: &Measured, switch: &StopHandle) -> anyhow::Resu
     // In the batches of a single rank, without gaps; those of several ranks differ.
     let prepared = &run.ranks[0].job;
     let own = &prepared.batching;
-    let (cut, sampling) = (Cut { drop_last: false, ..*own.cut() }, Arc::clone(own.sampling()));
-    let batching = Batching::new(cut, sampling, Rank::ALONE, own.holders().clone())
+    let (options, sampling) =
+        (BatchOptions { drop_last: false, ..*own.options() }, Arc::clone(own.sampling()));
+    let batching = Batching::new(options, sampling, Rank::ALONE, own.holders().clone())
         .map_err(meetpoint_host::Error::from)?;
     let all = Job { batching, ..prepared.clone() };
     Reference::prepare(&all, epochs, job.engine, Cpu::Portable, switch)
@@ -373,7 +396,7 @@ mod tests {
     use anyhow::anyhow;
 
     #[test]
-    fn what_fails_every_strategy_is_said_once() {
+    fn a_failure_of_every_strategy_is_reported_once() {
         let mut messages = Messages::default();
         messages.failure("host-only", &anyhow!("no such file").context("failed to open the set"));
         messages.failure("wrr", &anyhow!("no such file").context("failed to open the set"));

@@ -43,7 +43,8 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         gpu.add(more);
     }
     if let (Some(tuning), Some(more)) = (&mut epoch.tuning, &more.tuning) {
-        // Each rank tunes its own workers; the efforts are those of rank 0.
+        // Each rank tunes its own workers; the numbers of workers and of batches ahead are those of
+        // rank 0.
         tuning.tried += more.tried;
         tuning.kept += more.kept;
         tuning.rolled_back += more.rolled_back;

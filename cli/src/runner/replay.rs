@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_record_nor_file_is_refused_with_both() {
+    fn a_replay_that_is_neither_record_nor_file_is_refused() {
         let error = records("mte:few", None).unwrap_err().to_string();
         assert!(error.contains("mte:few"), "{error}");
         assert_eq!(records("mte:7", None).unwrap().records[0].to_string(), "mte:7");

@@ -18,6 +18,8 @@ pub(crate) struct RunPlan {
     pub(super) trace: Option<PathBuf>,
     /// GPU that batches are brought to.
     pub(super) device_out: Option<GpuIndex>,
+    /// File for a line about each consumed batch.
+    pub(super) ledger: Option<PathBuf>,
 }
 
 /// The times of a strategy that has run.
@@ -39,7 +41,7 @@ impl RunPlan {
                 once.push(name);
             }
         }
-        Self { strategies: once, may_skip: false, trace: None, device_out: None }
+        Self { strategies: once, may_skip: false, trace: None, device_out: None, ledger: None }
     }
 
     /// The strategy of the job itself.
@@ -53,7 +55,7 @@ impl RunPlan {
         use StrategyName::DeviceOnly;
         let others = StrategyName::ALL.into_iter().filter(|&name| name != DeviceOnly);
         let strategies = others.chain([DeviceOnly]).collect();
-        Self { strategies, may_skip: true, trace: None, device_out: None }
+        Self { strategies, may_skip: true, trace: None, device_out: None, ledger: None }
     }
 
     /// The same, with a trace in a file.
@@ -66,6 +68,12 @@ impl RunPlan {
     #[must_use]
     pub(crate) fn delivered_to(self, device_out: Option<GpuIndex>) -> Self {
         Self { device_out, ..self }
+    }
+
+    /// The same, with a ledger of the consumed batches.
+    #[must_use]
+    pub(crate) fn recorded(self, ledger: Option<PathBuf>) -> Self {
+        Self { ledger, ..self }
     }
 
     /// Whether any of them cannot be run without a device.
@@ -98,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn device_only_is_left_out_of_all_when_it_would_take_absurdly_long() {
+    fn all_skips_device_only_if_it_would_take_too_long() {
         let all = RunPlan::all();
         assert_eq!(all.reason_to_skip(StrategyName::DeviceOnly, &measured(200)), None);
         let reason = all.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)).unwrap();
@@ -117,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_by_name_is_always_run() {
+    fn strategies_selected_by_name_always_run() {
         let plan = RunPlan::of(&[StrategyName::DeviceOnly]);
         assert_eq!(plan.reason_to_skip(StrategyName::DeviceOnly, &measured(2_000)), None);
     }

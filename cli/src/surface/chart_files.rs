@@ -62,7 +62,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_ending_says_what_is_drawn() {
+    fn the_extension_selects_the_chart_format() {
         assert_eq!(kind(Path::new("a.svg")).unwrap(), ChartFormat::Svg);
         assert_eq!(kind(Path::new("x/a.html")).unwrap(), ChartFormat::Html);
         let said = kind(Path::new("a.png")).unwrap_err().to_string();

@@ -8,7 +8,7 @@ pub(crate) use super::fault::{FAILED, Fault};
 use super::fault::WRONG_USAGE;
 use super::output::{self, Closed};
 use meetpoint_diagnose::{Diagnose, Remedy, Step, Surface};
-use meetpoint_storage::open_files_limit;
+use meetpoint_storage::open_files_limit_behind;
 use serde::Serialize;
 use std::error::Error as StdError;
 use std::io::Write;
@@ -20,6 +20,17 @@ const DONE: u8 = 0;
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub(crate) struct Interrupted;
+
+impl Diagnose for Interrupted {
+    fn cause(&self) -> &'static str {
+        "interrupted"
+    }
+
+    /// None: the user asked for it.
+    fn remedy(&self) -> Option<Remedy> {
+        None
+    }
+}
 
 /// A failure that was already reported: exit code 1 without another message.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +139,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
     }
     first_of!(
         Fault,
+        Interrupted,
         meetpoint_host::Error,
         meetpoint_host::job::JobError,
         meetpoint_host::collective::CollectiveError,
@@ -137,6 +149,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_prepare::RecipeFileError,
         meetpoint_kernels::Error,
         meetpoint_device::Error,
+        meetpoint_device::ProfileError,
         meetpoint_link::SettingError,
         meetpoint_storage::Error,
         meetpoint_format::recipe::RecipeError,
@@ -172,11 +185,11 @@ pub(crate) struct Description {
 pub(crate) fn explain(error: &anyhow::Error) -> Description {
     let fault = error.downcast_ref::<Fault>();
     let mut known: Option<&dyn Diagnose> = fault.map(|fault| fault as &dyn Diagnose);
-    let mut limit = None;
+    let whole: &(dyn std::error::Error + 'static) = error.as_ref();
+    let limit = open_files_limit_behind(whole);
     let mut lines = Vec::new();
     for cause in error.chain() {
         lines.push(cause.to_string());
-        limit = limit.or(cause.downcast_ref::<std::io::Error>().and_then(open_files_limit));
         if let Some(found) = diagnosed(cause) {
             known = known.or(Some(found));
             break;
@@ -251,7 +264,7 @@ mod tests {
     fn a_remedy_is_spelled_with_options_and_not_repeated_in_the_message() {
         let endpoint = meetpoint_link::Endpoint::Socket("/run/d.sock".into());
         let problem = "no device is listening there".to_owned();
-        let error = meetpoint_host::Error::DeviceUnreachable { endpoint, problem };
+        let error = meetpoint_host::Error::DeviceUnreachable { endpoint, problem, limit: None };
         let document = as_json(&anyhow::Error::from(error).context("strategy mte failed"));
         assert_eq!(document["cause"], "device_unreachable");
         assert_eq!(document["steps"][0]["command"], "serve_device");
@@ -285,6 +298,10 @@ mod tests {
         let path = "p.set".into();
         let typed = meetpoint_prepare::Error::Open { path, source: limit() };
         let text = describe(&anyhow::Error::from(typed).context("sample 3"), false);
+        assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
+        let program = "meetpoint".into();
+        let typed = meetpoint_host::Error::DeviceStart { program, source: limit() };
+        let text = describe(&anyhow::Error::from(typed), false);
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
     }
 

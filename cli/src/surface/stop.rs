@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_wakes_those_who_wait_and_those_who_come_late() {
+    fn a_signal_wakes_current_and_later_waiters() {
         let stop = Stop { flag: Arc::default(), wakers: Arc::default() };
         let early = counting(&stop);
         assert!(stop.check().is_ok());

@@ -1,7 +1,7 @@
 //! Options for a dataset in a store.
 
 use super::{Stop, units};
-use meetpoint_datasets::store::{RemoteOptions, Watch};
+use meetpoint_datasets::store::{RemoteOptions, TransferMonitor};
 use meetpoint_host::StoreSettings;
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ impl StoreArguments {
             cache: self.cache_dir.clone().or_else(|| of_job.cache_dir.clone()),
             cache_bytes: cache_bytes.unwrap_or(defaults.cache_bytes),
             anonymous: self.anonymous || of_job.anonymous,
-            watch: Watch { stop: stop.flag(), ..Watch::default() },
+            watch: TransferMonitor { stop: stop.flag(), ..TransferMonitor::default() },
         }
     }
 }

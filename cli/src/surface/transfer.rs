@@ -2,7 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use meetpoint_datasets::source::is_url;
-use meetpoint_datasets::store::Watch;
+use meetpoint_datasets::store::TransferMonitor;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Begins to poll, if the source is remote and standard error is a terminal.
-    pub(crate) fn of(source: &Path, watch: &Watch) -> Self {
+    pub(crate) fn of(source: &Path, watch: &TransferMonitor) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let is_seen = is_url(source) && std::io::stderr().is_terminal();
         let thread = is_seen.then(|| {
@@ -50,7 +50,7 @@ impl Drop for Transfer {
     }
 }
 
-fn show(watch: &Watch, is_over: &AtomicBool) {
+fn show(watch: &TransferMonitor, is_over: &AtomicBool) {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
     let style = ProgressStyle::with_template("fetching {bytes}, {bytes_per_sec}; {msg}");
     bar.set_style(style.expect("the template is well formed"));

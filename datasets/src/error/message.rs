@@ -39,11 +39,11 @@ impl Error {
                 return Message::from(format!("cannot resume {}: ", path.display()))
                     + difference.message();
             }
-            Self::Malformed { whence, problem } => {
-                return Message::from(format!("{whence}: ")) + problem.clone();
+            Self::Malformed { origin, problem } => {
+                return Message::from(format!("{origin}: ")) + problem.clone();
             }
-            Self::OverBudget { whence, over } => {
-                return Message::from(format!("{whence}: ")) + over.message();
+            Self::OverBudget { origin, over } => {
+                return Message::from(format!("{origin}: ")) + over.message();
             }
             Self::OptionWithoutUse { option, value, source_words } => {
                 let option = match value {
@@ -65,8 +65,8 @@ impl Error {
             Self::LinkLeadsOut { link, target } => {
                 return Message::from(format!("{} is ", link.display())) + link_leads_out(target);
             }
-            Self::NotInPlace { whence, problem } => {
-                return Message::from(format!("{whence} cannot stay in place: ")) + problem.clone();
+            Self::NotInPlace { origin, problem } => {
+                return Message::from(format!("{origin} cannot stay in place: ")) + problem.clone();
             }
             Self::Exists { path } => format!("{} exists", path.display()),
             Self::Damaged { samples, checked, .. } => format!(
@@ -237,7 +237,7 @@ mod tests {
     use meetpoint_diagnose::Diagnose;
 
     #[test]
-    fn an_option_is_spelled_as_where_the_message_is_read() {
+    fn an_option_has_the_spelling_of_its_surface() {
         let exists = || Error::Exists { path: "a.set".into() };
         assert!(exists().in_full(Surface::CommandLine).ends_with("replace it with --force"));
         assert!(exists().in_full(Surface::Python).ends_with("replace it with force=True"));
@@ -259,7 +259,7 @@ mod tests {
         let files = vec![LeftOut { path: "a.jpg".into(), reason }];
         let unreadable = Error::Unreadable { files, checked: 1 };
         let malformed = Error::Malformed {
-            whence: Box::default(),
+            origin: Box::default(),
             problem: Message::from("no column `x` (") + Setting::Label + ")",
         };
         for (error, shell, python) in [

@@ -10,11 +10,11 @@ use crate::left_out::LeftOut;
 use crate::message::Message;
 use crate::operations::OperationError;
 use crate::over_budget::OverBudget;
+use crate::sample_origin::SampleOrigin;
 use crate::shards::ShardError;
 use crate::sink::SinkKind;
 use crate::store::RemoteError;
-use crate::whence::Whence;
-use crate::writer::Difference;
+use crate::writer::ResumeConflict;
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::ContentKind;
 use std::path::PathBuf;
@@ -75,9 +75,9 @@ pub enum Error {
         /// The key.
         key: String,
         /// Location of the first, if known.
-        first: Option<Box<Whence>>,
+        first: Option<Box<SampleOrigin>>,
         /// Location of the second.
-        second: Box<Whence>,
+        second: Box<SampleOrigin>,
     },
     /// A label without a name.
     LabelWithoutName {
@@ -93,7 +93,7 @@ pub enum Error {
         /// The working folder.
         path: PathBuf,
         /// What differs.
-        difference: Box<Difference>,
+        difference: Box<ResumeConflict>,
     },
     /// Another process writes to the destination.
     InUse {
@@ -113,14 +113,14 @@ pub enum Error {
     /// read.
     Malformed {
         /// Where.
-        whence: Box<Whence>,
+        origin: Box<SampleOrigin>,
         /// The problem, with its remedy.
         problem: Message,
     },
     /// A source that needs more memory than its limit.
     OverBudget {
         /// Where.
-        whence: Box<Whence>,
+        origin: Box<SampleOrigin>,
         /// What it needs.
         over: OverBudget,
     },
@@ -178,7 +178,7 @@ pub enum Error {
     /// A sample that cannot be indexed in place.
     NotInPlace {
         /// The sample and where it is.
-        whence: String,
+        origin: String,
         /// The reason, with its remedy.
         problem: Message,
     },

@@ -4,7 +4,7 @@
 use crate::Error;
 use crate::threads::threads;
 use crate::verify::{DamageLocation, Problem};
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The result of checking a sample: its location, and the bytes read or the error.
-type Found = (Option<SampleLocation>, Result<u64, ReadError>);
+type CheckedSample = (Option<SampleLocation>, Result<u64, ReadError>);
 
 /// The problems of the files that contain the content of a dataset in place; none if the content is
 /// in the parts. `progress` receives the number of bytes read.
@@ -28,7 +28,7 @@ pub fn check_contents(
     // Damage of a whole file is reported once per file, other damage once per sample.
     let mut problems: BTreeMap<(String, Option<u64>), Damage> = BTreeMap::new();
     let mut sum = 0;
-    let visit = |_: &mut (), sample: &Sample| -> Found {
+    let visit = |_: &mut (), sample: &Sample| -> CheckedSample {
         match dataset.locate(sample.index) {
             Err(error) => (None, Err(error)),
             Ok(location) => {
@@ -41,7 +41,7 @@ pub fn check_contents(
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result: (location, read) } =
+        let VisitedSample { sample, result: (location, read) } =
             visited.map_err(|unread| unread.error)?;
         match read {
             Ok(bytes) => {

@@ -31,7 +31,7 @@ impl InPlace {
         let root = if from.is_dir() { from.resolve() } else { from.folder().resolve() };
         let root = root.map_err(failed)?;
         let text = root.to_str().ok_or_else(|| Error::NotInPlace {
-            whence: from.display().to_string(),
+            origin: from.display().to_string(),
             problem: Message::from("its path is not UTF-8").remedy("rename it"),
         })?;
         let schema = inner.schema().in_place(text);
@@ -115,10 +115,10 @@ fn with_column(
 }
 
 fn not_in_place(item: &Item, problem: impl Into<Message>) -> Error {
-    let whence = item.whence.to_string();
-    let is_told = whence.ends_with(&printable(&item.key));
-    let whence = if is_told { whence } else { format!("{whence} ({})", printable(&item.key)) };
-    Error::NotInPlace { whence, problem: problem.into() }
+    let origin = item.origin.to_string();
+    let is_told = origin.ends_with(&printable(&item.key));
+    let origin = if is_told { origin } else { format!("{origin} ({})", printable(&item.key)) };
+    Error::NotInPlace { origin, problem: problem.into() }
 }
 
 impl Source for InPlace {

@@ -7,7 +7,9 @@ use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, InputSamples, each_row};
 use crate::Error;
 use crate::jpeg::form_of;
-use crate::writer::{Decider, Difference, Recipe, TOOL, Writer, WriterOptions, Written, utc_time};
+use crate::writer::{
+    ResumeConflict, TOOL, Writer, WriterInput, WriterInputs, WriterOptions, Written, utc_time,
+};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::{ContentKind, Form, NotConverted, Provenance, Row, Stored};
 use meetpoint_kernels::ImageFormat;
@@ -62,7 +64,7 @@ impl CopySummary {
 }
 
 /// An operation that writes a dataset: its name, options, inputs and labels.
-pub(super) struct Deed<'a> {
+pub(super) struct DatasetWrite<'a> {
     /// Its name, as on the command line.
     pub(super) name: &'static str,
     /// The options that determine the result, by their names on the command line.
@@ -74,7 +76,7 @@ pub(super) struct Deed<'a> {
     pub(super) labels: Vec<String>,
 }
 
-impl Deed<'_> {
+impl DatasetWrite<'_> {
     /// Writes the samples that `picks` yields, in that order, to the dataset `to`.
     pub(super) fn copy(
         self,
@@ -94,7 +96,7 @@ impl Deed<'_> {
         let mut tally = match writer.states().last() {
             Some(state) => Tally::from_state(state).ok_or_else(|| Error::ResumeDiffers {
                 path: writer.place().to_path_buf(),
-                difference: Box::new(Difference::Journal { problem: state.clone() }),
+                difference: Box::new(ResumeConflict::Journal { problem: state.clone() }),
             })?,
             None => Tally::default(),
         };
@@ -123,15 +125,15 @@ impl Deed<'_> {
 
     fn writer_options(&self, options: &CopyOptions) -> WriterOptions {
         let sources = self.inputs.iter().map(|input| input.dataset.path().to_path_buf());
-        let recipe = Recipe::default()
-            .with(Decider::Operation, self.step())
-            .with(Decider::Parents, self.parents())
+        let inputs = WriterInputs::default()
+            .with(WriterInput::Operation, self.step())
+            .with(WriterInput::Parents, self.parents())
             .option(Setting::PartSize, Some(options.part_bytes_target));
         WriterOptions {
             force: options.force,
             part_bytes_target: options.part_bytes_target,
             sources: sources.collect(),
-            recipe,
+            inputs,
             resume: options.resume,
         }
     }

@@ -12,7 +12,7 @@ use crate::threads::{start_thread, threads};
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::Form;
 use meetpoint_kernels::{Error as PictureError, Interrupt};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -62,7 +62,7 @@ pub struct Difference {
     /// Whether the names of the labels, or their order, differ.
     pub label_names: bool,
     /// The first common sample whose position among the common samples differs.
-    pub order: Option<Moved>,
+    pub order: Option<MovedSample>,
 }
 
 /// Keys of samples.
@@ -89,7 +89,7 @@ pub struct Changed {
 
 /// A sample at another position.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Moved {
+pub struct MovedSample {
     /// Its key.
     pub key: String,
     /// Its index in the first dataset.
@@ -144,9 +144,9 @@ pub fn diff(
         label_names: lefts.manifest().labels != rights.manifest().labels,
         order: moved(&lefts, &pairs)?,
     };
-    let interrupt = Interrupt::from(Arc::clone(stop));
-    let both = Both::new(&lefts, &rights, options, interrupt);
-    compare_all(&both, &pairs, stop, progress, &mut found)?;
+    let interrupt = abandoning(Interrupt::from(Arc::clone(stop)));
+    let datasets = DatasetPair::new(&lefts, &rights, options, interrupt);
+    compare_all(&datasets, &pairs, stop, progress, &mut found)?;
     Ok(found)
 }
 
@@ -199,17 +199,17 @@ fn named(dataset: &Dataset, samples: &mut [u64], named_max: usize) -> Result<Key
 }
 
 /// The first common sample whose position differs between the datasets.
-fn moved(lefts: &Dataset, pairs: &[Pair]) -> Result<Option<Moved>, Error> {
+fn moved(lefts: &Dataset, pairs: &[Pair]) -> Result<Option<MovedSample>, Error> {
     let mut rights: Vec<u64> = pairs.iter().map(|pair| pair.right).collect();
     rights.sort_unstable();
     let first = pairs.iter().zip(rights).find(|(pair, right)| pair.right != *right);
     let Some((pair, _)) = first else { return Ok(None) };
     let key = lefts.key(pair.left)?;
-    Ok(Some(Moved { key, left: pair.left, right: pair.right }))
+    Ok(Some(MovedSample { key, left: pair.left, right: pair.right }))
 }
 
 /// Two datasets that are compared.
-struct Both<'a> {
+struct DatasetPair<'a> {
     left: &'a Dataset,
     right: &'a Dataset,
     options: &'a DiffOptions,
@@ -220,13 +220,13 @@ struct Both<'a> {
 
 /// The result of comparing the pairs of a record batch.
 #[derive(Default)]
-struct Compared {
+struct PairResults {
     same: u64,
     other_form: u64,
     changed: Vec<Changed>,
 }
 
-impl<'a> Both<'a> {
+impl<'a> DatasetPair<'a> {
     fn new(
         left: &'a Dataset,
         right: &'a Dataset,
@@ -245,9 +245,9 @@ impl<'a> Both<'a> {
     }
 
     /// Compares pairs whose left samples are in one record batch.
-    fn compare(&self, pairs: &[Pair]) -> Result<Compared, Error> {
-        let mut compared = Compared::default();
-        let mut columns = Extras::new(self);
+    fn compare(&self, pairs: &[Pair]) -> Result<PairResults, Error> {
+        let mut compared = PairResults::default();
+        let mut columns = ExtraColumns::new(self);
         for pair in pairs {
             if self.interrupt.is_raised() {
                 return Err(Error::Interrupted);
@@ -319,49 +319,49 @@ enum Contents {
 }
 
 /// The further columns of the record batches that are being compared.
-struct Extras<'a> {
-    both: &'a Both<'a>,
+struct ExtraColumns<'a> {
+    datasets: &'a DatasetPair<'a>,
     /// Of the first dataset, the record batch that was read last.
     left: Option<(usize, RecordBatch)>,
     /// Of the second, those that were read.
     rights: HashMap<usize, RecordBatch>,
 }
 
-impl<'a> Extras<'a> {
+impl<'a> ExtraColumns<'a> {
     /// Maximum number of record batches of the second dataset whose columns are cached.
     const RETAINED_MAX: usize = 4;
 
-    fn new(both: &'a Both<'a>) -> Self {
-        Self { both, left: None, rights: HashMap::new() }
+    fn new(datasets: &'a DatasetPair<'a>) -> Self {
+        Self { datasets, left: None, rights: HashMap::new() }
     }
 
     /// The columns in which a pair differs.
     fn changed(&mut self, pair: Pair) -> Result<Vec<String>, Error> {
-        let both = self.both;
-        if both.columns.is_empty() {
+        let datasets = self.datasets;
+        if datasets.columns.is_empty() {
             return Ok(Vec::new());
         }
-        let (batch, left_row) = both.left.batch_of(pair.left)?;
+        let (batch, left_row) = datasets.left.batch_of(pair.left)?;
         let left = match self.left.take() {
             Some((read, columns)) if read == batch => columns,
             _ => {
-                let of_left: Vec<usize> = both.columns.iter().map(|(_, at, _)| *at).collect();
-                both.left.extra(batch, Some(&of_left))?
+                let of_left: Vec<usize> = datasets.columns.iter().map(|(_, at, _)| *at).collect();
+                datasets.left.extra(batch, Some(&of_left))?
             }
         };
-        let (other, right_row) = both.right.batch_of(pair.right)?;
+        let (other, right_row) = datasets.right.batch_of(pair.right)?;
         if !self.rights.contains_key(&other) {
             if self.rights.len() == Self::RETAINED_MAX {
                 self.rights.clear();
             }
-            let of_right: Vec<usize> = both.columns.iter().map(|(_, _, at)| *at).collect();
-            self.rights.insert(other, both.right.extra(other, Some(&of_right))?);
+            let of_right: Vec<usize> = datasets.columns.iter().map(|(_, _, at)| *at).collect();
+            self.rights.insert(other, datasets.right.extra(other, Some(&of_right))?);
         }
         let right = &self.rights[&other];
         let differs = |column: usize| {
             left.column(column).slice(left_row, 1) != right.column(column).slice(right_row, 1)
         };
-        let named = both.columns.iter().enumerate().filter(|(column, _)| differs(*column));
+        let named = datasets.columns.iter().enumerate().filter(|(column, _)| differs(*column));
         let changed = named.map(|(_, (name, ..))| format!("column {name}")).collect();
         self.left = Some((batch, left));
         Ok(changed)
@@ -370,7 +370,7 @@ impl<'a> Extras<'a> {
 
 /// Compares all pairs on several threads, a record batch of the first dataset at a time.
 fn compare_all(
-    both: &Both<'_>,
+    datasets: &DatasetPair<'_>,
     pairs: &[Pair],
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
@@ -379,8 +379,8 @@ fn compare_all(
     let mut units: Vec<Range<usize>> = Vec::new();
     let mut start = 0;
     while start < pairs.len() {
-        let (batch, _) = both.left.batch_of(pairs[start].left)?;
-        let samples = both.left.samples_of(batch);
+        let (batch, _) = datasets.left.batch_of(pairs[start].left)?;
+        let samples = datasets.left.samples_of(batch);
         let end = pairs.partition_point(|pair| pair.left < samples.end);
         units.push(start..end);
         start = end;
@@ -390,12 +390,12 @@ fn compare_all(
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel(16);
     std::thread::scope(|scope| {
-        let threads = threads(both.options.threads)?.min(units.len());
+        let threads = threads(datasets.options.threads)?.min(units.len());
         for number in 1..=threads {
             let (sender, next, units) = (sender.clone(), &next, &units);
             start_thread(scope, (number, threads), move || {
                 while let Some(unit) = units.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let compared = both.compare(&pairs[unit.clone()]);
+                    let compared = datasets.compare(&pairs[unit.clone()]);
                     if sender.send((unit.len(), compared)).is_err() {
                         return;
                     }
@@ -412,9 +412,9 @@ fn compare_all(
             found.other_form += compared.other_form;
             found.changed += compared.changed.len() as u64;
             found.changed_named.append(&mut compared.changed);
-            if found.changed_named.len() > 2 * both.options.named_max {
+            if found.changed_named.len() > 2 * datasets.options.named_max {
                 found.changed_named.sort_unstable();
-                found.changed_named.truncate(both.options.named_max);
+                found.changed_named.truncate(datasets.options.named_max);
             }
             done.samples_done += samples as u64;
             progress(done);
@@ -422,6 +422,6 @@ fn compare_all(
         Ok(())
     })?;
     found.changed_named.sort_unstable();
-    found.changed_named.truncate(both.options.named_max);
+    found.changed_named.truncate(datasets.options.named_max);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Merges several datasets into one.
 
-use super::copy::{CopySummary, Deed};
+use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
 use super::gather::{Input, InputSample};
@@ -67,11 +67,11 @@ pub fn merge(
     if !prefixes.is_empty() {
         said.push(("prefix", prefixes.join(",")));
     }
-    let deed = Deed { name: "merge", options: said, inputs: &inputs, samples, labels };
+    let write = DatasetWrite { name: "merge", options: said, inputs: &inputs, samples, labels };
     let lengths: Vec<u64> = inputs.iter().map(|input| input.dataset.len()).collect();
     match order {
-        MergeOrder::Concat => deed.copy(to, &mut concat(&lengths), options, progress),
-        MergeOrder::Interleave => deed.copy(to, &mut interleave(lengths), options, progress),
+        MergeOrder::Concat => write.copy(to, &mut concat(&lengths), options, progress),
+        MergeOrder::Interleave => write.copy(to, &mut interleave(lengths), options, progress),
     }
 }
 
@@ -209,7 +209,7 @@ fn unite_labels(inputs: &mut [Input]) -> Vec<String> {
 
 /// The location of a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Keyed {
+struct KeyLocation {
     hash: u64,
     /// Index of the sample, counted through all inputs.
     sample: u64,
@@ -229,7 +229,7 @@ fn refuse_duplicates(inputs: &[Input]) -> Result<(), Error> {
                 name.push_str(key);
                 let mut hasher = DefaultHasher::new();
                 name.hash(&mut hasher);
-                all.push(Keyed { hash: hasher.finish(), sample });
+                all.push(KeyLocation { hash: hasher.finish(), sample });
             }
         }
         before += input.dataset.len();

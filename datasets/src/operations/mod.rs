@@ -27,7 +27,7 @@ mod stats;
 pub use column::VALUES_MAX;
 pub use copy::CopySummary;
 pub use copy_options::{CopyOptions, Progress};
-pub use diff::{Changed, DiffOptions, Difference, Keys, Moved, diff};
+pub use diff::{Changed, DiffOptions, Difference, Keys, MovedSample, diff};
 pub use error::OperationError;
 pub use gather::carried;
 pub(crate) use gather::is_place;

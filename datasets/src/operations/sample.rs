@@ -1,6 +1,6 @@
 //! Samples of a dataset, drawn at random without replacement.
 
-use super::copy::{CopySummary, Deed};
+use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
@@ -56,14 +56,14 @@ pub fn sample(
         Amount::Samples(count) => ("n", count.to_string()),
         Amount::Fraction(share) => ("fraction", share.to_string()),
     };
-    let deed = Deed {
+    let write = DatasetWrite {
         name: "sample",
         options: vec![said, ("per-class", per_class.to_string()), ("seed", seed.to_string())],
         inputs: &inputs,
         samples,
         labels: dataset.manifest().labels.clone(),
     };
-    deed.copy(to, &mut picks, options, progress)
+    write.copy(to, &mut picks, options, progress)
 }
 
 /// Number of samples to draw from each stratum.

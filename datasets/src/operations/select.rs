@@ -1,6 +1,6 @@
 //! Selects samples of a dataset by label, key or index.
 
-use super::copy::{CopySummary, Deed};
+use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::error::OperationError;
 use super::gather::{Input, InputSample};
@@ -50,14 +50,14 @@ pub fn select(
     }
     let mut picks =
         fitting.samples().map(|sample| Ok::<_, Error>(InputSample { input: 0, sample }));
-    let deed = Deed {
+    let write = DatasetWrite {
         name: "select",
         options: said(selection),
         inputs: &inputs,
         samples: fitting.samples,
         labels: dataset.manifest().labels.clone(),
     };
-    deed.copy(to, &mut picks, options, progress)
+    write.copy(to, &mut picks, options, progress)
 }
 
 fn said(selection: &Selection) -> Vec<(&'static str, String)> {

@@ -1,6 +1,6 @@
 //! A dataset in another, random order.
 
-use super::copy::{CopySummary, Deed};
+use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::gather::{Input, InputSample};
 use crate::Error;
@@ -25,12 +25,12 @@ pub fn shuffle(
     let samples = dataset.len();
     let mut picks =
         (0..samples).map(|place| Ok(InputSample { input: 0, sample: order.sample_at(place) }));
-    let deed = Deed {
+    let write = DatasetWrite {
         name: "shuffle",
         options: vec![("seed", seed.to_string())],
         inputs: &[Input::plain(dataset)],
         samples,
         labels,
     };
-    deed.copy(to, &mut picks, options, progress)
+    write.copy(to, &mut picks, options, progress)
 }

@@ -1,7 +1,7 @@
 //! Splits a dataset into several disjoint ones that together contain all of it.
 
 use super::column::{Values, name_of_value};
-use super::copy::{CopySummary, Deed};
+use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
 use super::error::OperationError;
@@ -168,7 +168,7 @@ fn write<'a>(
     for (number, part) in planned.iter().enumerate() {
         let mut options_said = said.to_vec();
         options_said.push(("part", format!("{number}")));
-        let deed = Deed {
+        let write = DatasetWrite {
             name: "split",
             options: options_said,
             inputs,
@@ -184,7 +184,7 @@ fn write<'a>(
                 bytes_done: before.bytes_done + step.bytes_done,
             });
         };
-        summaries.push(deed.copy(&part.to, &mut picks(number), options, &mut advance)?);
+        summaries.push(write.copy(&part.to, &mut picks(number), options, &mut advance)?);
         before.samples_done += last.samples_done;
         before.bytes_done += last.bytes_done;
     }

@@ -7,7 +7,7 @@
 use super::copy_options::Progress;
 use crate::inspect::LabelCount;
 use crate::threads::threads;
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use crate::{Error, LeftOut};
 use hdrhistogram::Histogram;
 use meetpoint_format::dataset::ContentKind;
@@ -107,7 +107,7 @@ pub struct Duplicates {
 }
 
 /// The properties of one sample.
-struct Look {
+struct SampleProperties {
     bytes: u64,
     picture: Option<Picture>,
 }
@@ -126,31 +126,31 @@ pub fn stats(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Statistics, Error> {
     let dataset = Dataset::open(path)?;
-    let mut counted = Counted::new();
+    let mut builder = StatisticsBuilder::new();
     let mut done = Progress { samples: dataset.len(), ..Progress::default() };
     progress(done);
     let is_image = dataset.columns().kind == ContentKind::Image;
-    let visit = |(): &mut (), sample: &Sample| look(&dataset, sample.index, is_image);
+    let visit = |(): &mut (), sample: &Sample| properties(&dataset, sample.index, is_image);
     each_sample(&dataset, threads(asked_threads)?, &|| (), &visit, &mut |visited| {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result } = visited.map_err(|unread| unread.error)?;
+        let VisitedSample { sample, result } = visited.map_err(|unread| unread.error)?;
         done.samples_done += 1;
         match result {
-            Ok(look) => {
-                done.bytes_done += look.bytes;
-                counted.add(&look);
+            Ok(properties) => {
+                done.bytes_done += properties.bytes;
+                builder.add(&properties);
             }
-            Err(reason) => counted.damaged.push((sample.index, sample.key, reason)),
+            Err(reason) => builder.damaged.push((sample.index, sample.key, reason)),
         }
         progress(done);
         Ok(())
     })?;
     let (labels, unlabelled) = labels(&dataset)?;
-    let damaged: Vec<u64> = counted.damaged.iter().map(|(index, ..)| *index).collect();
-    counted.damaged.sort_unstable();
-    let named = counted.damaged.drain(..).take(NAMED_MAX);
+    let damaged: Vec<u64> = builder.damaged.iter().map(|(index, ..)| *index).collect();
+    builder.damaged.sort_unstable();
+    let named = builder.damaged.drain(..).take(NAMED_MAX);
     Ok(Statistics {
         path: path.to_path_buf(),
         samples: dataset.len(),
@@ -159,14 +159,14 @@ pub fn stats(
         damaged_named: named
             .map(|(_, path, reason)| LeftOut { path, reason: reason.into() })
             .collect(),
-        bytes: counted.bytes.distribution(),
-        width: counted.width.distribution(),
-        height: counted.height.distribution(),
-        pixels: counted.pixels.distribution(),
-        formats: counted.formats,
-        subsampling: counted.subsampling,
-        jpegs: counted.jpegs,
-        progressive: counted.progressive,
+        bytes: builder.bytes.distribution(),
+        width: builder.width.distribution(),
+        height: builder.height.distribution(),
+        pixels: builder.pixels.distribution(),
+        formats: builder.formats,
+        subsampling: builder.subsampling,
+        jpegs: builder.jpegs,
+        progressive: builder.progressive,
         labels,
         unlabelled,
         columns: columns(&dataset)?,
@@ -175,7 +175,7 @@ pub fn stats(
 }
 
 /// Examines one sample; the error is why it cannot be read.
-fn look(dataset: &Dataset, sample: u64, is_image: bool) -> Result<Look, String> {
+fn properties(dataset: &Dataset, sample: u64, is_image: bool) -> Result<SampleProperties, String> {
     let stored = dataset.read_sample(sample).map_err(|error| error.to_string())?;
     let picture = is_image.then(|| match probe(&stored) {
         Err(_) => Picture::Unreadable,
@@ -186,18 +186,18 @@ fn look(dataset: &Dataset, sample: u64, is_image: bool) -> Result<Look, String> 
             Picture::Read { format: info.format, width, height, jpeg }
         }
     });
-    Ok(Look { bytes: stored.len() as u64, picture })
+    Ok(SampleProperties { bytes: stored.len() as u64, picture })
 }
 
 /// Accumulates a quantity.
-struct Quantity {
+struct QuantityBuilder {
     histogram: Histogram<u64>,
     sum: u64,
     min: u64,
     max: u64,
 }
 
-impl Quantity {
+impl QuantityBuilder {
     fn new() -> Self {
         let histogram = Histogram::new(DIGITS).expect("0 to 5 digits are allowed");
         Self { histogram, sum: 0, min: u64::MAX, max: 0 }
@@ -234,11 +234,11 @@ impl Quantity {
 }
 
 /// Accumulates the statistics.
-struct Counted {
-    bytes: Quantity,
-    width: Quantity,
-    height: Quantity,
-    pixels: Quantity,
+struct StatisticsBuilder {
+    bytes: QuantityBuilder,
+    width: QuantityBuilder,
+    height: QuantityBuilder,
+    pixels: QuantityBuilder,
     formats: BTreeMap<String, u64>,
     subsampling: BTreeMap<String, u64>,
     jpegs: u64,
@@ -246,13 +246,13 @@ struct Counted {
     damaged: Vec<(u64, String, String)>,
 }
 
-impl Counted {
+impl StatisticsBuilder {
     fn new() -> Self {
         Self {
-            bytes: Quantity::new(),
-            width: Quantity::new(),
-            height: Quantity::new(),
-            pixels: Quantity::new(),
+            bytes: QuantityBuilder::new(),
+            width: QuantityBuilder::new(),
+            height: QuantityBuilder::new(),
+            pixels: QuantityBuilder::new(),
             formats: BTreeMap::new(),
             subsampling: BTreeMap::new(),
             jpegs: 0,
@@ -261,9 +261,9 @@ impl Counted {
         }
     }
 
-    fn add(&mut self, look: &Look) {
-        self.bytes.add(look.bytes);
-        let (format, width, height, jpeg) = match &look.picture {
+    fn add(&mut self, properties: &SampleProperties) {
+        self.bytes.add(properties.bytes);
+        let (format, width, height, jpeg) = match &properties.picture {
             None => return,
             Some(Picture::Unreadable) => {
                 *self.formats.entry("unreadable".to_owned()).or_default() += 1;
@@ -327,7 +327,7 @@ fn columns(dataset: &Dataset) -> Result<Vec<ColumnCount>, Error> {
 
 /// Length and checksum of a content, used to search for duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Summed {
+struct ContentChecksum {
     crc32c: u32,
     /// At most 2^28.
     bytes: u32,
@@ -342,12 +342,13 @@ fn duplicates(dataset: &Dataset, damaged: &[u64], stop: &AtomicBool) -> Result<D
         let location = dataset.locate(sample)?;
         let bytes = u32::try_from(location.bytes).expect("at most 2^28");
         if bytes > 0 {
-            all.push(Summed { crc32c: location.crc32c, bytes, sample });
+            all.push(ContentChecksum { crc32c: location.crc32c, bytes, sample });
         }
     }
     all.sort_unstable();
-    let is_same =
-        |one: &Summed, next: &Summed| (one.crc32c, one.bytes) == (next.crc32c, next.bytes);
+    let is_same = |one: &ContentChecksum, next: &ContentChecksum| {
+        (one.crc32c, one.bytes) == (next.crc32c, next.bytes)
+    };
     let damaged: std::collections::HashSet<u64> = damaged.iter().copied().collect();
     let mut found = Duplicates::default();
     let mut groups: Vec<Vec<u64>> = Vec::new();

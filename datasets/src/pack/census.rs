@@ -20,7 +20,7 @@ impl Census {
     /// Adds a sample. Fails if its key occurred before.
     pub(crate) fn look_at(&mut self, item: &Item) -> Result<(), Error> {
         if !self.keys.insert(&item.key) {
-            let (key, second) = (item.key.clone(), item.whence.clone());
+            let (key, second) = (item.key.clone(), item.origin.clone());
             return Err(Error::DuplicateKey { key, first: None, second: Box::new(second) });
         }
         if item.label > self.label_max.as_ref().map(|(label, _)| *label)

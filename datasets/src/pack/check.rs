@@ -1,7 +1,7 @@
 //! Checks whether a sample can be read and is valid, and converts it to its stored form.
 
 use super::Check;
-use crate::jpeg::{Converted, Converter, Fate, Interrupted, JpegOptions};
+use crate::jpeg::{ConversionOutcome, Converted, Converter, Interrupted, JpegOptions};
 use crate::source::{Content, ContentKind, Item};
 use crate::store::{RemoteError, StorePath};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
@@ -30,7 +30,7 @@ pub(super) enum Verdict {
 
 /// How a sample is checked.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct How<'a> {
+pub(super) struct SampleCheck<'a> {
     /// The expected kind of content.
     pub(super) kind: ContentKind,
     /// How thoroughly an image is checked.
@@ -54,7 +54,12 @@ impl Scratch {
 }
 
 /// Reads the content of a sample, checks and converts it.
-pub(super) fn check(item: &Item, content: Content, how: &How<'_>, to: &mut Scratch) -> Verdict {
+pub(super) fn check(
+    item: &Item,
+    content: Content,
+    how: &SampleCheck<'_>,
+    to: &mut Scratch,
+) -> Verdict {
     if let Some(reason) = cannot_be_stored(item) {
         return Verdict::Unreadable(reason);
     }
@@ -107,10 +112,13 @@ fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
 /// Stores content byte for byte.
 fn as_it_is(stored: Vec<u8>) -> Verdict {
     let bytes = stored.len() as u64;
-    Verdict::Sound(Converted { stored, entry_points: None, fate: Fate::default() }, bytes)
+    Verdict::Sound(
+        Converted { stored, entry_points: None, outcome: ConversionOutcome::default() },
+        bytes,
+    )
 }
 
-fn check_image(image: Vec<u8>, how: &How<'_>, scratch: &mut Scratch) -> Verdict {
+fn check_image(image: Vec<u8>, how: &SampleCheck<'_>, scratch: &mut Scratch) -> Verdict {
     if jpeg::form_of(&image).is_some() {
         // Unpacking would restore the original JPEG, not this file.
         return Verdict::Unreadable(
@@ -209,7 +217,7 @@ fn read_range(file: &File, offset: u64, bytes: u64) -> std::io::Result<Option<Ve
 mod tests {
     use super::*;
     use crate::RestartMarkers;
-    use crate::source::Whence;
+    use crate::source::SampleOrigin;
     use meetpoint_format::dataset::Form;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -217,7 +225,7 @@ mod tests {
     fn item(key: &str, label: Option<i32>) -> Item {
         Item {
             key: key.to_owned(),
-            whence: Whence::default(),
+            origin: SampleOrigin::default(),
             content: Content::Bytes(Vec::new()),
             label,
             extra: None,
@@ -226,7 +234,7 @@ mod tests {
 
     fn look(item: &Item, content: Content, kind: ContentKind) -> Verdict {
         let jpeg = JpegOptions::default();
-        let how = How { kind, check: Check::Header, jpeg: &jpeg };
+        let how = SampleCheck { kind, check: Check::Header, jpeg: &jpeg };
         check(item, content, &how, &mut Scratch::new(Interrupt::default()))
     }
 
@@ -251,7 +259,7 @@ mod tests {
             for (options, level) in
                 ways.iter().flat_map(|options| [(options, Check::Decode), (options, Check::Header)])
             {
-                let how = How { kind: ContentKind::Image, check: level, jpeg: options };
+                let how = SampleCheck { kind: ContentKind::Image, check: level, jpeg: options };
                 let look = |raised_at: usize| {
                     let polled = Arc::new(AtomicUsize::new(0));
                     let counter = Arc::clone(&polled);
@@ -293,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_not_waited_for() {
+    fn a_file_that_is_not_regular_is_refused_without_waiting() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pipe.jpg");
         rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();

@@ -5,14 +5,14 @@
 //! would detect that too.
 
 use crate::Error;
-use crate::source::{Entry, Source, Whence};
+use crate::source::{Entry, SampleOrigin, Source};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// The keys inserted so far.
 #[derive(Default)]
 pub(crate) struct Keys {
-    seen: HashSet<u128, BuildHasherDefault<AsItIs>>,
+    seen: HashSet<u128, BuildHasherDefault<IdentityHasher>>,
     high: RandomState,
     low: RandomState,
 }
@@ -27,9 +27,9 @@ impl Keys {
 
 /// A hasher that returns the lower half of the stored hash.
 #[derive(Default)]
-struct AsItIs(u64);
+struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -47,12 +47,15 @@ impl Hasher for AsItIs {
 }
 
 /// The first location of a key in a source; `None` if the source does not contain it.
-pub(super) fn first_place(key: &str, source: &mut dyn Source) -> Result<Option<Whence>, Error> {
+pub(super) fn first_place(
+    key: &str,
+    source: &mut dyn Source,
+) -> Result<Option<SampleOrigin>, Error> {
     while let Some(entry) = source.next()? {
         if let Entry::Sample(item) = entry
             && item.key == key
         {
-            return Ok(Some(item.whence));
+            return Ok(Some(item.origin));
         }
     }
     Ok(None)

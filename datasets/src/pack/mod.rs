@@ -22,15 +22,15 @@ use crate::source::{
     is_url,
 };
 use crate::store::{RemoteError, StorePath};
-use crate::writer::{Decider, PART_BYTES_TARGET, Recipe, TOOL, Value};
+use crate::writer::{PART_BYTES_TARGET, TOOL, Value, WriterInput, WriterInputs};
 use crate::{Error, LeftOut, Writer, WriterOptions};
 pub(crate) use census::DIGIT_LABELS_MAX;
-use check::How;
+use check::SampleCheck;
 use keys::first_place;
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use meetpoint_format::dataset::{Provenance, Stored};
-use pipeline::Passage;
+use pipeline::PipelineOptions;
 use rows::PackState;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -210,7 +210,7 @@ pub fn pack(
         // A pattern is not a path; the files that it matches are not a dataset, so they are never
         // replaced.
         sources: from.exists().then(|| from.to_path_buf()).into_iter().collect(),
-        recipe: Recipe::default(),
+        inputs: WriterInputs::default(),
         resume: options.resume,
     };
     Writer::may_write(to, &writer_options)?;
@@ -233,8 +233,8 @@ pub fn pack(
     let columns = Arc::new(source.schema().clone());
     refuse_options_without_use(columns.kind, options)?;
     let options = &without_rewriting(columns.kind, options);
-    let recipe = recipe(from, stamp, options);
-    let writer = Writer::create(to, columns, &WriterOptions { recipe, ..writer_options })?;
+    let inputs = writer_inputs(from, stamp, options);
+    let writer = Writer::create(to, columns, &WriterOptions { inputs, ..writer_options })?;
     let parts_resumed = writer.states().len() as u64;
     let mut rows = PackState::new(from, source.size(), writer, options, progress)?;
     let written = write_rows(from, &place, stamp, &mut *source, &mut rows, options);
@@ -268,7 +268,7 @@ pub(crate) fn can_resume(error: &Error) -> bool {
 }
 
 /// The totals after all rows are written.
-struct Ended {
+struct PackTotals {
     labels: Vec<String>,
     unused_labels: Vec<UnusedLabel>,
     ignored: u64,
@@ -282,15 +282,15 @@ fn write_rows(
     source: &mut dyn Source,
     rows: &mut PackState<'_>,
     options: &PackOptions,
-) -> Result<Ended, Error> {
-    let passage = Passage {
-        how: How { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
+) -> Result<PackTotals, Error> {
+    let pipeline_options = PipelineOptions {
+        how: SampleCheck { kind: source.schema().kind, check: options.check, jpeg: &options.jpeg },
         threads: options.threads,
         passed: rows.passed,
         until: None,
         stop: &options.stop,
     };
-    let drained = pipeline::go_through(source, &passage, &mut |arrived| rows.take(arrived))?;
+    let drained = pipeline::go_through(source, &pipeline_options, &mut |event| rows.take(event))?;
     // A failed fetch does not make samples unreadable.
     place.store().check()?;
     let all_failed = rows.writer.samples() == 0;
@@ -307,13 +307,13 @@ fn write_rows(
         return Err(Error::SourceChanged { path: from.to_path_buf() });
     }
     let Finished { labels, unused_labels } = drained.finished;
-    Ok(Ended { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
+    Ok(PackTotals { labels: rows.labels(labels)?, unused_labels, ignored: drained.ignored })
 }
 
 /// Commits the dataset and summarises it.
 fn finish(
     rows: PackState<'_>,
-    ended: Ended,
+    ended: PackTotals,
     from: &Path,
     parts_resumed: u64,
     options: &PackOptions,
@@ -366,7 +366,7 @@ fn refuse_in_place_elsewhere(from: &Path, options: &PackOptions) -> Result<(), E
         return Ok(());
     }
     Err(Error::NotInPlace {
-        whence: from.display().to_string(),
+        origin: from.display().to_string(),
         problem: Message::from("an indexed source must be on this machine")
             .remedy(Remedy::advice("pack it instead").or("fetch it first")),
     })
@@ -383,7 +383,7 @@ fn refuse_longer_samples(options: &PackOptions) -> Result<(), Error> {
 }
 
 /// Everything that determines the rows and parts.
-fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
+fn writer_inputs(from: &Path, stamp: SourceStamp, options: &PackOptions) -> WriterInputs {
     let from = from.canonicalize().unwrap_or_else(|_| from.to_path_buf());
     // The cache and memory limits do not affect the result.
     let SourceOptions {
@@ -402,10 +402,10 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
         remote: _,
     } = options.source.clone();
     let path = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
-    let recipe = Recipe::default()
-        .with(Decider::Source, from.display().to_string())
-        .with(Decider::SourceFiles, stamp.to_string())
-        .with(Decider::InPlace, options.in_place)
+    let inputs = WriterInputs::default()
+        .with(WriterInput::Source, from.display().to_string())
+        .with(WriterInput::SourceFiles, stamp.to_string())
+        .with(WriterInput::InPlace, options.in_place)
         .option(Setting::From, options.from.clone())
         .option(Setting::Content, content)
         .option(Setting::Kind, kind.map(ContentKind::name))
@@ -422,7 +422,7 @@ fn recipe(from: &Path, stamp: SourceStamp, options: &PackOptions) -> Recipe {
         .option(Setting::Check, Some(options.check.name()))
         .option(Setting::PartSize, Some(options.part_bytes_target));
     let jpeg = options.jpeg.values().into_iter();
-    jpeg.fold(recipe, |recipe, (setting, value)| recipe.option(setting, Some(value)))
+    jpeg.fold(inputs, |inputs, (setting, value)| inputs.option(setting, Some(value)))
 }
 
 /// The options, without re-writing if the content stays in place.

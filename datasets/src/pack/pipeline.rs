@@ -5,11 +5,12 @@
 //! only one; their stored forms take at most about twice as much. In addition, the source holds its
 //! own data (a row group, a record batch) and one sample that waits for space.
 
-use super::check::{How, Scratch, Verdict, check};
+use super::check::{SampleCheck, Scratch, Verdict, check};
 use crate::source::{Content, Entry, Finished, Item, Source};
 use crate::threads::{start_thread, threads};
 use crate::{Error, LeftOut};
 use meetpoint_kernels::Interrupt;
+use meetpoint_prepare::abandoning;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,7 @@ const BYTES_AHEAD_MAX: u64 = 64 << 20;
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
 
 /// A result passed to the writer, in the order of the source.
-pub(super) enum Arrived {
+pub(super) enum PipelineEvent {
     /// A sample without its content, the length of its content in the source, and the verdict.
     Sample(Box<Item>, u64, Verdict),
     /// A sample that is already packed and not checked again.
@@ -33,7 +34,7 @@ pub(super) enum Arrived {
 }
 
 /// The totals at the end of the source.
-pub(super) struct Drained {
+pub(super) struct SourceTotals {
     /// The totals of the source.
     pub(super) finished: Finished,
     /// Hidden and side files.
@@ -41,9 +42,9 @@ pub(super) struct Drained {
 }
 
 /// How to process a source.
-pub(super) struct Passage<'a> {
+pub(super) struct PipelineOptions<'a> {
     /// How each sample is checked.
-    pub(super) how: How<'a>,
+    pub(super) how: SampleCheck<'a>,
     /// Threads that check samples; 0 for one per processor.
     pub(super) threads: usize,
     /// Number of samples at the beginning that are skipped.
@@ -84,8 +85,8 @@ struct State {
 }
 
 enum Slot {
-    Arrived(Arrived),
-    End(Result<Drained, Error>),
+    Event(PipelineEvent),
+    End(Result<SourceTotals, Error>),
 }
 
 impl Shared {
@@ -103,9 +104,9 @@ impl Shared {
 }
 
 /// Wakes all threads when its thread panics, so that none waits forever.
-struct Alarm<'a>(&'a Shared);
+struct WakeOnPanic<'a>(&'a Shared);
 
-impl Drop for Alarm<'_> {
+impl Drop for WakeOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().is_over = true;
@@ -117,9 +118,9 @@ impl Drop for Alarm<'_> {
 }
 
 /// Stops the threads when the writer returns or panics.
-struct Stop<'a>(&'a Shared);
+struct StopOnDrop<'a>(&'a Shared);
 
-impl Drop for Stop<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
         self.0.is_abandoned.store(true, Ordering::Relaxed);
         self.0.lock().is_over = true;
@@ -131,14 +132,14 @@ impl Drop for Stop<'_> {
 /// Drains `source`, checks its samples and passes the results to `write`, in order.
 pub(super) fn go_through(
     source: &mut dyn Source,
-    passage: &Passage<'_>,
-    write: &mut dyn FnMut(Arrived) -> Result<(), Error>,
-) -> Result<Drained, Error> {
-    let threads = threads(passage.threads)?;
+    options: &PipelineOptions<'_>,
+    write: &mut dyn FnMut(PipelineEvent) -> Result<(), Error>,
+) -> Result<SourceTotals, Error> {
+    let threads = threads(options.threads)?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
-    let (stop, abandoned) = (Arc::clone(passage.stop), Arc::clone(&is_abandoned));
-    let interrupt =
-        Interrupt::when(move || stop.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed));
+    let (stop, abandoned) = (Arc::clone(options.stop), Arc::clone(&is_abandoned));
+    let is_raised = move || stop.load(Ordering::Relaxed) || abandoned.load(Ordering::Relaxed);
+    let interrupt = abandoning(Interrupt::when(is_raised));
     let shared = Shared {
         state: Mutex::new(State {
             work: VecDeque::new(),
@@ -156,23 +157,23 @@ pub(super) fn go_through(
     };
     std::thread::scope(|scope| {
         // If a thread cannot be started, this stops the others.
-        let _stop = Stop(&shared);
+        let _stop = StopOnDrop(&shared);
         for number in 1..=threads {
-            start_thread(scope, (number, threads), || look_into(&shared, &passage.how))?;
+            start_thread(scope, (number, threads), || look_into(&shared, &options.how))?;
         }
-        start_thread(scope, (threads + 1, threads), || drain(&shared, source, passage))?;
+        start_thread(scope, (threads + 1, threads), || drain(&shared, source, options))?;
         loop {
-            let arrived = match receive(&shared) {
-                Some(Slot::Arrived(arrived)) => arrived,
+            let event = match receive(&shared) {
+                Some(Slot::Event(event)) => event,
                 Some(Slot::End(end)) => return end,
                 // A thread has panicked; leaving the scope passes the panic on.
                 None => return Err(Error::Interrupted),
             };
-            let bytes = match &arrived {
-                Arrived::Sample(_, bytes, _) => *bytes,
+            let bytes = match &event {
+                PipelineEvent::Sample(_, bytes, _) => *bytes,
                 _ => 0,
             };
-            write(arrived)?;
+            write(event)?;
             shared.lock().bytes_ahead -= bytes;
             shared.room.notify_one();
         }
@@ -195,41 +196,41 @@ fn receive(shared: &Shared) -> Option<Slot> {
 }
 
 /// Takes everything out of the source, as far as there is room.
-fn drain(shared: &Shared, source: &mut dyn Source, passage: &Passage<'_>) {
-    let _alarm = Alarm(shared);
+fn drain(shared: &Shared, source: &mut dyn Source, options: &PipelineOptions<'_>) {
+    let _wake_on_panic = WakeOnPanic(shared);
     let (mut place, mut samples, mut ignored) = (0, 0, 0);
     let end = loop {
-        if passage.until.is_some_and(|until| samples >= until) {
-            break Ok(Drained { finished: Finished::default(), ignored });
+        if options.until.is_some_and(|until| samples >= until) {
+            break Ok(SourceTotals { finished: Finished::default(), ignored });
         }
         let entry = match source.next() {
             Ok(Some(entry)) => entry,
-            Ok(None) => break source.finish().map(|finished| Drained { finished, ignored }),
+            Ok(None) => break source.finish().map(|finished| SourceTotals { finished, ignored }),
             Err(error) => break Err(error),
         };
-        let arrived = match entry {
+        let event = match entry {
             Entry::Ignored => {
                 ignored += 1;
                 continue;
             }
             Entry::Sample(item) => {
                 samples += 1;
-                if samples > passage.passed {
+                if samples > options.passed {
                     if !offer(shared, place, item) {
                         return;
                     }
                     place += 1;
                     continue;
                 }
-                Arrived::Passed(item)
+                PipelineEvent::Passed(item)
             }
-            Entry::Unreadable(left_out) => Arrived::Unreadable(left_out),
-            Entry::NotASample(left_out) => Arrived::NotASample(left_out),
+            Entry::Unreadable(left_out) => PipelineEvent::Unreadable(left_out),
+            Entry::NotASample(left_out) => PipelineEvent::NotASample(left_out),
         };
         if !wait_for_room(shared, place, 0) {
             return;
         }
-        shared.put(place, Slot::Arrived(arrived));
+        shared.put(place, Slot::Event(event));
         place += 1;
     };
     if wait_for_room(shared, place, 0) {
@@ -267,14 +268,14 @@ fn offer(shared: &Shared, place: usize, item: Box<Item>) -> bool {
 }
 
 /// Checks one sample after another.
-fn look_into(shared: &Shared, how: &How<'_>) {
-    let _alarm = Alarm(shared);
+fn look_into(shared: &Shared, how: &SampleCheck<'_>) {
+    let _wake_on_panic = WakeOnPanic(shared);
     let mut scratch = Scratch::new(shared.interrupt.clone());
     while let Some((place, mut item)) = take(shared) {
         let bytes = item.content.bytes();
         let content = std::mem::replace(&mut item.content, Content::Bytes(Vec::new()));
         let verdict = check(&item, content, how, &mut scratch);
-        shared.put(place, Slot::Arrived(Arrived::Sample(item, bytes, verdict)));
+        shared.put(place, Slot::Event(PipelineEvent::Sample(item, bytes, verdict)));
     }
 }
 

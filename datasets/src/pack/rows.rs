@@ -2,12 +2,12 @@
 
 use super::census::Census;
 use super::check::Verdict;
-use super::pipeline::Arrived;
+use super::pipeline::PipelineEvent;
 use super::{OnError, PackOptions, PackProgress};
 use crate::LeftOut;
-use crate::jpeg::{Converted, Fate};
+use crate::jpeg::{ConversionOutcome, Converted};
 use crate::source::{Item, Size};
-use crate::writer::Difference;
+use crate::writer::ResumeConflict;
 use crate::{Error, Writer};
 use meetpoint_format::dataset::{Row, Stored};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ impl<'a> PackState<'a> {
         for text in writer.states() {
             last = serde_json::from_str(text).map_err(|error| Error::ResumeDiffers {
                 path: writer.place().to_path_buf(),
-                difference: Box::new(Difference::Journal { problem: error.to_string() }),
+                difference: Box::new(ResumeConflict::Journal { problem: error.to_string() }),
             })?;
             found.append(&mut last.unreadable);
         }
@@ -93,14 +93,14 @@ impl<'a> PackState<'a> {
     }
 
     /// Processes the next result.
-    pub(super) fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
+    pub(super) fn take(&mut self, event: PipelineEvent) -> Result<(), Error> {
         if self.options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        match arrived {
-            Arrived::Unreadable(left_out) => self.left_out.push(left_out),
-            Arrived::NotASample(left_out) => self.not_samples.push(left_out),
-            Arrived::Passed(item) => {
+        match event {
+            PipelineEvent::Unreadable(left_out) => self.left_out.push(left_out),
+            PipelineEvent::NotASample(left_out) => self.not_samples.push(left_out),
+            PipelineEvent::Passed(item) => {
                 let bytes = item.content.bytes();
                 self.census.look_at(&item)?;
                 self.end_sample(item.key, bytes);
@@ -108,7 +108,7 @@ impl<'a> PackState<'a> {
                     return Err(Error::SourceChanged { path: self.from.to_path_buf() });
                 }
             }
-            Arrived::Sample(item, bytes, verdict) => {
+            PipelineEvent::Sample(item, bytes, verdict) => {
                 self.census.look_at(&item)?;
                 match verdict {
                     Verdict::Sound(converted, source_bytes) => {
@@ -165,7 +165,7 @@ impl<'a> PackState<'a> {
             *noted = found.len();
             serde_json::to_string(&state).expect("strings and integers always serialise")
         })?;
-        count(stored, converted.fate, bytes);
+        count(stored, converted.outcome, bytes);
         Ok(())
     }
 
@@ -178,12 +178,12 @@ impl<'a> PackState<'a> {
 }
 
 /// Counts a sample that is packed.
-pub(super) fn count(stored: &mut Stored, fate: Fate, source_bytes: u64) {
+pub(super) fn count(stored: &mut Stored, outcome: ConversionOutcome, source_bytes: u64) {
     stored.source_bytes += source_bytes;
-    stored.converted += u64::from(fate.is_converted);
-    stored.rewritten += u64::from(fate.is_rewritten);
-    stored.transcoded += u64::from(fate.is_transcoded);
-    if let Some(reason) = fate.kept {
+    stored.converted += u64::from(outcome.is_converted);
+    stored.rewritten += u64::from(outcome.is_rewritten);
+    stored.transcoded += u64::from(outcome.is_transcoded);
+    if let Some(reason) = outcome.kept {
         *stored.kept.entry(reason).or_default() += 1;
     }
 }

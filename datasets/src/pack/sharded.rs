@@ -2,9 +2,9 @@
 //! the same code.
 
 use super::census::Census;
-use super::check::{How, Verdict};
+use super::check::{SampleCheck, Verdict};
 use super::keys::first_place;
-use super::pipeline::{self, Arrived, Passage};
+use super::pipeline::{self, PipelineEvent, PipelineOptions};
 use super::rows::count;
 use super::{
     OnError, PackOptions, PackProgress, PackSummary, can_resume, refuse_in_place_elsewhere,
@@ -14,7 +14,7 @@ use crate::index::InPlace;
 use crate::jpeg::Converted;
 use crate::operations::is_place;
 use crate::shards::{
-    Attempt, Cutter, Joined, PartMaker, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone,
     check_rule, folder_of, join, list_stamps, with_remains,
 };
@@ -81,7 +81,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     let options = without_rewriting(kind, &options);
     let fields = source.schema().extra.fields().iter().filter(|field| !is_place(field));
     let columns = fields.map(|field| field.name().clone()).collect();
-    let (mut census, mut cutter) = (Census::default(), Cutter::new(rule));
+    let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);
     while let Some(entry) = source.next()? {
         if options.stop.load(Ordering::Relaxed) {
@@ -97,7 +97,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
                     }
                     looked => looked?,
                 }
-                cutter.add_item(&item);
+                splitter.add_item(&item);
             }
             Entry::Unreadable(left_out) => unreadable.push(left_out),
             Entry::NotASample(left_out) => not_samples.push(left_out),
@@ -107,10 +107,10 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     let Finished { labels, unused_labels } = source.finish()?;
     place.store().check()?;
     if !unreadable.is_empty() && options.on_error == OnError::Fail {
-        let checked = cutter.samples() + unreadable.len() as u64;
+        let checked = splitter.samples() + unreadable.len() as u64;
         return Err(Error::Unreadable { files: unreadable, checked });
     }
-    if cutter.samples() == 0 {
+    if splitter.samples() == 0 {
         return Err(Error::NoSamples { path: from.to_path_buf() });
     }
     let (time, name) = (options.time.clone(), from.display().to_string());
@@ -125,7 +125,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
         not_samples,
         ignored,
     };
-    let plan = ShardPlan::new(ShardCommand::Pack, to, cutter.finish(), &job).with_source(
+    let plan = ShardPlan::new(ShardCommand::Pack, to, splitter.finish(), &job).with_source(
         &absolute_from,
         &options.source,
         stamp.to_string(),
@@ -196,8 +196,8 @@ fn run_missing(
         let columns = Arc::new(source.schema().clone());
         let part = |index: u64| &plan.parts[usize::try_from(index).expect("it is listed")];
         let last = part(range.end - 1);
-        let passage = Passage {
-            how: How { kind: columns.kind, check: with.check, jpeg: &with.jpeg },
+        let pipeline_options = PipelineOptions {
+            how: SampleCheck { kind: columns.kind, check: with.check, jpeg: &with.jpeg },
             threads: with.threads,
             passed: part(range.start).first,
             until: Some(last.first + last.samples),
@@ -216,7 +216,8 @@ fn run_missing(
             done: &mut done,
             progress,
         };
-        let gone = pipeline::go_through(&mut *source, &passage, &mut |arrived| pass.take(arrived));
+        let gone =
+            pipeline::go_through(&mut *source, &pipeline_options, &mut |event| pass.take(event));
         let cause = |error| match error {
             Error::Interrupted => error,
             error => place.store().check().err().unwrap_or(error),
@@ -241,7 +242,7 @@ struct Pass<'a, 'b> {
     with: &'a PackOptions,
     /// The current part, or the next one.
     next: u64,
-    open: Option<PartMaker<'a>>,
+    open: Option<PartBuilder<'a>>,
     /// Samples of the source in it so far.
     samples: u64,
     /// Samples that cannot be read, if that is an error.
@@ -253,14 +254,14 @@ struct Pass<'a, 'b> {
 }
 
 impl Pass<'_, '_> {
-    fn take(&mut self, arrived: Arrived) -> Result<(), Error> {
+    fn take(&mut self, event: PipelineEvent) -> Result<(), Error> {
         if self.with.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Arrived::Sample(item, bytes, verdict) = arrived else { return Ok(()) };
+        let PipelineEvent::Sample(item, bytes, verdict) = event else { return Ok(()) };
         self.checked += 1;
         let mut part = self.open.take().unwrap_or_else(|| {
-            let mut part = PartMaker::new(self.attempt, self.next, &self.columns);
+            let mut part = PartBuilder::new(self.attempt, self.next, &self.columns);
             part.stored.form = self.with.jpeg.form;
             part
         });
@@ -269,9 +270,9 @@ impl Pass<'_, '_> {
             // After a sample that cannot be read, the others are only checked.
             Verdict::Sound(..) if !self.found.is_empty() => {}
             Verdict::Sound(converted, source_bytes) => {
-                let Converted { stored, entry_points, fate } = converted;
+                let Converted { stored, entry_points, outcome } = converted;
                 part.push(row(&item, stored, entry_points))?;
-                count(&mut part.stored, fate, source_bytes);
+                count(&mut part.stored, outcome, source_bytes);
             }
             Verdict::Unreadable(reason) => {
                 let left_out = LeftOut { path: item.name(), reason: reason.into() };

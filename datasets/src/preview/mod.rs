@@ -18,7 +18,7 @@ pub use error::PreviewError;
 use arrangement::{Arrangement, Block};
 use image::RgbImage;
 use image::imageops::replace;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{
     BatchLayout, Collate, Column, ColumnBytes, ColumnKind, ColumnNames, Pad,
 };
@@ -304,7 +304,7 @@ fn preparer(
     let listed = Sampler::Indices(Indices { indices: samples.into(), shuffle: false });
     let sampling = Sampling::of(&listed, &**dataset)?;
     let batch_size = u32::try_from(batch_size).expect("at most SAMPLES_MAX");
-    let batching = Batching::alone(Cut { batch_size, drop_last: false, seed }, sampling);
+    let batching = Batching::alone(BatchOptions { batch_size, drop_last: false, seed }, sampling);
     let mut names: Vec<String> = recipe.images().iter().map(|it| it.column.clone()).collect();
     names.extend(recipe.targets().iter().map(|target| target.column.clone()));
     let collate = match is_variable(recipe) {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sheet_that_nobody_can_look_at_is_refused() {
+    fn a_sheet_with_too_many_pixels_is_refused() {
         let refused = |rows, columns, tile| Sheet::new(rows, columns, tile, (tile, tile)).is_err();
         assert!(refused(60, 31, 4096));
         // The sides are short enough, but there are too many pixels.

@@ -5,9 +5,6 @@ use super::folder::{PlanFolder, remove};
 use super::paths::absolute_source;
 use super::plan::{ShardPlan, folder_of};
 use crate::Error;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Runs `run` and `commit` on the folder of a plan for one process. `commit` also receives the
@@ -26,7 +23,7 @@ pub fn alone<S, E: From<Error>>(
     let path = folder_of(&plan.destination);
     let (folder, cleaned) = begin(&path, plan, stamps, resume)?;
     // Held until the end; the system releases it if this process is killed.
-    let _lock = lock(&path)?;
+    let _lock = folder.lock()?;
     let outcome = run(&folder).and_then(|()| commit(folder, cleaned));
     if let Err(error) = &outcome
         && !(resume && can_resume(error) && finished(&path) > 0)
@@ -69,7 +66,7 @@ fn begin(
             return Err(ShardError::PlanExists { folder, shards }.into());
         }
         Ok(there) => {
-            drop(lock(path)?);
+            drop(there.lock()?);
             if resume {
                 plan.time.clone_from(&there.plan().time);
                 if plan == *there.plan() {
@@ -84,15 +81,4 @@ fn begin(
         Err(_) => {}
     }
     Ok((PlanFolder::create(path, plan, stamps)?, cleaned))
-}
-
-/// Locks the folder against other processes of this host.
-fn lock(path: &Path) -> Result<File, Error> {
-    let failed = |source| Error::Write { path: path.to_path_buf(), source };
-    let folder = File::open(path).map_err(failed)?;
-    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(folder),
-        Err(Errno::WOULDBLOCK) => Err(ShardError::InUse { folder: path.to_path_buf() }.into()),
-        Err(errno) => Err(failed(errno.into())),
-    }
 }

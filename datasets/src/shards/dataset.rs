@@ -1,7 +1,7 @@
 //! Writes parts of a dataset in shards, and joins them to the dataset.
 
 use super::folder::{Attempt, Line, PlanFolder};
-use super::{Listed, ShardError};
+use super::{ListingDigest, ShardError};
 use crate::destination::{Destination, Replace, Staging};
 use crate::index::index_keys;
 use crate::verify::PartFile;
@@ -30,19 +30,19 @@ pub struct PartResult {
 }
 
 /// A part of a dataset that is being written.
-pub struct PartMaker<'a> {
+pub struct PartBuilder<'a> {
     attempt: &'a Attempt<'a>,
     part: u64,
     columns: Arc<Columns>,
     open: Option<OnePart>,
-    listed: Listed,
+    listed: ListingDigest,
     /// How its samples were converted.
     pub stored: Stored,
     /// Samples that were left out.
     pub left_out: Vec<LeftOut>,
 }
 
-impl<'a> PartMaker<'a> {
+impl<'a> PartBuilder<'a> {
     /// Begins a part; its file is created with its first row.
     pub fn new(attempt: &'a Attempt<'a>, part: u64, columns: &Arc<Columns>) -> Self {
         Self {
@@ -50,14 +50,14 @@ impl<'a> PartMaker<'a> {
             part,
             columns: Arc::clone(columns),
             open: None,
-            listed: Listed::default(),
+            listed: ListingDigest::default(),
             stored: Stored::default(),
             left_out: Vec::new(),
         }
     }
 
     /// The digest of the listing of its samples so far.
-    pub fn listed(&mut self) -> &mut Listed {
+    pub fn listed(&mut self) -> &mut ListingDigest {
         &mut self.listed
     }
 

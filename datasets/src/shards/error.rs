@@ -112,7 +112,8 @@ pub enum ShardError {
         /// The shard that produces it.
         shard: u64,
     },
-    /// The folder of the plan was removed while a shard ran: another process committed it.
+    /// The folder of the plan was removed while a shard or a commit ran: another process
+    /// committed it.
     Gone {
         /// The folder.
         folder: PathBuf,
@@ -211,7 +212,10 @@ impl ShardError {
             }
             Self::Damaged { file, problem, .. } => format!("{}: {problem}", file.display()),
             Self::Gone { folder } => {
-                format!("{} was removed while this shard ran, as a commit does", folder.display())
+                format!(
+                    "{} was removed meanwhile, as a commit by another process does",
+                    folder.display()
+                )
             }
             Self::SinkWithoutShards { sink } => {
                 return Message::default().set_to(Setting::To, sink.name())

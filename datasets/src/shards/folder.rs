@@ -1,14 +1,19 @@
 //! The folder of a plan, which all shards and the commit share.
 //!
 //! It contains `plan.json`, `stamps.bin` and, for each finished part, its files and its record
-//! `part-NNNNN.json`, which appears last. Every attempt writes files with unique names and renames
-//! them. Two attempts at the same part write the same bytes, so either may win. Files of killed
-//! attempts are named `.attempt-…`; the commit removes them.
+//! `part-NNNNN.json`, which appears last and begins with the SHA-256 of its other fields. Every
+//! attempt writes files with unique names and renames them. Two attempts at the same part write the
+//! same bytes, so either may win. Files of killed attempts are named `.attempt-…`; the commit
+//! removes them.
 
 use super::plan::{ShardPlan, ShardSummary};
 use super::{ShardError, stamps};
 use crate::Error;
+use crate::writer::hexadecimal;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{ErrorKind, Write};
@@ -19,6 +24,8 @@ use std::path::{Path, PathBuf};
 const PLAN_NAME: &str = "plan.json";
 /// Name of the stamps of the files of the source.
 const STAMPS_NAME: &str = "stamps.bin";
+/// The first key of a record, up to its value.
+const SHA256_KEY: &str = "\"sha256\":\"";
 /// Prefix of the names of unfinished files.
 const ATTEMPT: &str = ".attempt-";
 /// Maximum size of a plan or a record, in bytes.
@@ -159,12 +166,10 @@ impl PlanFolder {
             Err(source) => return Err(Error::Source { path: file, source }),
         };
         let shard = self.plan.shard_of(part);
-        let Line { plan, part: of, result, .. } =
-            serde_json::from_str(&text).map_err(|error| ShardError::Damaged {
-                file: file.clone(),
-                problem: format!("it cannot be parsed: {error}"),
-                shard,
-            })?;
+        let damaged = |problem: String| ShardError::Damaged { file: file.clone(), problem, shard };
+        let fields = checked(&text).ok_or_else(|| damaged("its SHA-256 is wrong".to_owned()))?;
+        let Line { plan, part: of, result, .. } = serde_json::from_str(&fields)
+            .map_err(|error| damaged(format!("it cannot be parsed: {error}")))?;
         if plan != self.sha256 || of != part {
             return Err(ShardError::OtherPlan { file, shard }.into());
         }
@@ -210,6 +215,32 @@ impl PlanFolder {
             None => Ok(()),
             Some(file) => Err(ShardError::Foreign { file }.into()),
         }
+    }
+
+    /// Locks the folder against commits by other processes, as long as the returned file is open.
+    /// Fails if another process holds the lock, or has committed the plan and removed the folder.
+    /// Hosts whose shared file system has no locks are not excluded.
+    pub fn lock(&self) -> Result<File, Error> {
+        let folder = match File::open(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.gone()),
+            opened => opened.map_err(failed(&self.path))?,
+        };
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) | Err(Errno::NOLCK | Errno::NOTSUP) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(ShardError::InUse { folder: self.path.clone() }.into());
+            }
+            Err(errno) => return Err(failed(&self.path)(errno.into())),
+        }
+        if !self.path.join(PLAN_NAME).exists() {
+            return Err(self.gone());
+        }
+        Ok(folder)
+    }
+
+    /// The error for a folder that another process has removed.
+    fn gone(&self) -> Error {
+        ShardError::Gone { folder: self.path.clone() }.into()
     }
 
     /// Begins an attempt at a shard.
@@ -275,8 +306,7 @@ impl Attempt<'_> {
         }
         let (plan, shard) = (self.folder.sha256.clone(), self.shard);
         let line = Line { plan, shard, part, result };
-        let mut text = serde_json::to_string(&line).expect("results serialise");
-        text.push('\n');
+        let text = with_sha256(&serde_json::to_string(&line).expect("results serialise"));
         let name = record_name(part);
         let record = self.path(&name);
         let write = || {
@@ -311,7 +341,7 @@ impl Attempt<'_> {
     /// The error of a shard. If the folder no longer exists, returns that as the cause.
     pub fn explain(&self, error: Error) -> Error {
         if matches!(error, Error::Write { .. }) && !self.folder.path.join(PLAN_NAME).exists() {
-            return ShardError::Gone { folder: self.folder.path.clone() }.into();
+            return self.folder.gone();
         }
         error
     }
@@ -338,6 +368,21 @@ pub(super) fn index(part: u64) -> usize {
 fn read_text(path: &Path) -> std::io::Result<String> {
     let bytes = meetpoint_storage::files::read_regular(path, JSON_BYTES_MAX)?;
     String::from_utf8(bytes).map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
+}
+
+/// The text of a record: a JSON object with the SHA-256 of `fields`, itself an object, as its first
+/// field.
+fn with_sha256(fields: &str) -> String {
+    let sha256 = hexadecimal(&Sha256::digest(fields.as_bytes()));
+    format!("{{{SHA256_KEY}{sha256}\",{}\n", &fields[1..])
+}
+
+/// The fields of a record without its checksum; `None` if they differ from it.
+fn checked(text: &str) -> Option<String> {
+    let rest = text.strip_prefix('{')?.strip_prefix(SHA256_KEY)?;
+    let (digest, fields) = rest.split_once("\",")?;
+    let fields = format!("{{{}", fields.trim_end());
+    (hexadecimal(&Sha256::digest(fields.as_bytes())) == digest).then_some(fields)
 }
 
 /// Writes a file atomically.

@@ -24,12 +24,12 @@ mod stamps;
 
 pub use alone::{alone, with_remains};
 pub(crate) use dataset::place;
-pub use dataset::{Joined, PartMaker, PartResult, Totals, join};
+pub use dataset::{Joined, PartBuilder, PartResult, Totals, join};
 pub use error::ShardError;
 pub use folder::{Attempt, Line, PlanFolder};
 pub use options::ShardOptions;
 pub use options::check_rule;
 pub(crate) use paths::{absolute_options, absolute_source};
 pub use plan::{PlannedSource, ShardCommand, ShardPlan, ShardSummary, folder_of};
-pub use rule::{Cutter, Listed, PartRule, PlannedPart};
+pub use rule::{ListingDigest, PartRule, PartSplitter, PlannedPart};
 pub(crate) use stamps::list_stamps;

@@ -47,9 +47,9 @@ pub struct PlannedPart {
 
 /// The digest of the listing of a part.
 #[derive(Debug, Clone, Default)]
-pub struct Listed(Sha256);
+pub struct ListingDigest(Sha256);
 
-impl Listed {
+impl ListingDigest {
     /// Adds a sample: its key, label, bytes of content and location in the source.
     pub fn add(&mut self, key: &str, label: Option<i32>, bytes: u64, place: &str) {
         let Self(hash) = self;
@@ -64,7 +64,7 @@ impl Listed {
 
     /// Adds a sample of a source.
     pub(crate) fn add_item(&mut self, item: &Item, bytes: u64) {
-        self.add(&item.key, item.label, bytes, &item.whence.to_string());
+        self.add(&item.key, item.label, bytes, &item.origin.to_string());
     }
 
     /// The digest in lower-case hexadecimal.
@@ -75,15 +75,15 @@ impl Listed {
 
 /// Cuts a listing into parts.
 #[derive(Debug)]
-pub struct Cutter {
+pub struct PartSplitter {
     rule: PartRule,
     parts: Vec<PlannedPart>,
-    open: Option<(PlannedPart, Listed)>,
+    open: Option<(PlannedPart, ListingDigest)>,
     samples: u64,
     bytes: u64,
 }
 
-impl Cutter {
+impl PartSplitter {
     /// Cuts a listing by this rule.
     pub fn new(rule: PartRule) -> Self {
         Self { rule: rule.in_effect(), parts: Vec::new(), open: None, samples: 0, bytes: 0 }
@@ -96,7 +96,7 @@ impl Cutter {
     }
 
     /// Adds a sample with these bytes of content; `list` adds it to the digest of its part.
-    pub fn add(&mut self, bytes: u64, list: impl FnOnce(&mut Listed)) {
+    pub fn add(&mut self, bytes: u64, list: impl FnOnce(&mut ListingDigest)) {
         let PartRule { samples: samples_max, source_bytes: bytes_max } = self.rule;
         let is_full = |part: &PlannedPart| {
             samples_max.is_some_and(|most| part.samples >= most)
@@ -107,7 +107,7 @@ impl Cutter {
         }
         let (part, listed) = self.open.get_or_insert_with(|| {
             let (first, sha256) = (self.samples, String::new());
-            (PlannedPart { first, samples: 0, source_bytes: 0, sha256 }, Listed::default())
+            (PlannedPart { first, samples: 0, source_bytes: 0, sha256 }, ListingDigest::default())
         });
         part.samples += 1;
         part.source_bytes += bytes;
@@ -136,14 +136,14 @@ impl Cutter {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cutter, PartRule};
+    use super::{PartRule, PartSplitter};
 
     fn cut(rule: PartRule, lengths: &[u64]) -> Vec<(u64, u64, u64)> {
-        let mut cutter = Cutter::new(rule);
+        let mut splitter = PartSplitter::new(rule);
         for (index, bytes) in lengths.iter().enumerate() {
-            cutter.add(*bytes, |listed| listed.add(&index.to_string(), None, *bytes, ""));
+            splitter.add(*bytes, |listed| listed.add(&index.to_string(), None, *bytes, ""));
         }
-        let (parts, samples, bytes) = cutter.finish();
+        let (parts, samples, bytes) = splitter.finish();
         assert_eq!((samples, bytes), (lengths.len() as u64, lengths.iter().sum()));
         parts.iter().map(|part| (part.first, part.samples, part.source_bytes)).collect()
     }

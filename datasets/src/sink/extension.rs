@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_goes_before_the_name() {
+    fn the_content_takes_precedence_over_the_name() {
         let image = |key, file: &[u8]| extension_of(key, file, ContentKind::Image);
         assert_eq!(image("a/b.JPEG", b"\xff\xd8\xff\xe0"), "jpg");
         assert_eq!(image("a/b.JPEG", b"\x89PNG\r\n\x1a\n"), "png");

@@ -56,9 +56,9 @@ impl<R> Shared<R> {
 }
 
 /// Wakes the others when its thread panics, so that they do not wait forever.
-struct Alarm<'a, R>(&'a Shared<R>);
+struct WakeOnPanic<'a, R>(&'a Shared<R>);
 
-impl<R> Drop for Alarm<'_, R> {
+impl<R> Drop for WakeOnPanic<'_, R> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().is_over = true;
@@ -69,9 +69,9 @@ impl<R> Drop for Alarm<'_, R> {
 }
 
 /// Stops the threads when the receiver returns or panics.
-struct Stop<'a, R>(&'a Shared<R>);
+struct StopOnDrop<'a, R>(&'a Shared<R>);
 
-impl<R> Drop for Stop<'_, R> {
+impl<R> Drop for StopOnDrop<'_, R> {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
         self.0.taken.notify_all();
@@ -105,10 +105,10 @@ pub(crate) fn in_order<J: Send, S, R: Send>(
     };
     let next = Mutex::new(next);
     std::thread::scope(|scope| {
-        let _stop = Stop(&shared);
+        let _stop = StopOnDrop(&shared);
         for number in 1..=threads {
             start_thread(scope, (number, threads), || {
-                let _alarm = Alarm(&shared);
+                let _wake_on_panic = WakeOnPanic(&shared);
                 let mut kept = start();
                 while let Some((number, bytes, job)) = take(&shared, &next, window, bytes_of) {
                     let result = work(&mut kept, job);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_fails_ends_it() {
+    fn a_failing_receiver_ends_the_work() {
         let mut next = || Ok(Some(()));
         let mut left = 20;
         let result = in_order(2, &mut next, &|()| 1, &|| (), &|(), ()| (), &mut |()| {

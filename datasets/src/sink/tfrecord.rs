@@ -88,12 +88,12 @@ impl TfRecord {
         let mut notes = Vec::new();
         for field in extra.fields() {
             let data_type = field.data_type();
-            let held = held_as(data_type);
-            if held == Held::Json && value::has_bytes(data_type) {
+            let conversion = conversion_of(data_type);
+            if conversion == FeatureConversion::Json && value::has_bytes(data_type) {
                 let reason = "it contains bytes, which JSON cannot store";
                 return Err(unheld(SinkKind::TfRecord, field.name(), reason));
             }
-            if let Some(words) = held.words() {
+            if let Some(words) = conversion.words() {
                 notes.push(format!("column `{}` ({data_type}) {words}", field.name()));
             }
         }
@@ -156,7 +156,7 @@ impl TfRecord {
 
 /// How values of a type are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum FeatureConversion {
     /// Unchanged.
     Exactly,
     /// Integers, text and floats of other widths, whose type is not recorded.
@@ -169,7 +169,7 @@ enum Held {
     Text,
 }
 
-impl Held {
+impl FeatureConversion {
     fn words(self) -> Option<&'static str> {
         match self {
             Self::Exactly => None,
@@ -183,27 +183,31 @@ impl Held {
     }
 }
 
-fn held_as(data_type: &DataType) -> Held {
+fn conversion_of(data_type: &DataType) -> FeatureConversion {
     match data_type {
-        DataType::Int64 | DataType::Float32 | DataType::Binary => Held::Exactly,
-        DataType::Float64 => Held::Rounded,
+        DataType::Int64 | DataType::Float32 | DataType::Binary => FeatureConversion::Exactly,
+        DataType::Float64 => FeatureConversion::Rounded,
         DataType::List(child) | DataType::LargeList(child) | DataType::FixedSizeList(child, _) => {
-            match held_as(child.data_type()) {
-                Held::Exactly if matches!(data_type, DataType::List(_)) => Held::Exactly,
-                Held::Exactly | Held::Widened => Held::Widened,
+            match conversion_of(child.data_type()) {
+                FeatureConversion::Exactly if matches!(data_type, DataType::List(_)) => {
+                    FeatureConversion::Exactly
+                }
+                FeatureConversion::Exactly | FeatureConversion::Widened => {
+                    FeatureConversion::Widened
+                }
                 other if is_nested(child.data_type()) => {
-                    if other == Held::Text {
-                        Held::Text
+                    if other == FeatureConversion::Text {
+                        FeatureConversion::Text
                     } else {
-                        Held::Json
+                        FeatureConversion::Json
                     }
                 }
                 other => other,
             }
         }
-        DataType::Struct(_) => Held::Json,
-        plain if value::is_plain(plain) => Held::Widened,
-        _ => Held::Text,
+        DataType::Struct(_) => FeatureConversion::Json,
+        plain if value::is_plain(plain) => FeatureConversion::Widened,
+        _ => FeatureConversion::Text,
     }
 }
 

@@ -52,8 +52,8 @@ impl MemoryBudget {
     }
 
     /// Reserves memory until the result is dropped.
-    pub(super) fn hold(&self, bytes: u64) -> Result<Held, OverBudget> {
-        let mut held = Held { budget: Some(self.clone()), bytes: 0 };
+    pub(super) fn hold(&self, bytes: u64) -> Result<Reservation, OverBudget> {
+        let mut held = Reservation { budget: Some(self.clone()), bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
     }
@@ -71,7 +71,7 @@ impl MemoryBudget {
         bytes: Vec<u8>,
         most: u64,
         compressed: u64,
-    ) -> io::Result<HeldBytes> {
+    ) -> io::Result<ReservedBytes> {
         let mut held = self.hold(bytes.capacity() as u64)?;
         let mut bytes = bytes;
         let begin = bytes.len() as u64;
@@ -85,7 +85,7 @@ impl MemoryBudget {
             }
             let room = ((bytes.capacity() - bytes.len()) as u64).min(most - got);
             if (&mut *from).take(room).read_to_end(&mut bytes)? == 0 || room == 0 {
-                return Ok(HeldBytes { bytes, _held: held });
+                return Ok(ReservedBytes { bytes, _held: held });
             }
         }
     }
@@ -109,12 +109,12 @@ pub(super) fn over_budget(error: &io::Error) -> Option<OverBudget> {
 
 /// Reserved memory, released when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct Reservation {
     budget: Option<MemoryBudget>,
     bytes: u64,
 }
 
-impl Held {
+impl Reservation {
     /// Reserves more memory.
     pub(super) fn grow(&mut self, bytes: u64) -> Result<(), OverBudget> {
         let Some(budget) = &self.budget else { return Ok(()) };
@@ -133,7 +133,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Reservation {
     fn drop(&mut self) {
         if let Some(budget) = &self.budget {
             budget.shared.held.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -143,14 +143,14 @@ impl Drop for Held {
 
 /// Bytes with the memory reserved for them.
 #[derive(Debug)]
-pub(super) struct HeldBytes {
+pub(super) struct ReservedBytes {
     pub(super) bytes: Vec<u8>,
-    _held: Held,
+    _held: Reservation,
 }
 
-impl HeldBytes {
+impl ReservedBytes {
     /// Bytes for which memory was reserved.
-    pub(super) fn new(bytes: Vec<u8>, held: Held) -> Self {
+    pub(super) fn new(bytes: Vec<u8>, held: Reservation) -> Self {
         Self { bytes, _held: held }
     }
 
@@ -165,12 +165,12 @@ impl HeldBytes {
     }
 
     /// The bytes and their memory.
-    pub(super) fn split(self) -> (Vec<u8>, Held) {
+    pub(super) fn split(self) -> (Vec<u8>, Reservation) {
         (self.bytes, self._held)
     }
 }
 
-impl AsRef<[u8]> for HeldBytes {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_unfolds_without_end_is_stopped_at_the_limit() {
+    fn endless_decompression_stops_at_the_limit() {
         let budget = MemoryBudget::new(1 << 20, u64::MAX);
         let mut zeros = Zeros(0);
         let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 10);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_grows_by_more_than_data_do_is_stopped_before_the_limit() {
+    fn an_implausible_compression_ratio_stops_before_the_limit() {
         let budget = MemoryBudget::new(1 << 30, 100_000);
         let mut zeros = Zeros(0);
         let read = budget.read_to_end(&mut zeros, Vec::new(), u64::MAX, 1000);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_read_whole_and_their_memory_is_given_back() {
+    fn bytes_are_read_whole_and_their_memory_is_released() {
         let budget = MemoryBudget::new(300_000, 0);
         for length in [0, 1, 65_536, 65_537, 200_000] {
             let text = vec![7; length];

@@ -6,12 +6,13 @@
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
 use super::input::Input;
 use super::pixels::{PixelStore, Pixels};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::tar::members::{Member, MemberKind, Members};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -126,11 +127,11 @@ fn folder_of(path: &StorePath) -> StorePath {
 pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>, Error> {
     options.allow_only(WORDS, &[Setting::Split, Setting::Store])?;
     let wrong = |problem: Message| {
-        let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     let budget = MemoryBudget::of(options);
-    let mut found = Found::in_path(path, &budget)?;
+    let mut found = CifarFiles::in_path(path, &budget)?;
     let split = options.split.as_deref();
     found.files.retain(|file| split.is_none_or(|split| file.split == split));
     let Some(first) = found.files.first() else {
@@ -180,7 +181,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         prepared: None,
     };
     let samples = Some(bytes / variant.record_bytes() as u64);
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         CifarSource {
             schema,
             size: Size { samples, bytes: Some(bytes) },
@@ -216,13 +217,13 @@ impl BatchFile {
 
 /// The files and label names that were found.
 #[derive(Default)]
-struct Found {
+struct CifarFiles {
     files: Vec<BatchFile>,
     labels: Vec<String>,
     coarse: Vec<String>,
 }
 
-impl Found {
+impl CifarFiles {
     fn in_path(path: &StorePath, budget: &MemoryBudget) -> Result<Self, Error> {
         let folder = folder_of(path);
         if folder.is_dir() {
@@ -379,7 +380,7 @@ struct CifarSource {
     open: Option<OpenBatch>,
 }
 
-impl Advance for CifarSource {
+impl SampleReader for CifarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -410,7 +411,7 @@ impl Advance for CifarSource {
             let problem = "the file ends within a record; it is truncated";
             return Err(input.malformed(Some(member), offset, problem));
         }
-        let whence = input.whence(Some(member.clone()), offset);
+        let origin = input.origin(Some(member.clone()), offset);
         let stem = open.file.name.trim_end_matches(".bin");
         let key = format!("{stem}/{:05}", open.record);
         let split = open.file.split;
@@ -433,7 +434,7 @@ impl Advance for CifarSource {
         let file = self.store.file((SIDE, SIDE), Pixels::Rgb, &interleaved(pixels));
         let item = Item {
             key,
-            whence,
+            origin,
             content: Content::Bytes(file),
             label: Some(label.into()),
             extra: None,

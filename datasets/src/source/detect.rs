@@ -224,6 +224,7 @@ pub(super) fn open_kind(
     kind: Option<&str>,
     options: &SourceOptions,
 ) -> Result<Box<dyn Source>, Error> {
+    let is_detected = kind.is_none();
     let kind = match kind {
         None => detect(path)?,
         Some(name) => kind_named(name).ok_or_else(|| Error::NoSuchKind {
@@ -236,6 +237,9 @@ pub(super) fn open_kind(
         refuse_leading_out(path, options.follow_links)?;
     }
     let source = (kind.open)(path, options)?;
+    if is_detected && let Some(table) = source.unread_table() {
+        return Err(table.refused(kind.name));
+    }
     let source = side_labels::named(source, kind.name, path)?;
     Ok(limited(source, options.sample_bytes_max))
 }

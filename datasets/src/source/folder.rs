@@ -5,12 +5,14 @@
 //! texts or other files are read by name if [`SourceOptions::kind`] is set.
 
 use super::links::Links;
+use super::names::TableName;
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema, UnreadTable,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
-use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, Metadata, StorePath, WalkEntry, WalkError, WalkOptions};
 use crate::{Error, LeftOut, natural_order};
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
@@ -99,7 +101,12 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     options.allow_only(WORDS, &[Setting::Kind])?;
     let kind = options.kind.or_else(|| content_of(path).map(|(kind, _)| kind));
     let kind = kind.unwrap_or(ContentKind::Image);
-    Ok(Box::new(Folder::open(path, kind, options.follow_links)?))
+    let mut folder = Folder::open(path, kind, options.follow_links)?;
+    if options.kind == Some(ContentKind::Bytes) {
+        // Every file is a sample, as requested.
+        folder.unread_table = None;
+    }
+    Ok(Box::new(folder))
 }
 
 /// A folder of files.
@@ -110,6 +117,7 @@ struct Folder {
     found: Scan,
     /// Number of returned files.
     given: usize,
+    unread_table: Option<UnreadTable>,
 }
 
 /// A file that is a sample.
@@ -137,6 +145,8 @@ struct Scan {
     unreadable: Vec<LeftOut>,
     /// Hidden and side files.
     ignored: u64,
+    /// Path of the first table that is not read, in natural order.
+    table: Option<String>,
 }
 
 impl Folder {
@@ -145,6 +155,7 @@ impl Folder {
         // They are returned from the end.
         found.others.reverse();
         found.unreadable.reverse();
+        let unread_table = found.table.take().map(|table| unread_table(path, &table));
         Ok(Self {
             path: path.clone(),
             schema: SourceSchema {
@@ -159,6 +170,7 @@ impl Folder {
             },
             found,
             given: 0,
+            unread_table,
         })
     }
 }
@@ -189,7 +201,7 @@ impl Source for Folder {
         let key = std::mem::take(&mut file.key);
         let path = self.path.join(&key);
         Ok(Some(Entry::Sample(Box::new(Item {
-            whence: Whence { file: path.display().to_string(), ..Whence::default() },
+            origin: SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
             content: Content::File { path, bytes: file.bytes },
             label: file.label,
             extra: None,
@@ -200,6 +212,37 @@ impl Source for Folder {
     fn finish(&mut self) -> Result<Finished, Error> {
         Ok(Finished { labels: std::mem::take(&mut self.found.labels), ..Finished::default() })
     }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.unread_table.as_ref()
+    }
+}
+
+/// A table in a folder or below it.
+fn unread_table(folder: &StorePath, table: &str) -> UnreadTable {
+    let path = folder.join(table);
+    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+    let is_undecodable = TableName::of(table_file(table)).is_some_and(|name| name.is_undecodable);
+    let remedy = match is_undecodable {
+        true => Remedy::advice("decompress it, or compress it with gzip or zstd"),
+        false => {
+            Remedy::advice(format!("pack the folder of the table, {}", path.folder().display()))
+        }
+    };
+    UnreadTable { origin, remedy }
+}
+
+/// The name of a file in a relative path.
+fn table_file(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// Whether a file, by its relative path, is a table that a folder of files ignores: Hugging Face's
+/// `metadata.*` of any folder, or a table beside the samples in a compression that is not read.
+/// Other tables at the top are read or do not name files.
+fn is_unread_table(path: &str) -> bool {
+    let name = TableName::of(table_file(path));
+    name.is_some_and(|name| name.is_metadata || name.is_undecodable && !path.contains('/'))
 }
 
 /// Name of the content column.
@@ -214,7 +257,7 @@ fn name_of(kind: ContentKind) -> &'static str {
 }
 
 /// The files of a folder, by relative path, in natural order.
-pub(super) struct Listed {
+pub(super) struct FolderListing {
     /// Files that would be samples of a folder.
     pub(super) samples: Vec<String>,
     /// Files that would be unreadable samples.
@@ -230,11 +273,11 @@ pub(super) fn list(
     from: &StorePath,
     kind: ContentKind,
     follow_links: bool,
-) -> Result<Listed, Error> {
+) -> Result<FolderListing, Error> {
     let (found, _) = look_through(from, kind, follow_links)?;
     let Scan { files, unreadable, others, ignored, .. } = found;
     let samples = files.into_iter().map(|file| file.key).collect();
-    Ok(Listed { samples, unreadable, others, ignored })
+    Ok(FolderListing { samples, unreadable, others, ignored })
 }
 
 /// Lists the folder, and determines the classes.
@@ -268,12 +311,13 @@ fn look_through(
         others: Vec::new(),
         unreadable: Vec::new(),
         ignored: 0,
+        table: None,
     };
     let links = Links::below(from, follow_links)?;
     let mut folders = BTreeSet::new();
     let mut ignored = 0;
     let mut leading_out = Vec::new();
-    let is_seen = |entry: &Found| {
+    let is_seen = |entry: &WalkEntry| {
         if is_ignored(entry.name()) {
             ignored += 1;
             return false;
@@ -331,6 +375,10 @@ fn add_file(
         let reason = "a device, pipe or socket".into();
         found.others.push(LeftOut { path: shown, reason });
         return Ok(());
+    }
+    let is_first = |table: &String| natural_order(&shown, table).is_lt();
+    if is_unread_table(&shown) && found.table.as_ref().is_none_or(is_first) {
+        found.table = Some(shown.clone());
     }
     let why_not = match found.kind {
         ContentKind::Image if has_name_of(path.path(), &IMAGE_EXTENSIONS) => None,

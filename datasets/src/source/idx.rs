@@ -5,14 +5,14 @@
 //! raw grey pixels or grey PNG, both lossless; arrays of other types are refused, naming the type.
 //! Memory: one record batch of samples.
 
-use super::budget::{HeldBytes, MemoryBudget};
+use super::budget::{MemoryBudget, ReservedBytes};
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::pixels::{PixelStore, Pixels};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::side_files::images_of;
 use super::{
-    Content, ContentKind, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -79,7 +79,7 @@ impl IdxFile {
     }
 
     /// Reads an item; fails at the end of the file.
-    fn next(&mut self, index: u64) -> Result<HeldBytes, Error> {
+    fn next(&mut self, index: u64) -> Result<ReservedBytes, Error> {
         let (offset, bytes) = (self.input.position(), self.item_bytes());
         let read = self.input.read_held(bytes);
         let read = read.map_err(|error| self.input.unreadable(None, &error))?;
@@ -179,8 +179,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     path.metadata().map_err(|source| Error::Source { path: path.to_path_buf(), source })?;
     let mut sets = sets_of(path);
     let wrong = |problem: Message| {
-        let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     if let Some(twice) = sets.windows(2).find(|pair| pair[0].name == pair[1].name) {
         return Err(wrong(format!("two files of pictures of the set {}", twice[0].name).into()));
@@ -205,7 +205,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         bytes += open.images.input.file_bytes();
     }
     let gather = Gather::new(&[("split".to_owned(), Shape::Text)]);
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         IdxSource {
             schema: SourceSchema {
                 kind: ContentKind::Image,
@@ -264,7 +264,7 @@ struct IdxSource {
     budget: MemoryBudget,
 }
 
-impl Advance for IdxSource {
+impl SampleReader for IdxSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -290,7 +290,7 @@ impl Advance for IdxSource {
         let (height, width) = (side(set.images.lengths[1]), side(set.images.lengths[2]));
         let item = Item {
             key: format!("{}/{index:05}", set.name),
-            whence: set.images.input.whence(member, offset),
+            origin: set.images.input.origin(member, offset),
             content: Content::Bytes(self.store.file(
                 (width, height),
                 Pixels::Grey,

@@ -3,8 +3,8 @@
 //! Memory is bounded by what a decompressor needs (32 KiB for gzip, at most 128 MiB for a zstd
 //! frame), whatever the file claims. Checksums of the compression are checked.
 
-use super::budget::{HeldBytes, MemoryBudget, over_budget};
-use super::{OpenFile, OverBudget, Whence};
+use super::budget::{MemoryBudget, ReservedBytes, over_budget};
+use super::{OpenFile, OverBudget, SampleOrigin};
 use crate::Error;
 use crate::message::Message;
 use crate::store::{Metadata, StorePath};
@@ -153,7 +153,7 @@ impl Input {
     }
 
     /// Reads at most `bytes` and counts them as memory of the source; fewer only at the end.
-    pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<HeldBytes> {
+    pub(super) fn read_held(&mut self, bytes: u64) -> io::Result<ReservedBytes> {
         let budget = self.budget.clone().unwrap_or_default();
         // The ratio is checked during decompression.
         budget.read_to_end(self, Vec::new(), bytes, u64::MAX)
@@ -171,9 +171,9 @@ impl Input {
 
     /// A location in the file; an offset in decompressed data is omitted, since it is not one in
     /// the file.
-    pub(super) fn whence(&self, member: Option<String>, offset: u64) -> Whence {
+    pub(super) fn origin(&self, member: Option<String>, offset: u64) -> SampleOrigin {
         let offset = (self.compression == Compression::None).then_some(offset);
-        Whence { file: self.shown.clone(), member, offset }
+        SampleOrigin { file: self.shown.clone(), member, offset }
     }
 
     /// The error of malformed data at an offset.
@@ -189,7 +189,7 @@ impl Input {
                 Message::from(format!("byte {offset} of the decompressed data: ")) + problem
             }
         };
-        Error::Malformed { whence: Box::new(self.whence(member, offset)), problem }
+        Error::Malformed { origin: Box::new(self.origin(member, offset)), problem }
     }
 
     /// The error of a source over its budget.
@@ -199,7 +199,7 @@ impl Input {
         offset: u64,
         over: OverBudget,
     ) -> Error {
-        Error::OverBudget { whence: Box::new(self.whence(member, offset)), over }
+        Error::OverBudget { origin: Box::new(self.origin(member, offset)), over }
     }
 
     /// The error of a failed read.

@@ -10,15 +10,15 @@ use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 /// Wraps a source so that samples with more than `bytes_max` bytes of content are unreadable; the
 /// default is the limit of a dataset.
 pub(super) fn limited(source: Box<dyn Source>, bytes_max: Option<u64>) -> Box<dyn Source> {
-    Box::new(Limited { source, bytes_max: bytes_max.unwrap_or(IMAGE_BYTES_MAX) })
+    Box::new(SizeLimited { source, bytes_max: bytes_max.unwrap_or(IMAGE_BYTES_MAX) })
 }
 
-struct Limited {
+struct SizeLimited {
     source: Box<dyn Source>,
     bytes_max: u64,
 }
 
-impl Source for Limited {
+impl Source for SizeLimited {
     fn schema(&self) -> &SourceSchema {
         self.source.schema()
     }

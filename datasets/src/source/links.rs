@@ -4,7 +4,7 @@
 
 use super::side_files::side_files;
 use crate::Error;
-use crate::store::{Found, StorePath, WalkOptions};
+use crate::store::{StorePath, WalkEntry, WalkOptions};
 use std::path::PathBuf;
 
 /// Maximum depth to which folders of shards are searched.
@@ -73,7 +73,7 @@ pub(super) fn refuse_leading_out(path: &StorePath, follow_links: bool) -> Result
         return side_files(path).iter().try_for_each(refused);
     }
     let options = WalkOptions { min_depth: 1, max_depth: DEPTH_MAX, follow_links: false };
-    let is_seen = |found: &Found| !found.name().as_encoded_bytes().starts_with(b".");
+    let is_seen = |found: &WalkEntry| !found.name().as_encoded_bytes().starts_with(b".");
     // Entries that cannot be read here are reported when they are read as shards.
     let found = path.walk(options, is_seen).filter_map(Result::ok);
     found.filter(|found| found.is_link).try_for_each(|found| refused(&path.at(found.path)))

@@ -34,7 +34,7 @@ pub fn open_in(
     let source = open_kind(from, kind, options);
     // A failed access that detection ignored must not decide the kind.
     from.store().check()?;
-    Ok(Box::new(Checked { source: source?, from: from.clone() }))
+    Ok(Box::new(StoreChecked { source: source?, from: from.clone() }))
 }
 
 /// Opens the source at `path`, which may be a URL, as the kind of that name, or as the detected
@@ -74,12 +74,12 @@ pub(crate) fn refuse_destination(path: &Path) -> Result<(), Error> {
 }
 
 /// A source that fails if its store failed, even if the samples do not show it.
-struct Checked {
+struct StoreChecked {
     source: Box<dyn Source>,
     from: StorePath,
 }
 
-impl Source for Checked {
+impl Source for StoreChecked {
     fn schema(&self) -> &SourceSchema {
         self.source.schema()
     }

@@ -3,7 +3,9 @@
 //! A coefficient form is converted back to the original file. Each sample is compared with its
 //! checksum; one that differs is unreadable, and reading continues.
 
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use super::{
+    Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
@@ -194,7 +196,7 @@ impl SelectedSamples {
             return Ok(None);
         }
         let member = Some(format!("sample {sample}"));
-        let whence = Whence { file: self.file.clone(), member, offset: None };
+        let origin = SampleOrigin { file: self.file.clone(), member, offset: None };
         let content = if self.schema.kind == ContentKind::None {
             Vec::new()
         } else {
@@ -208,7 +210,7 @@ impl SelectedSamples {
         };
         let extra = current.extra.as_ref().map(|extra| (Arc::clone(extra), row));
         let content = Content::Bytes(content);
-        Ok(Some(Entry::Sample(Box::new(Item { key: key.clone(), whence, content, label, extra }))))
+        Ok(Some(Entry::Sample(Box::new(Item { key: key.clone(), origin, content, label, extra }))))
     }
 }
 

@@ -17,7 +17,6 @@ pub mod datadings;
 mod detect;
 pub mod ffcv;
 pub mod folder;
-mod gathered;
 pub mod idx;
 mod input;
 mod json;
@@ -30,6 +29,7 @@ mod names;
 mod options;
 pub mod parquet;
 mod pixels;
+mod reader_source;
 mod rows;
 pub(crate) mod side_files;
 mod side_labels;
@@ -37,11 +37,12 @@ mod stamp;
 pub mod table;
 pub mod tar;
 pub mod tfrecord;
+mod unread_table;
 mod unused_label;
 pub mod zip;
 
 pub use crate::over_budget::OverBudget;
-pub use crate::whence::Whence;
+pub use crate::sample_origin::SampleOrigin;
 pub use budget::MEMORY_BYTES;
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
 pub use location::{find, is_url, open, open_in};
@@ -50,6 +51,7 @@ pub use options::SourceOptions;
 pub use pixels::PixelStore;
 pub(crate) use pixels::as_png;
 pub use stamp::SourceStamp;
+pub use unread_table::UnreadTable;
 pub use unused_label::UnusedLabel;
 
 use crate::store::StorePath;
@@ -126,7 +128,7 @@ pub struct Item {
     /// Unique name, 1 to 4,096 bytes.
     pub key: String,
     /// Its location.
-    pub whence: Whence,
+    pub origin: SampleOrigin,
     /// Its bytes; empty for [`ContentKind::None`].
     pub content: Content,
     /// Index into the labels, or the integer in the source.
@@ -139,9 +141,9 @@ pub struct Item {
 impl Item {
     /// Its name for the user: the key if it is a separate file, otherwise its location.
     pub fn name(&self) -> String {
-        match (&self.whence.member, self.whence.offset) {
+        match (&self.origin.member, self.origin.offset) {
             (None, None) => self.key.clone(),
-            _ => self.whence.to_string(),
+            _ => self.origin.to_string(),
         }
     }
 }
@@ -184,4 +186,9 @@ pub trait Source: Send {
 
     /// The totals at the end; called once after [`Self::next`] returned `None`.
     fn finish(&mut self) -> Result<Finished, Error>;
+
+    /// The first table that may contain labels of the samples, and is not read.
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        None
+    }
 }

@@ -31,6 +31,42 @@ pub(super) fn extension(path: &str) -> &str {
     name.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
+/// Extensions of tables of files.
+const TABLE_EXTENSIONS: [&str; 5] = ["csv", "tsv", "tab", "jsonl", "ndjson"];
+/// Further extensions of a table `metadata.*`, which are refused with a message.
+const METADATA_EXTENSIONS: [&str; 2] = ["json", "parquet"];
+/// Extensions of compressed tables that are read.
+const READ_COMPRESSIONS: [&str; 2] = [".gz", ".zst"];
+/// Extensions of compressed tables that are not read.
+const OTHER_COMPRESSIONS: [&str; 8] =
+    [".bz2", ".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".zstd"];
+
+/// What the name of a file says about a table of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TableName {
+    /// Whether it is the name that Hugging Face gives such a table, `metadata.*`.
+    pub(super) is_metadata: bool,
+    /// Whether it is compressed in a way that is not read.
+    pub(super) is_undecodable: bool,
+}
+
+impl TableName {
+    /// The name of a table, without its folder; `None` for another file.
+    pub(super) fn of(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let without = |compressions: &[&str]| {
+            compressions.iter().find_map(|compression| name.strip_suffix(compression))
+        };
+        let undecodable = without(&OTHER_COMPRESSIONS);
+        let plain = undecodable.or_else(|| without(&READ_COMPRESSIONS)).unwrap_or(&name);
+        let (stem, extension) = plain.rsplit_once('.')?;
+        let is_metadata = stem.split('.').next() == Some("metadata");
+        let is_table = TABLE_EXTENSIONS.contains(&extension)
+            || is_metadata && METADATA_EXTENSIONS.contains(&extension);
+        is_table.then_some(Self { is_metadata, is_undecodable: undecodable.is_some() })
+    }
+}
+
 /// Whether a component of the path is hidden or a side file of a desktop.
 pub(super) fn is_ignored(path: &str) -> bool {
     path.split('/').any(|name| name.starts_with('.') || SIDE_FILES.contains(&name))
@@ -75,12 +111,12 @@ pub(super) fn relative_path(name: &[u8]) -> Result<String, Message> {
 /// The keys seen so far, as hashes of 16 bytes: different keys collide in one of 10^26 datasets of
 /// a million samples.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenKeys {
     hashes: HashSet<u128>,
     states: [RandomState; 2],
 }
 
-impl Seen {
+impl SeenKeys {
     /// Whether a key was inserted.
     pub(super) fn contains(&self, key: &str) -> bool {
         self.hashes.contains(&self.hash(key))
@@ -114,6 +150,21 @@ mod tests {
     }
 
     #[test]
+    fn names_determine_tables() {
+        let of =
+            |name: &str| TableName::of(name).map(|table| (table.is_metadata, table.is_undecodable));
+        for name in ["metadata.csv", "METADATA.CSV", "metadata.jsonl.gz", "metadata.json"] {
+            assert_eq!(of(name), Some((true, false)), "{name}");
+        }
+        assert_eq!(of("metadata.csv.bz2"), Some((true, true)));
+        assert_eq!(of("train.csv"), Some((false, false)));
+        assert_eq!(of("train.tsv.xz"), Some((false, true)));
+        for name in ["a.json", "a.parquet", "metadata", "metadata.txt", "csv", "a.csv.jpg"] {
+            assert_eq!(of(name), None, "{name}");
+        }
+    }
+
+    #[test]
     fn extensions_determine_the_kind() {
         assert_eq!(kind_of("seg.PNG"), ContentKind::Image);
         assert_eq!(kind_of("flac"), ContentKind::Audio);
@@ -125,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_key_is_seen_once() {
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         assert!(seen.insert("a") && seen.insert("b") && !seen.insert("a"));
         assert!(seen.contains("b") && !seen.contains("c"));
     }

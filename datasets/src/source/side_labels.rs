@@ -2,7 +2,7 @@
 //! of strings by index, as the sinks write it.
 
 use super::side_files::LABELS_NAME;
-use super::{Entry, Finished, Size, Source, SourceSchema, Whence};
+use super::{Entry, Finished, SampleOrigin, Size, Source, SourceSchema};
 use crate::Error;
 use crate::message::Message;
 use crate::store::StorePath;
@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 64 << 20;
 const KINDS: [&str; 4] = ["tar", "tfrecord", "mds", "datadings"];
 
 /// A source whose labels get the names in a side file, unless it has names itself.
-struct Named {
+struct WithLabelNames {
     source: Box<dyn Source>,
     names: Vec<String>,
 }
@@ -30,10 +30,10 @@ pub(super) fn named(
         true => of_folder(&path.folder())?,
         false => Vec::new(),
     };
-    Ok(if names.is_empty() { source } else { Box::new(Named { source, names }) })
+    Ok(if names.is_empty() { source } else { Box::new(WithLabelNames { source, names }) })
 }
 
-impl Source for Named {
+impl Source for WithLabelNames {
     fn schema(&self) -> &SourceSchema {
         self.source.schema()
     }
@@ -64,7 +64,10 @@ fn of_folder(folder: &StorePath) -> Result<Vec<String>, Error> {
         opened => opened.map_err(failed)?,
     };
     let malformed = |problem: String| Error::Malformed {
-        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        origin: Box::new(SampleOrigin {
+            file: path.display().to_string(),
+            ..SampleOrigin::default()
+        }),
         problem: Message::from(problem).remedy("move it away"),
     };
     let mut text = Vec::new();

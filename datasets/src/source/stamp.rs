@@ -3,7 +3,7 @@
 use super::links::Links;
 use super::side_files::side_files;
 use crate::Error;
-use crate::store::{FileKind, Found, Metadata, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, Metadata, StorePath, WalkEntry, WalkError, WalkOptions};
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::os::unix::ffi::OsStrExt;
@@ -50,7 +50,7 @@ impl SourceStamp {
             let leads_out = |link: StorePath| {
                 links.as_ref().is_some_and(|links| links.leads_out(&link).is_some())
             };
-            let is_seen = |found: &Found| {
+            let is_seen = |found: &WalkEntry| {
                 let is_hidden = found.name().as_bytes().starts_with(b".");
                 let is_refused = found.is_link && leads_out(root.at(&found.path));
                 found.depth == 0 || !(is_hidden || is_refused)

@@ -5,10 +5,10 @@
 //! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted and split archives are refused.
 
 use super::budget::{MemoryBudget, over_budget};
-use super::names::{Seen, extension, is_ignored, kind_of, relative_path, shown};
+use super::names::{SeenKeys, TableName, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, OpenFile, Size, Source, SourceOptions,
-    SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
+    SourceOptions, SourceSchema, UnreadTable,
 };
 use crate::message::Message;
 use crate::store::StorePath;
@@ -20,7 +20,7 @@ use rawzip::{
     CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder,
     ZipFileHeaderRecord,
 };
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
@@ -69,6 +69,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         .map_err(|error| malformed(path, &format!("not a ZIP archive: {error}; {DAMAGED}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
+    let unread_table = unread_table(&found)
+        .map(|(member, header)| UnreadTable::in_archive(place(path, member, *header)));
     let name = match kind {
         ContentKind::Image => "image",
         ContentKind::Audio => "audio",
@@ -91,6 +93,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         noted: found.noted,
         members: found.members.into_iter(),
         labels,
+        unread_table,
         budget: MemoryBudget::of(options),
     }))
 }
@@ -99,20 +102,23 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 const DAMAGED: &str = "it is damaged or truncated";
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
-    malformed_at(Whence { file: path.display().to_string(), ..Whence::default() }, problem)
+    malformed_at(
+        SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
+        problem,
+    )
 }
 
 /// The location of a member's header.
-fn place(path: &StorePath, member: &str, header: u64) -> Whence {
-    Whence {
+fn place(path: &StorePath, member: &str, header: u64) -> SampleOrigin {
+    SampleOrigin {
         file: path.display().to_string(),
         member: Some(format!("member {member}")),
         offset: Some(header),
     }
 }
 
-fn malformed_at(whence: Whence, problem: impl Into<Message>) -> Error {
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+fn malformed_at(origin: SampleOrigin, problem: impl Into<Message>) -> Error {
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 /// A member that is a sample.
@@ -128,12 +134,14 @@ struct Member {
 
 /// The contents of an archive.
 #[derive(Default)]
-struct Found {
+struct ArchiveContents {
     members: Vec<Member>,
     /// Entries that are not samples or cannot be read.
     noted: VecDeque<Entry>,
     unreadable: Vec<LeftOut>,
     others: u64,
+    /// Names and headers of tables that are not samples.
+    tables: Vec<(String, u64)>,
 }
 
 /// Reads the directory.
@@ -143,9 +151,9 @@ fn list(
     buffer: &mut [u8],
     kind: ContentKind,
     file_bytes: u64,
-) -> Result<Found, Error> {
-    let mut found = Found::default();
-    let mut seen = Seen::default();
+) -> Result<ArchiveContents, Error> {
+    let mut found = ArchiveContents::default();
+    let mut seen = SeenKeys::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
         malformed(path, &format!("its directory cannot be read: {error}; {DAMAGED}"))
@@ -185,6 +193,9 @@ fn list(
         let is_meant = kind == ContentKind::Bytes || kind_of(extension(&key)) == kind;
         if !is_meant {
             found.others += 1;
+            if TableName::of(file_name(&key)).is_some() {
+                found.tables.push((key.clone(), header));
+            }
             let reason = format!("no {}, by name", kind.name());
             found.noted.push_back(Entry::NotASample(left_out(reason.into())));
             continue;
@@ -213,6 +224,33 @@ fn list(
     found.members.sort_by(|left, right| natural_order(&left.key, &right.key));
     found.unreadable.sort_by(|left, right| natural_order(&left.path, &right.path));
     Ok(found)
+}
+
+/// The first table `metadata.*`, or else the first that is not named like a sample, which it would
+/// describe alone.
+fn unread_table(found: &ArchiveContents) -> Option<&(String, u64)> {
+    let is_metadata = |(key, _): &&(String, u64)| {
+        TableName::of(file_name(key)).is_some_and(|name| name.is_metadata)
+    };
+    found.tables.iter().find(is_metadata).or_else(|| {
+        if found.tables.is_empty() {
+            return None;
+        }
+        let samples: HashSet<&str> = found.members.iter().map(|member| stem(&member.key)).collect();
+        found.tables.iter().find(|(key, _)| !samples.contains(stem(key)))
+    })
+}
+
+/// The last component of a name.
+fn file_name(key: &str) -> &str {
+    key.rsplit('/').next().unwrap_or(key)
+}
+
+/// A name up to the first dot of its last component.
+fn stem(key: &str) -> &str {
+    let name = file_name(key);
+    let begin = key.len() - name.len();
+    &key[..begin + name.find('.').unwrap_or(name.len())]
 }
 
 /// Why a member cannot be read, if it cannot.
@@ -255,7 +293,11 @@ fn check_apart(path: &StorePath, members: &mut [Member], file_bytes: u64) -> Res
 }
 
 /// Sets the class of each member: the first folder in its name, below a folder shared by all.
-fn label(path: &StorePath, found: &mut Found, kind: ContentKind) -> Result<Vec<String>, Error> {
+fn label(
+    path: &StorePath,
+    found: &mut ArchiveContents,
+    kind: ContentKind,
+) -> Result<Vec<String>, Error> {
     if found.members.is_empty() {
         if found.unreadable.is_empty() {
             return Err(match kind {
@@ -321,6 +363,7 @@ struct ZipSource {
     noted: VecDeque<Entry>,
     members: std::vec::IntoIter<Member>,
     labels: Vec<String>,
+    unread_table: Option<UnreadTable>,
     budget: MemoryBudget,
 }
 
@@ -340,27 +383,31 @@ impl Source for ZipSource {
         let Some(member) = self.members.next() else {
             return Ok(None);
         };
-        let whence = place(&self.file.path, &member.key, member.header);
+        let origin = place(&self.file.path, &member.key, member.header);
         Ok(Some(match self.content(&member) {
             Ok(content) => Entry::Sample(Box::new(Item {
                 key: member.key,
-                whence,
+                origin,
                 content,
                 label: member.label,
                 extra: None,
             })),
             Err(error) => {
                 if let Some(over) = over_budget(&error) {
-                    return Err(Error::OverBudget { whence: Box::new(whence), over });
+                    return Err(Error::OverBudget { origin: Box::new(origin), over });
                 }
                 let reason = format!("{error}; {DAMAGED}");
-                Entry::Unreadable(LeftOut { path: whence.to_string(), reason: reason.into() })
+                Entry::Unreadable(LeftOut { path: origin.to_string(), reason: reason.into() })
             }
         }))
     }
 
     fn finish(&mut self) -> Result<Finished, Error> {
         Ok(Finished { labels: std::mem::take(&mut self.labels), ..Finished::default() })
+    }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.unread_table.as_ref()
     }
 }
 

@@ -1,7 +1,7 @@
 //! A store with injected failures for tests, which records the opened files.
 
 use super::path::StorePath;
-use super::seam::{List, Metadata, Store, Walk, WalkOptions};
+use super::traits::{List, Metadata, Store, Walk, WalkOptions};
 use crate::Error;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -1,6 +1,8 @@
 //! Files of this machine.
 
-use super::seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};
 use meetpoint_storage::files::open_regular;
 use std::fs::{File, FileType};
 use std::io;
@@ -56,7 +58,7 @@ impl Store for Local {
         let entries = std::fs::read_dir(named(folder))?;
         Ok(Box::new(entries.map(|entry| {
             let entry = entry?;
-            Ok(Listed { name: entry.file_name(), kind: entry.file_type()?.into() })
+            Ok(FolderEntry { name: entry.file_name(), kind: entry.file_type()?.into() })
         })))
     }
 
@@ -90,13 +92,13 @@ impl Walk for LocalWalk {
 }
 
 impl Iterator for LocalWalk {
-    type Item = Result<Found, WalkError>;
+    type Item = Result<WalkEntry, WalkError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         Some(match self.entries.next()? {
             Ok(entry) => {
                 let (kind, is_link) = (entry.file_type().into(), entry.path_is_symlink());
-                Ok(Found { depth: entry.depth(), kind, is_link, path: entry.into_path() })
+                Ok(WalkEntry { depth: entry.depth(), kind, is_link, path: entry.into_path() })
             }
             Err(error) => {
                 let path = error.path().unwrap_or(&self.root).to_path_buf();

@@ -1,6 +1,6 @@
 //! Files in memory, for tests.
 
-use super::seam::{FileKind, Metadata};
+use super::traits::{FileKind, Metadata};
 use super::tree::{Tree, TreeFiles};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;

@@ -10,7 +10,7 @@ mod local;
 mod memory;
 mod path;
 mod remote;
-mod seam;
+mod traits;
 mod tree;
 
 pub use faulty::Faulty;
@@ -19,5 +19,9 @@ pub use memory::Memory;
 pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
-pub use remote::{CACHE_BYTES, Deadlines, RemoteError, RemoteOptions, RemoteStores, Watch};
-pub use seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
+pub use remote::{
+    CACHE_BYTES, Deadlines, RemoteError, RemoteOptions, RemoteStores, TransferMonitor,
+};
+pub use traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};

@@ -1,7 +1,7 @@
 //! A path in a store, which sources use instead of a local path.
 
 use super::local::Local;
-use super::seam::{FileKind, Found, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{FileKind, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions};
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
@@ -128,8 +128,8 @@ impl StorePath {
     pub(crate) fn walk(
         &self,
         options: WalkOptions,
-        mut is_seen: impl FnMut(&Found) -> bool,
-    ) -> impl Iterator<Item = Result<Found, WalkError>> {
+        mut is_seen: impl FnMut(&WalkEntry) -> bool,
+    ) -> impl Iterator<Item = Result<WalkEntry, WalkError>> {
         let mut walk: Box<dyn Walk + '_> = self.store.walk(&self.path, options);
         std::iter::from_fn(move || {
             loop {

@@ -1,7 +1,9 @@
 //! Folders derived from the paths of files: look-ups, listings and walks without a file system. A
 //! store of such files implements [`TreeFiles`].
 
-use super::seam::{FileKind, Found, List, Listed, Metadata, Store, Walk, WalkError, WalkOptions};
+use super::traits::{
+    FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
+};
 use crate::Error;
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -142,7 +144,8 @@ impl Tree {
         match self.find(folder)? {
             Node::File(_) => Err(io::ErrorKind::NotADirectory.into()),
             Node::Folder => Ok(Box::new(
-                self.children(below).map(|(name, node)| Ok(Listed { name, kind: node.kind() })),
+                self.children(below)
+                    .map(|(name, node)| Ok(FolderEntry { name, kind: node.kind() })),
             )),
         }
     }
@@ -235,7 +238,7 @@ impl Walk for TreeWalk<'_> {
 }
 
 impl Iterator for TreeWalk<'_> {
-    type Item = Result<Found, WalkError>;
+    type Item = Result<WalkEntry, WalkError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -255,7 +258,7 @@ impl Iterator for TreeWalk<'_> {
                 self.folder = Some((path.clone(), depth));
             }
             if depth >= self.options.min_depth {
-                return Some(Ok(Found { path, depth, kind: node.kind(), is_link: false }));
+                return Some(Ok(WalkEntry { path, depth, kind: node.kind(), is_link: false }));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Converts a source directly to a sink, without a dataset.
 
-use super::drive::{Fed, Outcome, Written, drive};
+use super::drive::{Outcome, ReadSample, Written, drive};
 use super::{CarriedColumns, UnpackOptions, foreign};
 use crate::destination::{Destination, Replace, Staging};
 use crate::pack::keys::Keys;
@@ -162,7 +162,7 @@ fn check(written: &mut Written, from: &Path, options: &UnpackOptions) -> Result<
     let all_failed = written.samples == 0 && !written.damaged.is_empty();
     if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
         let samples = std::mem::take(&mut written.damaged);
-        let remedy = written.troubles.remedy(options.sink, "repair them");
+        let remedy = written.problems.remedy(options.sink, "repair them");
         return Err(Error::Unconverted { samples, checked: written.checked, remedy });
     }
     if written.samples == 0 {
@@ -187,39 +187,39 @@ pub(super) fn read(job: Job) -> Outcome {
         Job::Twice(item) => {
             let reason = format!("its key {:?} occurs twice", item.key);
             return Outcome::Damaged(LeftOut {
-                path: item.whence.to_string(),
+                path: item.origin.to_string(),
                 reason: reason.into(),
             });
         }
         Job::Unreadable(left_out) => return Outcome::Damaged(left_out),
         Job::Other(other) => return Outcome::Other(other),
     };
-    let Item { key, whence, content, label, extra } = *item;
+    let Item { key, origin, content, label, extra } = *item;
     let path = content.path().map(StorePath::to_path_buf);
     match bytes_of(content) {
-        Ok(file) => Outcome::Sample(Fed { key, label, extra, file, is_converted: false }),
+        Ok(file) => Outcome::Sample(ReadSample { key, label, extra, file, is_converted: false }),
         // A failed fetch does not make the sample damaged.
-        Err(Unread::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
-        Err(Unread::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
-        Err(Unread::Failed(source)) if !is_of_the_file(&source) => {
-            let path = path.unwrap_or_else(|| PathBuf::from(&whence.file));
+        Err(ReadFailure::NotFetched(failure)) => Outcome::Broken(Error::of_remote(failure)),
+        Err(ReadFailure::Changed(path)) => Outcome::Broken(Error::SourceChanged { path }),
+        Err(ReadFailure::Failed(source)) if !is_of_the_file(&source) => {
+            let path = path.unwrap_or_else(|| PathBuf::from(&origin.file));
             Outcome::Broken(Error::Source { path, source })
         }
-        Err(Unread::Failed(error)) => {
-            Outcome::Damaged(LeftOut { path: whence.to_string(), reason: error.to_string().into() })
+        Err(ReadFailure::Failed(error)) => {
+            Outcome::Damaged(LeftOut { path: origin.to_string(), reason: error.to_string().into() })
         }
     }
 }
 
 /// Why the bytes of a sample could not be read.
-enum Unread {
+enum ReadFailure {
     Failed(std::io::Error),
     Changed(PathBuf),
     /// The object that contains it could not be fetched.
     NotFetched(RemoteError),
 }
 
-impl From<std::io::Error> for Unread {
+impl From<std::io::Error> for ReadFailure {
     fn from(error: std::io::Error) -> Self {
         match RemoteError::of_file(&error) {
             Some(failure) => Self::NotFetched(failure),
@@ -228,7 +228,7 @@ impl From<std::io::Error> for Unread {
     }
 }
 
-fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
+fn bytes_of(content: Content) -> Result<Vec<u8>, ReadFailure> {
     match content {
         Content::Bytes(bytes) => Ok(bytes),
         Content::File { path, bytes } => {
@@ -239,14 +239,14 @@ fn bytes_of(content: Content) -> Result<Vec<u8>, Unread> {
             if read.len() as u64 == bytes {
                 Ok(read)
             } else {
-                Err(Unread::Changed(path.to_path_buf()))
+                Err(ReadFailure::Changed(path.to_path_buf()))
             }
         }
         Content::Range { file, offset, bytes } => {
             let length = file.file.metadata()?.len();
             let end = offset.checked_add(bytes);
             if end.is_none_or(|end| end > length) {
-                return Err(Unread::Changed(file.path.to_path_buf()));
+                return Err(ReadFailure::Changed(file.path.to_path_buf()));
             }
             let mut read = vec![0; usize::try_from(bytes).expect("no longer than a file")];
             file.file.read_exact_at(&mut read, offset)?;

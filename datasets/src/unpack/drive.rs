@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) type ExtraRow = (Arc<RecordBatch>, usize);
 
 /// A sample whose file was read.
-pub(super) struct Fed {
+pub(super) struct ReadSample {
     pub(super) key: String,
     pub(super) label: Option<i32>,
     pub(super) extra: Option<ExtraRow>,
@@ -31,7 +31,7 @@ pub(super) struct Fed {
 /// The result of reading a sample.
 pub(super) enum Outcome {
     /// A sample.
-    Sample(Fed),
+    Sample(ReadSample),
     /// A sample that cannot be read.
     Damaged(LeftOut),
     /// An entry that is not a sample, either listed or only counted.
@@ -64,14 +64,14 @@ pub(super) struct Written {
     pub(super) bytes: u64,
     pub(super) converted: u64,
     pub(super) damaged: Vec<LeftOut>,
-    pub(super) troubles: Troubles,
+    pub(super) problems: WriteProblems,
     pub(super) others: Vec<LeftOut>,
     pub(super) ignored: u64,
 }
 
 /// The causes for samples that cannot be written.
 #[derive(Default)]
-pub(super) struct Troubles {
+pub(super) struct WriteProblems {
     /// Some cannot be read.
     has_damaged: bool,
     /// Some have a key, label or content that the sink cannot store.
@@ -80,7 +80,7 @@ pub(super) struct Troubles {
     columns: BTreeSet<String>,
 }
 
-impl Troubles {
+impl WriteProblems {
     /// The remedy; `repair` is the one for unreadable samples.
     pub(super) fn remedy(&self, sink: SinkKind, repair: &'static str) -> Remedy {
         let mut remedy: Option<Remedy> = self.has_damaged.then(|| repair.into());
@@ -194,7 +194,7 @@ fn put(
         Outcome::Sample(sample) => sample,
         Outcome::Damaged(left_out) => {
             written.checked += 1;
-            written.troubles.has_damaged = true;
+            written.problems.has_damaged = true;
             written.damaged.push(left_out);
             return Ok(true);
         }
@@ -210,7 +210,7 @@ fn put(
     };
     written.checked += 1;
     let extra = sample.extra.as_ref().map(|(batch, row)| (batch, *row));
-    let Fed { key, label, file, .. } = &sample;
+    let ReadSample { key, label, file, .. } = &sample;
     let file_name = done.file_name.as_ref().unwrap_or(key);
     let out = OutSample { key, file_name, file, label: *label, extra };
     let refusal = match done.refusal {
@@ -227,13 +227,13 @@ fn put(
     match refusal {
         Some(Refusal::Write(error)) => Err(error),
         Some(Refusal::Sample(reason)) => {
-            written.troubles.has_refused = true;
+            written.problems.has_refused = true;
             written.damaged.push(LeftOut { path: sample.key, reason: reason.into() });
             Ok(true)
         }
         Some(Refusal::Column { column, problem }) => {
             let reason = format!("its column `{column}` {problem}");
-            written.troubles.columns.insert(column);
+            written.problems.columns.insert(column);
             written.damaged.push(LeftOut { path: sample.key, reason: reason.into() });
             Ok(true)
         }

@@ -18,10 +18,10 @@ use crate::sink::{self, Shards, SinkKind};
 use crate::{Error, LeftOut, OnError};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use drive::{ExtraRow, Fed, Outcome, Written, drive};
+use drive::{ExtraRow, Outcome, ReadSample, Written, drive};
 use meetpoint_format::dataset::{Form, SampleLocation};
 use meetpoint_kernels::{Error as PictureError, Interrupt};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -143,7 +143,7 @@ pub fn unpack(
         UnpackedRow::Sample { location, .. } => location.bytes,
         UnpackedRow::Damaged(_) => 0,
     };
-    let interrupt = Interrupt::from(Arc::clone(&options.stop));
+    let interrupt = abandoning(Interrupt::from(Arc::clone(&options.stop)));
     let read = |row: UnpackedRow| read(&dataset, row, &interrupt);
     let mut report = |written: &Written| {
         progress(UnpackProgress { samples_done: written.checked, samples });
@@ -154,7 +154,7 @@ pub fn unpack(
     };
     let all_failed = written.samples == 0 && !written.damaged.is_empty();
     if all_failed || options.on_error == OnError::Fail && !written.damaged.is_empty() {
-        let remedy = written.troubles.remedy(options.sink, "restore the dataset");
+        let remedy = written.problems.remedy(options.sink, "restore the dataset");
         return Err(Error::Damaged { samples: written.damaged, checked: samples, remedy });
     }
     let closed = sink.finish(&dataset.manifest().labels)?;
@@ -294,12 +294,12 @@ fn read(dataset: &Dataset, row: UnpackedRow, interrupt: &Interrupt) -> Outcome {
     let is_converted = form_of(&stored) != Form::Jpeg;
     if !is_converted {
         let label = location.label;
-        return Outcome::Sample(Fed { key, label, extra, file: stored, is_converted });
+        return Outcome::Sample(ReadSample { key, label, extra, file: stored, is_converted });
     }
     match original_until(&stored, interrupt) {
         Ok(file) => {
             let (label, file) = (location.label, file.into_owned());
-            Outcome::Sample(Fed { key, label, extra, file, is_converted })
+            Outcome::Sample(ReadSample { key, label, extra, file, is_converted })
         }
         Err(PictureError::Interrupted) => Outcome::Broken(Error::Interrupted),
         Err(error) => {

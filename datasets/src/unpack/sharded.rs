@@ -11,9 +11,9 @@ use crate::pack::can_resume;
 use crate::pack::census::Census;
 use crate::pack::keys::Keys;
 use crate::shards::{
-    Attempt, Cutter, Line, Listed, PartRule, PlanFolder, ShardCommand, ShardError, ShardOptions,
-    ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule, folder_of,
-    list_stamps, place,
+    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardError,
+    ShardOptions, ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule,
+    folder_of, list_stamps, place,
 };
 use crate::sink::{self, Shards, join_indexes, sample_name};
 use crate::source::{self, Entry, Finished, Source, SourceOptions, UnusedLabel};
@@ -83,7 +83,7 @@ fn plan(
     let (stamps, stamp) = list_stamps(&place, &said)?;
     let mut source = source::open_in(&place, kind, &said)?;
     CarriedColumns::of(&source.schema().extra, &options.without)?;
-    let (mut census, mut cutter) = (Census::default(), Cutter::new(rule));
+    let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);
     let (mut names, mut has_labels) = (Keys::default(), None);
     while let Some(entry) = source.next()? {
@@ -106,7 +106,7 @@ fn plan(
                 if let Some(problem) = problem {
                     return Err(sink::unheld(options.sink, sink::KEY, &problem));
                 }
-                cutter.add_item(&item);
+                splitter.add_item(&item);
             }
             Entry::Unreadable(left_out) => unreadable.push(left_out),
             Entry::NotASample(other) => not_samples.push(other),
@@ -115,10 +115,10 @@ fn plan(
     }
     let Finished { labels, unused_labels } = source.finish()?;
     if !unreadable.is_empty() && options.on_error == OnError::Fail {
-        let checked = cutter.samples() + unreadable.len() as u64;
+        let checked = splitter.samples() + unreadable.len() as u64;
         return Err(Error::Unreadable { files: unreadable, checked });
     }
-    if cutter.samples() == 0 {
+    if splitter.samples() == 0 {
         return Err(Error::NoSamples { path: from });
     }
     let job = ConvertJob {
@@ -130,7 +130,7 @@ fn plan(
         not_samples,
         ignored,
     };
-    let plan = ShardPlan::new(ShardCommand::Convert, to, cutter.finish(), &job).with_source(
+    let plan = ShardPlan::new(ShardCommand::Convert, to, splitter.finish(), &job).with_source(
         &from,
         &said,
         stamp.to_string(),
@@ -246,7 +246,7 @@ impl OnePart<'_> {
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         let one_file = Shards { never: true, ..Shards::default() };
         let mut sink = sink::create(with.sink, &folder, &schema, one_file)?;
-        let (mut listed, mut samples) = (Listed::default(), 0);
+        let (mut listed, mut samples) = (ListingDigest::default(), 0);
         let mut next = || {
             while samples < planned.samples {
                 match source.next()? {
@@ -278,7 +278,7 @@ impl OnePart<'_> {
         }
         let damaged = std::mem::take(&mut written.damaged);
         if with.on_error == OnError::Fail && !damaged.is_empty() {
-            let remedy = written.troubles.remedy(with.sink, "repair them");
+            let remedy = written.problems.remedy(with.sink, "repair them");
             return Err(Error::Unconverted { samples: damaged, checked: written.checked, remedy });
         }
         let notes = sink.finish(&job.labels)?.notes;

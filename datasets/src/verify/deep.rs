@@ -5,16 +5,16 @@ use super::{DamageLocation, DeepReport, Problem, VerifyProgress, VerifyReport};
 use crate::Error;
 use crate::jpeg::{Converter, entry_points_until, form_of};
 use crate::threads::threads;
-use crate::walk::{Sample, Visited, each_sample};
+use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{ContentKind, Form, MANIFEST_NAME, NotConverted};
 use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
-use meetpoint_prepare::{Dataset, original_until};
+use meetpoint_prepare::{Dataset, abandoning, original_until};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The properties of a checked sample.
-struct Found {
+struct SampleFacts {
     /// Stored bytes of the sample.
     bytes: u64,
     form: Form,
@@ -53,14 +53,14 @@ pub fn verify_deep(
     let (bytes, samples) = (dataset.manifest().image_bytes, dataset.len());
     let mut done = VerifyProgress { bytes_done: 0, bytes, samples };
     progress(done);
-    let start = || Scratch::new(Interrupt::from(Arc::clone(stop)));
+    let start = || Scratch::new(abandoning(Interrupt::from(Arc::clone(stop))));
     let visit = |scratch: &mut Scratch, sample: &Sample| look(&dataset, sample, scratch);
     each_sample(&dataset, threads(asked_threads)?, &start, &visit, &mut |visited| {
         // Checked first, since an interrupted sample is not damaged.
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
         }
-        let Visited { sample, result } = visited.map_err(|unread| unread.error)?;
+        let VisitedSample { sample, result } = visited.map_err(|unread| unread.error)?;
         match result {
             Ok(found) => {
                 deep.decoded += 1;
@@ -91,7 +91,7 @@ pub fn verify_deep(
 }
 
 /// Checks one sample; the error is its problem.
-fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Found, String> {
+fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<SampleFacts, String> {
     let Scratch { interrupt, converter, of_file, of_form } = scratch;
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
     let manifest = dataset.manifest();
@@ -136,13 +136,17 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Fou
         Some(problem) => Err(format!("{problem}; pack again")),
         None => {
             let (bytes, has_entry_points) = (stored.len() as u64, packed.is_some());
-            Ok(Found { bytes, form, is_jpeg, has_entry_points })
+            Ok(SampleFacts { bytes, form, is_jpeg, has_entry_points })
         }
     }
 }
 
 /// Checks one sample that was prepared offline: it must have the resulting type of the operations.
-fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result<Found, String> {
+fn look_at_prepared(
+    dataset: &Dataset,
+    stored: &[u8],
+    sample: &Sample,
+) -> Result<SampleFacts, String> {
     if sample.entry_points.is_some() {
         return Err("it has entry points, though it is prepared; prepare it again".to_owned());
     }
@@ -150,11 +154,11 @@ fn look_at_prepared(dataset: &Dataset, stored: &[u8], sample: &Sample) -> Result
         .prepared_tensor(sample.index)
         .map_err(|error| format!("{}; prepare it again", error.what()))?;
     let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
-    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
+    Ok(SampleFacts { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Checks one sample that is not an image: text must be UTF-8, and other content is not checked.
-fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Found, String> {
+fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<SampleFacts, String> {
     if sample.entry_points.is_some() {
         return Err(format!("it has entry points, though it is {}; pack again", kind.name()));
     }
@@ -164,7 +168,7 @@ fn look_at_other(kind: ContentKind, stored: &[u8], sample: &Sample) -> Result<Fo
     }
     // Not an image, so it is counted as neither converted nor kept.
     let (form, is_jpeg, has_entry_points) = (Form::Jpeg, true, false);
-    Ok(Found { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
+    Ok(SampleFacts { bytes: stored.len() as u64, form, is_jpeg, has_entry_points })
 }
 
 /// Counts of the manifest that are wrong.

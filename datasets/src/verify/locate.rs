@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_checksums_have_nothing_to_find() {
+    fn equal_checksums_indicate_no_changed_byte() {
         assert_eq!(changed_byte(100, 5, 5), None);
     }
 }

@@ -5,7 +5,7 @@
 //! is appended and synced after its part was synced. An incomplete last line was being written when
 //! the process was killed, and is ignored.
 
-use super::recipe::{Difference, Recipe};
+use super::inputs::{ResumeConflict, WriterInputs};
 use super::written::{RowCounts, WrittenParts, sha256_of};
 use crate::Error;
 use meetpoint_format::dataset::{PartEntry, part_name};
@@ -24,7 +24,8 @@ const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 struct Head {
     /// Program and version, which affect the bytes.
     tool: String,
-    recipe: Recipe,
+    #[serde(rename = "recipe")]
+    inputs: WriterInputs,
 }
 
 /// A line for each part.
@@ -50,7 +51,7 @@ pub(super) struct Journal {
 
 /// The content of a journal, limited to parts that are intact.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct JournalContent {
     pub(super) written: WrittenParts,
     /// The state of the caller at the end of each part.
     pub(super) states: Vec<String>,
@@ -60,13 +61,13 @@ pub(super) struct Found {
 
 impl Journal {
     /// Creates a journal.
-    pub(super) fn create(folder: &Path, recipe: &Recipe) -> Result<Self, Error> {
+    pub(super) fn create(folder: &Path, inputs: &WriterInputs) -> Result<Self, Error> {
         let path = folder.join(JOURNAL_NAME);
         let file = File::create_new(&path)
             .map_err(|source| Error::Write { path: path.clone(), source })?;
         let mut journal = Self { file, path, parts: 0 };
         let tool = super::TOOL.to_owned();
-        journal.add(&Head { tool, recipe: recipe.clone() })?;
+        journal.add(&Head { tool, inputs: inputs.clone() })?;
         Ok(journal)
     }
 
@@ -108,11 +109,11 @@ impl Journal {
     }
 
     /// Resumes the journal in `folder`: retains the intact parts and removes everything else.
-    pub(super) fn resume(folder: &Path) -> Result<(Self, Found), Error> {
+    pub(super) fn resume(folder: &Path) -> Result<(Self, JournalContent), Error> {
         let path = folder.join(JOURNAL_NAME);
         let failed = |source| Error::Write { path: path.clone(), source };
         let text = read(&path).map_err(failed)?;
-        let mut found = Found::default();
+        let mut found = JournalContent::default();
         let mut kept_bytes = text.find('\n').map_or(0, |end| end + 1);
         for line in text[kept_bytes..].split_inclusive('\n') {
             let Ok(Line {
@@ -166,10 +167,10 @@ fn again(path: &Path, problem: &str) -> String {
     format!("{}: {problem}; that part and all later ones were written again", path.display())
 }
 
-/// Compares the recipe of the journal in `folder`; the error is the first difference. `None` if
+/// Compares the inputs of the journal in `folder`; the error is the first difference. `None` if
 /// there is nothing to resume.
-pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Difference>> {
-    let unreadable = |problem: String| Some(Err(Difference::Journal { problem }));
+pub(crate) fn compare(folder: &Path, inputs: &WriterInputs) -> Option<Result<(), ResumeConflict>> {
+    let unreadable = |problem: String| Some(Err(ResumeConflict::Journal { problem }));
     let text = match read(&folder.join(JOURNAL_NAME)) {
         // The process was killed before it wrote the first line, or the folder is one for files.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -185,9 +186,9 @@ pub(crate) fn compare(folder: &Path, recipe: &Recipe) -> Option<Result<(), Diffe
         Ok(head) => head,
     };
     if head.tool != super::TOOL {
-        return Some(Err(Difference::Tool { before: head.tool, now: super::TOOL.to_owned() }));
+        return Some(Err(ResumeConflict::Tool { before: head.tool, now: super::TOOL.to_owned() }));
     }
-    Some(head.recipe.difference(recipe).map_or(Ok(()), Err))
+    Some(head.inputs.difference(inputs).map_or(Ok(()), Err))
 }
 
 /// The complete lines of a journal.

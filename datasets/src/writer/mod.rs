@@ -3,25 +3,25 @@
 //! Rows are stored unchanged: the form of an image and its entry points are decided by the caller.
 //! In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts` (rows into part
 //! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive),
-//! `recipe` (what decides on the bytes) and `journal` (what another process needs to resume).
+//! `inputs` (what determines the bytes) and `journal` (what another process needs to resume).
 
+mod inputs;
 mod journal;
 mod one_part;
 mod part_drain;
 mod part_file;
 mod parts;
-mod recipe;
 mod written;
 
 use crate::Error;
-use crate::destination::{Destination, Remains, Replace, Staging};
+use crate::destination::{Destination, LeftoverFolder, Replace, Staging};
 use crate::index::index_keys;
+pub use inputs::{ResumeConflict, Value, WriterInput, WriterInputs};
 pub(crate) use journal::JOURNAL_NAME;
-use journal::{Found, Journal};
+use journal::{Journal, JournalContent};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 pub(crate) use one_part::OnePart;
 use parts::Parts;
-pub use recipe::{Decider, Difference, Recipe, Value};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -79,8 +79,8 @@ pub struct WriterOptions {
     /// inside one of them.
     pub sources: Vec<PathBuf>,
     /// The inputs and options that determine the rows. They are recorded in the journal.
-    pub recipe: Recipe,
-    /// Resume a killed writer with the same recipe, and retain the written parts when this one is
+    pub inputs: WriterInputs,
+    /// Resume a killed writer with the same inputs, and retain the written parts when this one is
     /// dropped. Otherwise leftovers are removed.
     pub resume: bool,
 }
@@ -91,7 +91,7 @@ impl Default for WriterOptions {
             force: false,
             part_bytes_target: PART_BYTES_TARGET,
             sources: Vec::new(),
-            recipe: Recipe::default(),
+            inputs: WriterInputs::default(),
             resume: false,
         }
     }
@@ -149,7 +149,7 @@ impl Writer {
         options: &WriterOptions,
     ) -> Result<Self, Error> {
         let mut destination = destination(to, options)?;
-        let remains = if options.resume { find(&destination, &options.recipe)? } else { None };
+        let remains = if options.resume { find(&destination, &options.inputs)? } else { None };
         destination.clean()?;
         let (mut staging, journal, found) = match remains {
             Some(remains) => {
@@ -162,12 +162,12 @@ impl Writer {
                     true => Staging::create_resumable(&destination)?,
                     false => Staging::create(&destination)?,
                 };
-                let journal = Journal::create(staging.content(), &options.recipe)?;
-                (staging, journal, Found::default())
+                let journal = Journal::create(staging.content(), &options.inputs)?;
+                (staging, journal, JournalContent::default())
             }
         };
         staging.keep(options.resume);
-        let Found { written, states, again } = found;
+        let JournalContent { written, states, again } = found;
         destination.notes.extend(again);
         let to = to.to_path_buf();
         let (folder, target) = (staging.content(), options.part_bytes_target);
@@ -299,9 +299,9 @@ fn destination(to: &Path, options: &WriterOptions) -> Result<Destination, Error>
     Destination::resolve(&options.sources, to, &Replace::Dataset { force: options.force })
 }
 
-/// The leftovers of a writer with that recipe. An error if another process is writing, or if all
+/// The leftovers of a writer with these inputs. An error if another process is writing, or if all
 /// leftovers are foreign or cannot be resumed, since they would be removed.
-fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, Error> {
+fn find(destination: &Destination, inputs: &WriterInputs) -> Result<Option<LeftoverFolder>, Error> {
     let (mut same, mut other) = (Vec::new(), None);
     let mut places = destination.places()?;
     if let Some(place) = places.in_use.pop() {
@@ -311,13 +311,13 @@ fn find(destination: &Destination, recipe: &Recipe) -> Result<Option<Remains>, E
         return Err(Error::ResumeForeign { path, entry });
     }
     for remains in places.remains {
-        match journal::compare(remains.path(), recipe) {
+        match journal::compare(remains.path(), inputs) {
             Some(Ok(())) => same.push(remains),
             Some(Err(difference)) => other = Some((remains.path().to_path_buf(), difference)),
             None => {}
         }
     }
-    let journal_bytes = |remains: &Remains| {
+    let journal_bytes = |remains: &LeftoverFolder| {
         remains.path().join(JOURNAL_NAME).metadata().map_or(0, |metadata| metadata.len())
     };
     match (same.into_iter().max_by_key(journal_bytes), other) {

@@ -1,6 +1,6 @@
 //! Writes one part file from rows, and returns its manifest entry.
 
-use super::part_file::{Ending, PartFile, Pieces};
+use super::part_file::{PartFile, Pieces, SyncingPart};
 use super::written::{RowCounts, hexadecimal};
 use crate::Error;
 use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row};
@@ -19,7 +19,7 @@ pub(crate) struct OnePart {
 pub(super) struct EndedPart {
     /// The entry without file name and SHA-256.
     entry: PartEntry,
-    ending: Ending,
+    ending: SyncingPart,
     path: PathBuf,
 }
 

@@ -26,7 +26,7 @@ const AHEAD_BYTES: u64 = 64 << 20;
 const WAIT: Duration = Duration::from_secs(60);
 
 /// A command to the thread. Pieces belong to the file that was started last.
-pub(super) enum Order {
+pub(super) enum DrainCommand {
     /// Starts the next, empty file; `path` is for errors, and the thread sets `has_failed` if a
     /// write failed, after which no more pieces are needed.
     Begin { file: File, path: PathBuf, has_failed: Arc<AtomicBool> },
@@ -53,14 +53,14 @@ struct Open {
     hasher: Sha256,
     /// Bytes of the pieces so far.
     offset: u64,
-    way: Way,
+    method: WriteMethod,
     failed: Option<io::Error>,
     has_failed: Arc<AtomicBool>,
 }
 
 /// How pieces are written to the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum WriteMethod {
     /// Bypassing the page cache; `length` is the length to which the file was extended.
     Direct { file: FileId, length: u64 },
     /// Ordinary buffered writes.
@@ -73,26 +73,28 @@ impl Drain {
         Self { free, engine: None, done: Vec::new(), open: None }
     }
 
-    /// Executes orders until the sender is dropped.
-    pub(super) fn run(mut self, orders: &Receiver<Order>) {
+    /// Executes commands until the sender is dropped.
+    pub(super) fn run(mut self, commands: &Receiver<DrainCommand>) {
         loop {
-            let order = match orders.try_recv() {
-                Ok(order) => order,
+            let command = match commands.try_recv() {
+                Ok(command) => command,
                 Err(TryRecvError::Disconnected) => break,
                 // The writer may be waiting for a buffer in flight.
                 Err(TryRecvError::Empty) if self.in_flight() > 0 => {
                     self.reap();
                     continue;
                 }
-                Err(TryRecvError::Empty) => match orders.recv() {
-                    Ok(order) => order,
+                Err(TryRecvError::Empty) => match commands.recv() {
+                    Ok(command) => command,
                     Err(_) => break,
                 },
             };
-            match order {
-                Order::Begin { file, path, has_failed } => self.begin(file, &path, has_failed),
-                Order::Piece(piece) => self.write(piece),
-                Order::End { rest, filled, reply } => {
+            match command {
+                DrainCommand::Begin { file, path, has_failed } => {
+                    self.begin(file, &path, has_failed)
+                }
+                DrainCommand::Piece(piece) => self.write(piece),
+                DrainCommand::End { rest, filled, reply } => {
                     let ended = self.end(&rest.as_slice()[..filled]);
                     self.give_back(rest);
                     // If the receiver is gone, the writer abandoned the file.
@@ -105,17 +107,17 @@ impl Drain {
 
     fn begin(&mut self, file: File, path: &Path, has_failed: Arc<AtomicBool>) {
         self.settle();
-        let (way, failed) = match self.way(&file, path) {
-            Ok(way) => (way, None),
-            Err(error) => (Way::Plain, Some(error)),
+        let (method, failed) = match self.method(&file, path) {
+            Ok(method) => (method, None),
+            Err(error) => (WriteMethod::Plain, Some(error)),
         };
         has_failed.store(failed.is_some(), Ordering::Relaxed);
         let hasher = Sha256::new();
-        self.open = Some(Open { file, hasher, offset: 0, way, failed, has_failed });
+        self.open = Some(Open { file, hasher, offset: 0, method, failed, has_failed });
     }
 
     /// Decides how a file is written; creates the engine if there is none.
-    fn way(&mut self, file: &File, path: &Path) -> io::Result<Way> {
+    fn method(&mut self, file: &File, path: &Path) -> io::Result<WriteMethod> {
         let engine = match &mut self.engine {
             Some(engine) => engine,
             none => {
@@ -125,10 +127,10 @@ impl Drain {
         let name = path.display().to_string();
         let id = engine.adopt(file.try_clone()?, &name).map_err(as_io)?;
         if engine.is_direct(id) {
-            return Ok(Way::Direct { file: id, length: 0 });
+            return Ok(WriteMethod::Direct { file: id, length: 0 });
         }
         engine.close(id);
-        Ok(Way::Plain)
+        Ok(WriteMethod::Plain)
     }
 
     /// Hashes and writes a piece; does nothing if the file failed.
@@ -142,7 +144,7 @@ impl Drain {
         open.hasher.update(piece.as_slice());
         let offset = open.offset;
         open.offset += PIECE_BYTES as u64;
-        let Way::Direct { file, length } = &mut open.way else {
+        let WriteMethod::Direct { file, length } = &mut open.method else {
             let written = open.file.write_all_at(piece.as_slice(), offset);
             self.give_back(piece);
             return written.unwrap_or_else(|error| self.fail(error));
@@ -164,9 +166,9 @@ impl Drain {
     /// Writes the last bytes and syncs the file.
     fn end(&mut self, rest: &[u8]) -> io::Result<[u8; 32]> {
         self.settle();
-        let Open { file, mut hasher, offset, way, failed, .. } =
+        let Open { file, mut hasher, offset, method, failed, .. } =
             self.open.take().expect("a file is ended once, after it was begun");
-        if let (Way::Direct { file, .. }, Some(engine)) = (way, &mut self.engine) {
+        if let (WriteMethod::Direct { file, .. }, Some(engine)) = (method, &mut self.engine) {
             engine.close(file);
         }
         if let Some(error) = failed {
@@ -174,7 +176,7 @@ impl Drain {
         }
         hasher.update(rest);
         file.write_all_at(rest, offset)?;
-        if matches!(way, Way::Direct { .. }) {
+        if matches!(method, WriteMethod::Direct { .. }) {
             file.set_len(offset + rest.len() as u64)?;
         }
         file.sync_all()?;

@@ -5,7 +5,7 @@
 //! filled and written back for a file that usually does not fit into it. A part smaller than a
 //! piece is written normally, without the thread.
 
-use super::part_drain::{Drain, Order, PIECE_BYTES};
+use super::part_drain::{Drain, DrainCommand, PIECE_BYTES};
 use meetpoint_storage::AlignedBuffer;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -32,7 +32,7 @@ pub(super) struct Pieces {
 /// The handle to the thread.
 struct DrainThread {
     /// `None` once the thread must end.
-    orders: Option<Sender<Order>>,
+    commands: Option<Sender<DrainCommand>>,
     /// Receives the buffers of completed writes.
     free: Receiver<AlignedBuffer>,
     thread: Option<JoinHandle<()>>,
@@ -53,14 +53,14 @@ pub(super) struct PartFile {
 }
 
 /// A part that is being synced.
-pub(super) enum Ending {
+pub(super) enum SyncingPart {
     /// It is synced; its SHA-256.
     There([u8; 32]),
     /// Receives the result from the thread.
     Underway(Receiver<io::Result<[u8; 32]>>),
 }
 
-impl Ending {
+impl SyncingPart {
     /// Waits until it is synced; returns the SHA-256.
     pub(super) fn wait(self) -> io::Result<[u8; 32]> {
         match self {
@@ -81,17 +81,17 @@ impl PartFile {
     }
 
     /// Starts to write the remaining bytes and sync the file, while the next part is buffered.
-    pub(super) fn finish(mut self) -> io::Result<(Ending, Pieces)> {
+    pub(super) fn finish(mut self) -> io::Result<(SyncingPart, Pieces)> {
         if self.offset > 0 {
             let said = self.end()?;
-            return Ok((Ending::Underway(said), self.pieces));
+            return Ok((SyncingPart::Underway(said), self.pieces));
         }
         let bytes = &self.gathered.as_slice()[..self.filled];
         self.file.write_all(bytes)?;
         self.file.sync_all()?;
         let sha256 = Sha256::digest(bytes).into();
         self.pieces.own.push(self.gathered);
-        Ok((Ending::There(sha256), self.pieces))
+        Ok((SyncingPart::There(sha256), self.pieces))
     }
 
     /// Passes a full piece to the thread.
@@ -99,7 +99,7 @@ impl PartFile {
         if self.offset == 0 {
             let (file, path) = (self.file.try_clone()?, self.path.clone());
             let has_failed = Arc::clone(&self.has_failed);
-            self.pieces.order(Order::Begin { file, path, has_failed })?;
+            self.pieces.send(DrainCommand::Begin { file, path, has_failed })?;
         }
         if self.has_failed.load(Ordering::Relaxed) {
             let said = self.end()?.recv().unwrap_or_else(|_| Err(gone()));
@@ -109,7 +109,7 @@ impl PartFile {
         let piece = std::mem::replace(&mut self.gathered, next);
         self.filled = 0;
         self.offset += PIECE_BYTES as u64;
-        self.pieces.order(Order::Piece(piece))
+        self.pieces.send(DrainCommand::Piece(piece))
     }
 
     /// Orders the thread to end the file.
@@ -117,7 +117,7 @@ impl PartFile {
         let rest = std::mem::replace(&mut self.gathered, AlignedBuffer::zeroed(0));
         let (reply, said) = channel();
         let filled = std::mem::take(&mut self.filled);
-        self.pieces.order(Order::End { rest, filled, reply })?;
+        self.pieces.send(DrainCommand::End { rest, filled, reply })?;
         Ok(said)
     }
 }
@@ -159,32 +159,32 @@ impl Pieces {
         drain.free.recv().map_err(|_| gone())
     }
 
-    /// Sends an order to the thread, which is started if necessary.
-    fn order(&mut self, order: Order) -> io::Result<()> {
+    /// Sends a command to the thread, which is started if necessary.
+    fn send(&mut self, command: DrainCommand) -> io::Result<()> {
         let drain = match &mut self.drain {
             Some(drain) => drain,
             none => none.insert(DrainThread::start()?),
         };
-        let orders = drain.orders.as_ref().expect("it is there until it is dropped");
-        orders.send(order).map_err(|_| gone())
+        let commands = drain.commands.as_ref().expect("it is there until it is dropped");
+        commands.send(command).map_err(|_| gone())
     }
 }
 
 impl DrainThread {
     fn start() -> io::Result<Self> {
-        let ((orders, ordered), (to_free, free)) = (channel(), channel());
+        let ((commands, commands_of_thread), (to_free, free)) = (channel(), channel());
         let drain = Drain::new(to_free);
         let thread = std::thread::Builder::new()
             .name("meetpoint-part".to_owned())
-            .spawn(move || drain.run(&ordered))?;
-        Ok(Self { orders: Some(orders), free, thread: Some(thread) })
+            .spawn(move || drain.run(&commands_of_thread))?;
+        Ok(Self { commands: Some(commands), free, thread: Some(thread) })
     }
 }
 
 impl Drop for DrainThread {
     /// Waits until the thread has ended, so that nothing is written afterwards.
     fn drop(&mut self) {
-        self.orders = None;
+        self.commands = None;
         if let Some(thread) = self.thread.take() {
             // A panic of the thread was reported as an error of the file.
             let _ = thread.join();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_is_not_written_over_and_a_full_drive_is_an_error() {
+    fn existing_files_are_not_overwritten_and_a_full_drive_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("part");
         std::fs::write(&path, b"mine").unwrap();

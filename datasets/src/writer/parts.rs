@@ -20,7 +20,7 @@ pub(super) struct Parts {
     /// What the open part does not have.
     pieces: Pieces,
     /// The part before the open one, which is being brought to the drive.
-    ended: Option<Ended>,
+    ended: Option<FullPart>,
     /// Parts that are on the drive.
     entries: Vec<PartEntry>,
     /// Row counts of all parts.
@@ -28,7 +28,7 @@ pub(super) struct Parts {
 }
 
 /// A part that nothing is added to.
-struct Ended {
+struct FullPart {
     name: String,
     part: EndedPart,
     /// What its end is noted with, where it is to be noted.
@@ -103,13 +103,13 @@ impl Parts {
         let name = self.name();
         let part = part.end(&mut self.pieces)?;
         self.settle()?;
-        self.ended = Some(Ended { name, part, note });
+        self.ended = Some(FullPart { name, part, note });
         Ok(())
     }
 
     /// Waits until the ended part is synced, and records it.
     fn settle(&mut self) -> Result<(), Error> {
-        let Some(Ended { name, part, note }) = self.ended.take() else { return Ok(()) };
+        let Some(FullPart { name, part, note }) = self.ended.take() else { return Ok(()) };
         let entry = part.wait(name)?;
         if let Some((rows, state)) = note {
             self.journal.note(&entry, &rows, state)?;

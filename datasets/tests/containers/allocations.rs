@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
-struct Watching;
+struct LargestAllocation;
 
 // SAFETY: every call is passed to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Watching {
+unsafe impl GlobalAlloc for LargestAllocation {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the promises of `alloc`.
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Watching {
 }
 
 #[global_allocator]
-static WATCHING: Watching = Watching;
+static WATCHING: LargestAllocation = LargestAllocation;
 
 /// Bytes of the largest allocation so far, of all tests.
 pub(crate) fn largest() -> usize {

@@ -109,7 +109,7 @@ fn a_tar_file_that_was_cut_short_anywhere_is_an_error() {
 }
 
 #[test]
-fn what_follows_the_end_mark_is_not_passed_over() {
+fn data_after_the_end_marker_are_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let whole = std::fs::read(golden("wds-000.tar")).unwrap();
     let path = file(&folder, "a.tar", &[whole.clone(), whole].concat());
@@ -228,7 +228,7 @@ fn zipped(members: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn members_of_a_zip_archive_that_do_harm_are_named() {
+fn harmful_members_of_a_zip_archive_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let twice = zipped(&[("a.jpg", b"1"), ("./a.jpg", b"2")]);
     let error = error_of(&file(&folder, "a.zip", &twice), zip::open);
@@ -250,7 +250,7 @@ fn members_of_a_zip_archive_that_do_harm_are_named() {
 }
 
 #[test]
-fn a_zip_member_that_inflates_to_more_than_it_says_does_not_come() {
+fn a_zip_member_that_inflates_to_more_than_declared_is_unreadable() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = Vec::new();
     let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
@@ -299,7 +299,7 @@ fn a_table_names_the_row_that_is_wrong() {
 }
 
 #[test]
-fn cifar_and_idx_files_that_are_none_say_why() {
+fn invalid_cifar_and_idx_files_are_errors_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let mut batch = vec![0; 3 * 3073];
     batch[3073] = 10;
@@ -376,7 +376,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_that_calls_itself_a_kind_and_is_damaged_has_the_error_of_that_kind() {
+fn a_damaged_file_of_a_recognised_kind_has_the_error_of_that_kind() {
     let folder = tempfile::tempdir().unwrap();
     for (name, bytes, words) in [
         ("a.tar", vec![7; 1024], "not the header of a tar member"),

@@ -187,7 +187,7 @@ fn long_names_and_names_of_classes_come_from_every_kind_of_tar() {
 }
 
 #[test]
-fn what_is_content_label_and_column_can_be_said() {
+fn content_label_and_columns_can_be_selected() {
     let options = SourceOptions {
         content: Some("seg.png".to_owned()),
         label: Some("id".to_owned()),

@@ -114,7 +114,7 @@ fn a_key_that_occurs_twice_is_refused_with_both_positions() {
 }
 
 #[test]
-fn what_is_two_kinds_of_source_at_once_is_refused_with_what_each_is_known_by() {
+fn an_ambiguous_source_is_refused_with_the_evidence_for_each_kind() {
     let bench = Bench::with_images(&["a.jpg"]);
     bench.put("shard.tar", &[0; 1024]);
     let error = bench.pack().unwrap_err();
@@ -128,7 +128,7 @@ fn what_is_two_kinds_of_source_at_once_is_refused_with_what_each_is_known_by() {
 }
 
 #[test]
-fn a_kind_of_source_that_is_not_there_is_refused_with_all_that_are() {
+fn an_unknown_kind_of_source_is_refused_with_the_known_ones() {
     let bench = Bench::with_images(&["a.jpg"]);
     let options = PackOptions { from: Some("lmdb".to_owned()), ..PackOptions::default() };
     let words = bench.pack_with(&options).unwrap_err().in_full(Surface::CommandLine);

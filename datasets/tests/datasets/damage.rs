@@ -165,7 +165,7 @@ fn missing_short_and_foreign_parts_are_found() {
 }
 
 #[test]
-fn what_is_no_dataset_is_an_error() {
+fn a_folder_that_is_not_a_dataset_is_an_error() {
     let bench = packed();
     let error = verify(&bench.from(), &mut |_| ()).unwrap_err().in_full(Surface::CommandLine);
     assert!(error.contains("holds no dataset.json"), "{error}");

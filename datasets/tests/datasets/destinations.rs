@@ -33,7 +33,7 @@ fn a_replacement_that_fails_leaves_the_old_dataset() {
 }
 
 #[test]
-fn force_does_not_replace_what_is_no_dataset() {
+fn force_does_not_replace_a_folder_that_is_not_a_dataset() {
     let bench = Bench::with_images(&["a.jpg"]);
     std::fs::create_dir(bench.to()).unwrap();
     std::fs::write(bench.to().join("thesis.tex"), "years of work").unwrap();

@@ -148,7 +148,7 @@ fn samples_that_are_not_what_they_should_be_are_found_deeply() {
 }
 
 #[test]
-fn texts_are_looked_at_deeply_and_never_decoded_as_pictures() {
+fn texts_are_verified_deeply_and_never_decoded_as_pictures() {
     for (kind, content, words) in [
         (ContentKind::Text, &b"no picture"[..], ""),
         (ContentKind::Text, b"ab\xff", "the text is not UTF-8 from byte 2"),

@@ -56,7 +56,7 @@ fn every_file_comes_back_byte_for_byte_in_every_form() {
 }
 
 #[test]
-fn what_became_of_the_files_is_counted_and_the_counts_hold() {
+fn conversions_are_counted_and_the_counts_are_correct() {
     for form in FORMS {
         let (bench, summary) = packed(JpegOptions { form, ..JpegOptions::default() });
         let stored = &summary.stored;
@@ -114,7 +114,7 @@ fn restart_markers_and_huffman_tables_change_bytes_and_no_pixels() {
 }
 
 #[test]
-fn entry_points_are_packed_as_asked_and_found_with_their_samples() {
+fn entry_points_are_packed_as_requested_and_found_with_their_samples() {
     for (spacing, option) in [
         (Some(EntryPointSpacing::McuRow), "row"),
         (Some(EntryPointSpacing::Mcus(2)), "2"),
@@ -207,7 +207,7 @@ fn unpacking_with_several_threads_gives_the_same_files() {
 }
 
 #[test]
-fn a_deep_look_that_is_stopped_finds_nothing_wrong() {
+fn a_stopped_deep_verification_reports_no_problems() {
     let (bench, _) = packed(JpegOptions { form: Form::Compact, ..JpegOptions::default() });
     let mut report = verify(&bench.to(), &mut |_| ()).unwrap();
     let stop = Arc::new(AtomicBool::new(true));

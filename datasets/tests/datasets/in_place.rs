@@ -25,7 +25,7 @@ fn problems(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn it_holds_what_a_packed_one_holds_but_for_the_content() {
+fn a_dataset_in_place_equals_a_packed_one_except_for_the_content() {
     let (there, packed) = (bench(), bench());
     let summary = indexed(&there).unwrap();
     packed.pack().unwrap();
@@ -59,7 +59,7 @@ fn it_holds_what_a_packed_one_holds_but_for_the_content() {
 }
 
 #[test]
-fn its_samples_unpack_to_the_files_that_they_are() {
+fn samples_in_place_unpack_to_their_files() {
     let bench = bench();
     indexed(&bench).unwrap();
     unpack(&bench.to(), &bench.back(), &Default::default(), &mut |_| ()).unwrap();
@@ -67,7 +67,7 @@ fn its_samples_unpack_to_the_files_that_they_are() {
 }
 
 #[test]
-fn parts_are_as_many_as_of_a_packed_dataset() {
+fn a_dataset_in_place_has_as_many_parts_as_a_packed_one() {
     let bench = bench();
     let options = PackOptions { part_bytes_target: 2400, ..PackOptions::default() };
     let there = index(&bench.from(), &bench.to(), &options, &mut |_| ()).unwrap();

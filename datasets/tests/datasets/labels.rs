@@ -93,8 +93,8 @@ fn a_column_of_other_values_is_a_column_of_its_type_and_is_reported() {
 #[test]
 fn labels_of_several_types_are_an_error_at_their_line() {
     let error = with_json_labels([",\"label\":1", "\"cat\""]).pack().unwrap_err();
-    let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
-    assert_eq!(whence.member.as_deref(), Some("row 2"));
+    let Error::Malformed { origin, problem } = &error else { panic!("{error:?}") };
+    assert_eq!(origin.member.as_deref(), Some("row 2"));
     let remedy = Remedy::advice("give all values of the column one type");
     assert_eq!(problem.advice(), Some(&remedy), "{problem}");
 }

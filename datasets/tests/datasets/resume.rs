@@ -100,7 +100,7 @@ fn pack_until(folder: &Path, bytes: u64) -> bool {
 }
 
 #[test]
-fn a_pack_that_is_killed_at_any_point_and_gone_on_with_is_the_same() {
+fn a_pack_killed_at_any_point_and_resumed_gives_the_same_dataset() {
     let whole = bench();
     let summary = whole.pack_with(&options()).unwrap();
     assert!(summary.parts > 8 && summary.unreadable.len() == 4);
@@ -152,7 +152,7 @@ fn partial(bench: &Bench) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_pack_that_is_stopped_leaves_its_parts_only_where_it_may_be_gone_on_with() {
+fn a_stopped_pack_retains_its_parts_only_if_it_can_be_resumed() {
     let bench = bench();
     stop_after(&bench, 100, &PackOptions { resume: false, ..options() });
     assert!(partial(&bench).is_none());
@@ -201,7 +201,7 @@ fn a_journal_that_ends_in_the_middle_of_a_line_loses_that_line_alone() {
 }
 
 #[test]
-fn what_was_begun_with_other_options_or_another_source_is_not_gone_on_with() {
+fn a_pack_with_other_options_or_another_source_does_not_resume() {
     let bench = bench();
     stop_after(&bench, 100, &options());
     let compact = JpegOptions { form: Form::Compact, ..JpegOptions::default() };
@@ -223,7 +223,7 @@ fn a_pack_with_nothing_to_resume_begins() {
 }
 
 #[test]
-fn what_holds_a_strange_file_or_has_lost_its_journal_is_refused_and_stays() {
+fn leftovers_with_a_foreign_file_or_without_a_journal_are_refused_and_stay() {
     let bench = bench();
     stop_after(&bench, 100, &options());
     let place = partial(&bench).unwrap();

@@ -5,7 +5,8 @@ use crate::support::Bench;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use meetpoint_datasets::source::{self, Entry, SourceOptions};
-use meetpoint_datasets::{Error, PackOptions};
+use meetpoint_datasets::{Error, OnError, PackOptions};
+use std::io::Write as _;
 
 /// Two images and a table beside them.
 fn images_and(name: &str, table: &[u8]) -> Bench {
@@ -19,9 +20,9 @@ fn images_and(name: &str, table: &[u8]) -> Bench {
 fn refuses(name: &str, table: &[u8], line: u64) {
     let bench = images_and(name, table);
     let error = bench.pack().unwrap_err();
-    let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
-    assert!(whence.file.ends_with(name), "{whence}");
-    assert_eq!(whence.member, Some(format!("line {line}")), "{error}");
+    let Error::Malformed { origin, problem } = &error else { panic!("{error:?}") };
+    assert!(origin.file.ends_with(name), "{origin}");
+    assert_eq!(origin.member, Some(format!("line {line}")), "{error}");
     assert!(problem.to_string().contains("--from folder"), "{problem}");
     assert_eq!(bench.names(), ["in"]);
     let from = Some("folder".to_owned());
@@ -71,8 +72,8 @@ fn a_quote_that_is_not_closed_is_an_error_at_its_line() {
     refuses("metadata.csv", b"file_name,label\na.jpg,\"1\nb.jpg,2\n", 2);
     let bench = images_and("metadata.csv", b"file_name,label\na.jpg,1\nb.jpg,\"2\n");
     let error = bench.pack().unwrap_err();
-    let Error::Malformed { whence, .. } = &error else { panic!("{error:?}") };
-    assert_eq!(whence.member.as_deref(), Some("line 3"), "{error}");
+    let Error::Malformed { origin, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(origin.member.as_deref(), Some("line 3"), "{error}");
 }
 
 #[test]
@@ -98,7 +99,7 @@ fn a_table_under_another_name_that_names_no_files_is_left_out_and_named() {
 }
 
 #[test]
-fn several_tables_that_name_files_want_a_choice() {
+fn several_tables_that_name_files_require_a_choice() {
     let bench = images_and("test.csv", b"file_name,label\na.jpg,1\n");
     bench.put("train.csv", b"file_name,label\nb.jpg,2\n");
     assert!(matches!(bench.pack(), Err(Error::Malformed { .. })));
@@ -156,8 +157,8 @@ fn metadata_that_is_no_regular_file_is_an_error_that_names_it() {
             let bench = Bench::with_images(&[&format!("{below}a.jpg")]);
             make(&bench.from().join(name));
             let error = bench.pack().unwrap_err();
-            let Error::Malformed { whence, problem } = &error else { panic!("{error:?}") };
-            assert!(whence.file.ends_with(name), "{whence}");
+            let Error::Malformed { origin, problem } = &error else { panic!("{error:?}") };
+            assert!(origin.file.ends_with(name), "{origin}");
             assert!(problem.to_string().contains("--from folder"), "{problem}");
             let from = Some("folder".to_owned());
             let packed = bench.pack_with(&PackOptions { from, ..PackOptions::default() });
@@ -242,6 +243,140 @@ fn the_only_sub_folder_with_a_table_needs_no_choice() {
     bench.put("dogs/d.jpg", b"another class?");
     let again = bench.pack_with(&PackOptions { force: true, ..PackOptions::default() });
     assert!(matches!(again, Err(Error::Malformed { .. })), "{again:?}");
+}
+
+#[test]
+fn a_table_below_folders_that_hold_nothing_else_is_read() {
+    let bench = Bench::with_images(&["x/y/a.jpg", "x/y/z/b.jpg"]);
+    bench.put("x/y/METADATA.csv", b"file_name,label\na.jpg,cat\nz/b.jpg,dog\n");
+    let summary = bench.pack().unwrap();
+    assert_eq!(
+        (summary.labels, bench.keys()),
+        (labels(&["cat", "dog"]), labels(&["a.jpg", "z/b.jpg"]))
+    );
+    // Splits may be that deep too.
+    bench.put("x/test/metadata.csv", b"file_name,label\n../y/a.jpg,cat\n");
+    let again = bench.pack_with(&PackOptions { force: true, ..PackOptions::default() });
+    let Err(Error::Malformed { problem, .. }) = &again else { panic!("{again:?}") };
+    assert!(problem.to_string().contains("test, y"), "{problem}");
+    let source = SourceOptions { split: Some("y".to_owned()), ..SourceOptions::default() };
+    let options = PackOptions { source, force: true, ..PackOptions::default() };
+    assert_eq!(bench.pack_with(&options).unwrap().labels, ["cat", "dog"]);
+}
+
+#[test]
+fn a_table_below_folders_that_hold_nothing_else_must_parse() {
+    let bench = Bench::with_images(&["x/y/a.jpg"]);
+    bench.put("x/y/metadata.jsonl", b"{\"file_name\":\"a.jpg\",\"lab");
+    let error = bench.pack().unwrap_err();
+    let Error::Malformed { origin, .. } = &error else { panic!("{error:?}") };
+    assert!(origin.file.ends_with("x/y/metadata.jsonl"), "{origin}");
+    assert_eq!(bench.names(), ["in"]);
+}
+
+/// Expects that a table which is not read is an error that names it, and that the samples can be
+/// packed without it if the kind of the source is named.
+fn refuses_unread(bench: &Bench, from: &std::path::Path, table: &str, kind: &str) {
+    let pack =
+        |options: &PackOptions| meetpoint_datasets::pack(from, &bench.to(), options, &mut |_| ());
+    let error = pack(&PackOptions::default()).unwrap_err();
+    let Error::Malformed { origin, problem } = &error else { panic!("{table}: {error:?}") };
+    assert!(origin.to_string().contains(table), "{table}: {origin}");
+    assert!(problem.to_string().contains(&format!("--from {kind}")), "{problem}");
+    assert!(!bench.to().exists());
+    let (from, on_error) = (Some(kind.to_owned()), OnError::Skip);
+    let without = pack(&PackOptions { from, on_error, force: true, ..PackOptions::default() });
+    let without = without.unwrap();
+    assert_eq!(without.samples, 2, "{table}");
+    std::fs::remove_dir_all(bench.to()).unwrap();
+}
+
+#[test]
+fn a_table_of_any_folder_that_is_not_read_is_an_error() {
+    for name in ["x/y/metadata.csv", "x/y/metadata.jsonl.gz", "x/z/w/metadata.parquet"] {
+        let bench = Bench::with_images(&["x/y/a.jpg", "z/b.jpg"]);
+        bench.put(name, b"file_name,label\na.jpg,1\n");
+        refuses_unread(&bench, &bench.from(), name, "folder");
+    }
+}
+
+#[test]
+fn a_table_in_a_form_that_is_not_read_is_an_error() {
+    for name in [
+        "metadata.json",
+        "metadata.json.gz",
+        "metadata.csv.bz2",
+        "metadata.csv.xz",
+        "metadata.tsv.zip",
+        "METADATA.JSON",
+        "labels.csv.bz2",
+        "train.jsonl.xz",
+    ] {
+        let bench = images_and(name, b"[{\"file_name\":\"a.jpg\",\"label\":1}]");
+        refuses_unread(&bench, &bench.from(), name, "folder");
+    }
+}
+
+/// The files of a source in one archive.
+fn zipped(bench: &Bench, names: &[&str]) -> std::path::PathBuf {
+    let mut bytes = Vec::new();
+    let mut archive = rawzip::ZipArchiveWriter::new(&mut bytes);
+    for name in names {
+        let path = rawzip::path::EntryPath::verbatim(name.as_bytes());
+        let (mut entry, config) = archive.new_file(path).start().unwrap();
+        let mut writer = config.wrap(&mut entry);
+        writer.write_all(&std::fs::read(bench.from().join(name)).unwrap()).unwrap();
+        let (_, descriptor) = writer.finish().unwrap();
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap();
+    let path = bench.path().join("archive.zip");
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn tarred(bench: &Bench, names: &[&str]) -> std::path::PathBuf {
+    let path = bench.path().join("archive.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    for name in names {
+        archive.append_path_with_name(bench.from().join(name), name).unwrap();
+    }
+    archive.finish().unwrap();
+    path
+}
+
+#[test]
+fn a_table_in_an_archive_is_an_error() {
+    for table in [
+        "metadata.jsonl",
+        "metadata.csv",
+        "train/metadata.csv",
+        "metadata.json",
+        "metadata.csv.gz",
+        "metadata.csv.bz2",
+        "train.csv",
+    ] {
+        // Neither a sound table nor a broken one is read.
+        for content in [&b"file_name,label\na.jpg,1\n"[..], b"{\"file_na"] {
+            let bench = images_and(table, content);
+            let names = ["a.jpg", table, "b.jpg"];
+            refuses_unread(&bench, &zipped(&bench, &names), table, "zip");
+            refuses_unread(&bench, &tarred(&bench, &names), table, "tar");
+        }
+    }
+}
+
+#[test]
+fn a_table_of_one_sample_in_an_archive_is_not_a_table_of_labels() {
+    let bench = images_and("a.csv", b"x,y\n1,2\n");
+    let archive = zipped(&bench, &["a.jpg", "a.csv", "b.jpg"]);
+    let options = PackOptions::default();
+    let pack = |from| meetpoint_datasets::pack(from, &bench.to(), &options, &mut |_| ());
+    let summary = pack(&archive).unwrap();
+    assert_eq!((summary.samples, summary.not_samples.len()), (2, 1));
+    std::fs::remove_dir_all(bench.to()).unwrap();
+    let summary = pack(&tarred(&bench, &["a.jpg", "a.csv", "b.jpg"])).unwrap();
+    assert_eq!((summary.samples, summary.columns), (2, labels(&["csv"])));
 }
 
 fn labels(names: &[&str]) -> Vec<String> {

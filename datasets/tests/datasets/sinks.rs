@@ -9,8 +9,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_datasets::source::{
-    self, Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema,
-    Whence,
+    self, Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use meetpoint_datasets::store::StorePath;
 use meetpoint_datasets::{
@@ -67,7 +67,7 @@ fn memory(
     let schema = extra.as_ref().map_or(Arc::new(Schema::empty()), RecordBatch::schema);
     let extra = extra.map(Arc::new);
     let item = |(row, (key, content, label)): (usize, (String, Vec<u8>, Option<i32>))| Item {
-        whence: Whence { file: format!("memory:{key}"), ..Whence::default() },
+        origin: SampleOrigin { file: format!("memory:{key}"), ..SampleOrigin::default() },
         key,
         content: Content::Bytes(content),
         label,
@@ -197,17 +197,17 @@ fn mds_files_are_those_that_python_writes() {
 
 /// The content of a source: samples, names of labels, further columns by row.
 #[derive(Debug, PartialEq)]
-struct Held {
+struct SourceContent {
     samples: Vec<(String, Vec<u8>, Option<i32>)>,
     labels: Vec<String>,
     columns: SchemaRef,
     rows: Vec<Vec<String>>,
 }
 
-fn held(source: &mut dyn Source) -> Held {
+fn held(source: &mut dyn Source) -> SourceContent {
     let mut columns: Vec<_> = source.schema().extra.fields().iter().cloned().collect();
     columns.sort_by(|left, right| left.name().cmp(right.name()));
-    let mut held = Held {
+    let mut held = SourceContent {
         samples: Vec::new(),
         labels: Vec::new(),
         columns: Arc::new(Schema::new(columns.clone())),
@@ -301,7 +301,7 @@ fn further_columns_come_back_from_every_sink() {
         let got = held(back.as_mut());
         assert_eq!(got.samples, wanted.samples, "{sink:?}");
         assert_eq!(got.labels, wanted.labels, "{sink:?}");
-        let names = |held: &Held| {
+        let names = |held: &SourceContent| {
             let names = held.columns.fields().iter().map(|field| field.name().clone());
             names.collect::<Vec<_>>()
         };
@@ -327,7 +327,7 @@ fn parquet_preserves_every_type() {
     let got = held(back.as_mut());
     assert_eq!(got.samples, wanted.samples);
     assert_eq!(got.rows, wanted.rows);
-    let types = |held: &Held| {
+    let types = |held: &SourceContent| {
         let types = held.columns.fields().iter().map(|field| field.data_type().clone());
         types.collect::<Vec<_>>()
     };
@@ -335,7 +335,7 @@ fn parquet_preserves_every_type() {
 }
 
 #[test]
-fn shards_end_where_they_are_asked_to() {
+fn shards_end_where_requested() {
     for (sink, names) in [
         (SinkKind::WebDataset, ["shard-000000.tar", "shard-000001.tar", "shard-000002.tar"]),
         (SinkKind::TfRecord, ["data-00000.tfrecord", "data-00001.tfrecord", "data-00002.tfrecord"]),

@@ -197,7 +197,7 @@ fn an_unpack_writes_beside_its_destination_until_it_is_done() {
 }
 
 #[test]
-fn what_is_no_dataset_is_an_error() {
+fn a_folder_that_is_not_a_dataset_is_an_error() {
     let bench = packed();
     let error = unpack(&bench.from(), &bench.back(), &force(), &mut |_| ()).unwrap_err();
     assert!(error.to_string().contains("holds no dataset.json"), "{error}");

@@ -2,7 +2,7 @@
 
 use crate::server::Fault;
 use crate::support::{Given, allocated, usage};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::Cpu;
@@ -27,7 +27,7 @@ impl BatchMemory for Memory {
 }
 
 fn job(dataset: Arc<Dataset>, sampling: Sampling) -> Job {
-    let cut = Cut { batch_size: 8, drop_last: false, seed: 3 };
+    let cut = BatchOptions { batch_size: 8, drop_last: false, seed: 3 };
     Job {
         batching: Batching::alone(cut, sampling),
         dataset,

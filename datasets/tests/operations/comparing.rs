@@ -1,6 +1,6 @@
 //! The differences that `diff` finds, and those that it ignores.
 
-use crate::support::{Made, TestFolder, cases, made, options, silent};
+use crate::support::{TestFolder, TestSample, cases, made, options, silent};
 use meetpoint_datasets::operations::{DiffOptions, Difference, diff, shuffle};
 use meetpoint_datasets::{JpegOptions, PackOptions, pack};
 use meetpoint_format::dataset::Form;
@@ -45,7 +45,7 @@ fn every_kind_of_change_is_named_by_key() {
     all[7].number += 1;
     all[7].content[0] ^= 1;
     all.remove(11);
-    all.push(Made::new(99, 3));
+    all.push(TestSample::new(99, 3));
     let right = place.write("b", &LABELS, &all, 900);
     let found = compare(&left, &right);
     assert_eq!((found.same, found.changed), (13, 6));

@@ -1,6 +1,6 @@
 //! The output of shuffling, sampling, selecting and merging.
 
-use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
+use crate::support::{TestFolder, TestSample, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, Progress, Selection, Share, merge, sample, select, shuffle,
 };
@@ -23,7 +23,8 @@ fn a_shuffle_is_the_order_of_an_epoch_and_takes_everything_along() {
     assert!(summary.parts > 1);
     let order = Order::shuffled(40, 9, 0);
     let all = made(40, 3);
-    let expected: Vec<Made> = (0..40).map(|at| all[order.sample_at(at) as usize].clone()).collect();
+    let expected: Vec<TestSample> =
+        (0..40).map(|at| all[order.sample_at(at) as usize].clone()).collect();
     assert_eq!(read(&place.path("b")), expected);
     let options = Dataset::open(&place.path("b")).unwrap().manifest().provenance.options.clone();
     assert_eq!(options["history"], "shuffle seed=9");
@@ -66,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn a_sample_has_the_size_that_was_asked_for_in_the_order_of_the_dataset() {
+fn a_sample_has_the_requested_size_and_the_order_of_the_dataset() {
     let place = TestFolder::new();
     let from = place.write_some("a", 50);
     let all = made(50, 3);
@@ -81,7 +82,7 @@ fn a_sample_has_the_size_that_was_asked_for_in_the_order_of_the_dataset() {
         sample(&from, &to, amount, false, 3, &forced, &mut silent).unwrap();
         let drawn = read(&to);
         assert_eq!(drawn.len(), size);
-        let in_order: Vec<Made> = all.iter().filter(|m| drawn.contains(m)).cloned().collect();
+        let in_order: Vec<TestSample> = all.iter().filter(|m| drawn.contains(m)).cloned().collect();
         assert_eq!(drawn, in_order);
     }
 }
@@ -98,13 +99,14 @@ fn a_sample_of_each_class_has_as_many_of_each() {
     sample(&from, &to, Amount::Samples(4), true, 3, &options(), &mut silent).unwrap();
     let drawn = read(&to);
     for label in [Some("class0"), Some("class1"), Some("class2"), None] {
-        let of = |all: &[Made]| all.iter().filter(|made| made.label.as_deref() == label).count();
+        let of =
+            |all: &[TestSample]| all.iter().filter(|made| made.label.as_deref() == label).count();
         assert_eq!(of(&drawn), of(&all).min(4), "{label:?}");
     }
 }
 
 #[test]
-fn more_than_there_is_and_nothing_are_refused() {
+fn samples_that_are_empty_or_larger_than_the_dataset_are_refused() {
     let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |amount| {
@@ -120,15 +122,15 @@ fn more_than_there_is_and_nothing_are_refused() {
 }
 
 #[test]
-fn a_selection_takes_what_fits_all_it_asks_for() {
+fn a_selection_has_the_samples_that_match_all_conditions() {
     let place = TestFolder::new();
     let from = place.write_some("a", 30);
     let all = made(30, 3);
     let to = place.path("b");
-    let check = |selection: &Selection, fits: &dyn Fn(usize, &Made) -> bool| {
+    let check = |selection: &Selection, fits: &dyn Fn(usize, &TestSample) -> bool| {
         let forced = CopyOptions { force: true, ..options() };
         select(&from, &to, selection, &forced, &mut silent).unwrap();
-        let expected: Vec<Made> =
+        let expected: Vec<TestSample> =
             all.iter().enumerate().filter(|(at, m)| fits(*at, m)).map(|(_, m)| m.clone()).collect();
         assert_eq!(read(&to), expected, "{selection:?}");
     };
@@ -145,7 +147,7 @@ fn a_selection_takes_what_fits_all_it_asks_for() {
 }
 
 #[test]
-fn what_no_dataset_can_be_selected_by_is_refused() {
+fn invalid_selections_are_refused() {
     let place = TestFolder::new();
     let from = place.write_some("a", 9);
     let refusal = |selection: &Selection| {
@@ -186,7 +188,7 @@ fn merged_labels_are_united_by_name() {
     // 10 and 8: about five of the first nine samples are from the first dataset.
     let early = interleaved[..9].iter().filter(|made| !made.key.starts_with("other")).count();
     assert_eq!(early, 5);
-    let of_first: Vec<Made> =
+    let of_first: Vec<TestSample> =
         interleaved.into_iter().filter(|made| !made.key.starts_with("other")).collect();
     assert_eq!(of_first, made(10, 2), "each keeps its order");
 }

@@ -42,7 +42,7 @@ fn a_split_has_no_sample_twice_at_its_boundaries() {
 
 /// `QuasiShuffler` takes 1 % whatever fraction is asked for.
 #[test]
-fn a_fraction_is_the_one_that_was_asked_for() {
+fn a_fraction_is_the_requested_one() {
     let place = TestFolder::new();
     let from = place.write_some("a", 100);
     for (fraction, size) in [("0.5", 50), ("1%", 1), ("0.125", 13), ("1", 100)] {

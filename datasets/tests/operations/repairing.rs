@@ -1,6 +1,6 @@
 //! What `repair` recovers from a damaged dataset, and what it does not change.
 
-use crate::support::{Made, TestFolder, cases, made, options, read, silent};
+use crate::support::{TestFolder, TestSample, cases, made, options, read, silent};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     LabelsFrom, ManifestState, OperationError, RepairSummary, RepairTo, repair,
@@ -93,7 +93,7 @@ proptest! {
     #![proptest_config(cases(24))]
 
     #[test]
-    fn exactly_the_undamaged_samples_are_saved(
+    fn exactly_the_undamaged_samples_are_recovered(
         damages in proptest::collection::vec((any::<Index>(), any::<Index>(), 1_u8..), 1..6),
         loses_manifest: bool,
     ) {
@@ -116,7 +116,7 @@ proptest! {
             std::fs::remove_file(from.join("dataset.json")).unwrap();
         }
         let before = files(&from);
-        let expected: Vec<Made> = made(24, 3)
+        let expected: Vec<TestSample> = made(24, 3)
             .into_iter()
             .enumerate()
             .filter(|(sample, _)| !lost.contains(sample))
@@ -202,7 +202,7 @@ fn labels_without_folders_become_numbers() {
 #[test]
 fn a_label_without_samples_has_its_number_and_the_others_their_names() {
     let place = TestFolder::new();
-    let left: Vec<Made> =
+    let left: Vec<TestSample> =
         made(10, 2).into_iter().filter(|made| made.label.as_deref() == Some("class1")).collect();
     let from = place.write("a", &["class0", "class1"], &left, 900);
     std::fs::remove_file(from.join("dataset.json")).unwrap();
@@ -287,7 +287,7 @@ fn repair_in_place_leaves_a_sound_dataset_and_replaces_a_damaged_one() {
 }
 
 #[test]
-fn nothing_is_made_of_nothing() {
+fn a_folder_without_recoverable_samples_is_refused() {
     let place = TestFolder::new();
     let refusal =
         |from: &Path| repaired(from, &place.path("b")).unwrap_err().in_full(Surface::CommandLine);

@@ -11,7 +11,7 @@ fn resumed(stop: &Arc<AtomicBool>) -> CopyOptions {
 }
 
 #[test]
-fn a_shuffle_goes_on_wherever_it_was_stopped() {
+fn a_shuffle_resumes_wherever_it_was_stopped() {
     for stop_at in [1, 7, 19, 38, 59] {
         let place = TestFolder::new();
         let from = place.write_some("a", 60);
@@ -55,7 +55,7 @@ fn another_operation_does_not_resume() {
 }
 
 #[test]
-fn a_split_goes_on_with_the_part_it_was_in() {
+fn a_split_resumes_in_the_interrupted_part() {
     let place = TestFolder::new();
     let from = place.write_some("a", 60);
     let by = |place: &TestFolder| SplitBy::Shares {

@@ -1,6 +1,6 @@
 //! A split is a partition, and a merge reverses it.
 
-use crate::support::{Made, TestFolder, cases, made, options, read, silent, sorted};
+use crate::support::{TestFolder, TestSample, cases, made, options, read, silent, sorted};
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{
     Amount, CopyOptions, MergeOrder, OperationError, Share, SplitBy, diff, merge, sample, split,
@@ -41,19 +41,20 @@ proptest! {
         let all = made(count, 3);
         let total: u32 = weights.iter().sum();
         let paths = paths(&place, weights.len());
-        let mut seen: Vec<Made> = Vec::new();
+        let mut seen: Vec<TestSample> = Vec::new();
         for ((path, weight), summary) in paths.iter().zip(&weights).zip(&summaries) {
             let part = read(path);
             prop_assert_eq!(summary.samples, part.len() as u64);
             let quota = count as f64 * f64::from(*weight) / f64::from(total);
             let slack = if stratify { weights.len() as f64 } else { 1.0 };
             prop_assert!((part.len() as f64 - quota).abs() < slack, "{} of {quota}", part.len());
-            let in_order: Vec<Made> = all.iter().filter(|m| part.contains(m)).cloned().collect();
-            prop_assert_eq!(&part, &in_order);
+            let ordered: Vec<TestSample> =
+                all.iter().filter(|m| part.contains(m)).cloned().collect();
+            prop_assert_eq!(&part, &ordered);
             if stratify {
                 for class in 0..3 {
                     let name = format!("class{class}");
-                    let of = |all: &[Made]| {
+                    let of = |all: &[TestSample]| {
                         all.iter().filter(|made| made.label.as_ref() == Some(&name)).count() as f64
                     };
                     let quota = of(&all) * f64::from(*weight) / f64::from(total);
@@ -101,7 +102,7 @@ fn a_column_splits_by_its_values() {
         summaries.iter().map(|s| s.destination.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["train", "val", "null"]);
     for (name, value) in [("train", Some("train")), ("val", Some("val")), ("null", None)] {
-        let expected: Vec<Made> =
+        let expected: Vec<TestSample> =
             made(23, 3).into_iter().filter(|made| made.fold.as_deref() == value).collect();
         assert_eq!(read(&folder.join(name)), expected);
     }
@@ -110,7 +111,7 @@ fn a_column_splits_by_its_values() {
 }
 
 #[test]
-fn what_is_no_split_is_refused_and_nothing_is_written() {
+fn invalid_splits_are_refused_and_nothing_is_written() {
     let place = TestFolder::new();
     let from = place.write_some("a", 5);
     let refusal = |by: &SplitBy| {
@@ -145,7 +146,7 @@ fn needs_labels(error: &Error, by: Setting) -> bool {
 }
 
 #[test]
-fn what_is_asked_of_each_label_is_refused_where_no_sample_has_one() {
+fn options_per_label_are_refused_if_no_sample_has_a_label() {
     let place = TestFolder::new();
     let none = place.write("a", &[], &made(6, 0), 500);
     // A dataset with names of labels may have no labels.

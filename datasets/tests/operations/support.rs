@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 /// A sample.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Made {
+pub(crate) struct TestSample {
     pub(crate) key: String,
     pub(crate) label: Option<String>,
     pub(crate) content: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct Made {
     pub(crate) number: i64,
 }
 
-impl Made {
+impl TestSample {
     /// Sample `index`, in class `index % classes`; no label for classes of 0.
     pub(crate) fn new(index: usize, classes: usize) -> Self {
         let class = (classes > 0).then(|| format!("class{}", index % classes));
@@ -40,8 +40,8 @@ impl Made {
     }
 }
 
-pub(crate) fn made(count: usize, classes: usize) -> Vec<Made> {
-    (0..count).map(|index| Made::new(index, classes)).collect()
+pub(crate) fn made(count: usize, classes: usize) -> Vec<TestSample> {
+    (0..count).map(|index| TestSample::new(index, classes)).collect()
 }
 
 fn extra() -> SchemaRef {
@@ -83,7 +83,7 @@ impl TestFolder {
         &self,
         name: &str,
         labels: &[&str],
-        all: &[Made],
+        all: &[TestSample],
         part_bytes: u64,
     ) -> PathBuf {
         let path = self.path(name);
@@ -119,7 +119,7 @@ impl TestFolder {
 }
 
 /// Reads everything in a dataset, in order, and checks every checksum.
-pub(crate) fn read(path: &Path) -> Vec<Made> {
+pub(crate) fn read(path: &Path) -> Vec<TestSample> {
     let report = verify(path, &mut |_| ()).unwrap();
     assert_eq!(report.problems, [], "{}", path.display());
     let dataset = Dataset::open(path).unwrap();
@@ -130,7 +130,7 @@ pub(crate) fn read(path: &Path) -> Vec<Made> {
             let fold = extra.column(0).as_string::<i32>();
             let label = dataset.locate(sample).unwrap().label;
             let name = |label| dataset.manifest().labels[usize::try_from(label).unwrap()].clone();
-            Made {
+            TestSample {
                 key: dataset.key(sample).unwrap(),
                 label: label.map(name),
                 content: dataset.read_sample(sample).unwrap(),
@@ -141,7 +141,7 @@ pub(crate) fn read(path: &Path) -> Vec<Made> {
         .collect()
 }
 
-pub(crate) fn sorted(mut all: Vec<Made>) -> Vec<Made> {
+pub(crate) fn sorted(mut all: Vec<TestSample>) -> Vec<TestSample> {
     all.sort();
     all
 }

@@ -1,6 +1,6 @@
 //! The contract of stores: the tests of local and remote stores call [`check`].
 
-use meetpoint_datasets::store::{FileKind, Found, StorePath, Walk, WalkOptions};
+use meetpoint_datasets::store::{FileKind, StorePath, Walk, WalkEntry, WalkOptions};
 use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -79,7 +79,7 @@ fn folders_list_what_is_in_them(root: &StorePath) {
 
 fn walks_see_everything_once_and_pass_over_folders(root: &StorePath) {
     let options = |min_depth, max_depth| WalkOptions { min_depth, max_depth, follow_links: true };
-    let below = |found: &Found| found.path.strip_prefix(root.path()).unwrap().to_path_buf();
+    let below = |found: &WalkEntry| found.path.strip_prefix(root.path()).unwrap().to_path_buf();
     let walked = |options| {
         let mut paths = Vec::new();
         for found in root.store().walk(root.path(), options) {

@@ -36,10 +36,10 @@ fn is_refused(path: &Path, kind: &str, file: &str) {
 fn refused_within(path: &Path, kind: &str, file: &str, samples: usize) {
     let options = SourceOptions { memory_bytes_max: Some(LIMIT), ..SourceOptions::default() };
     let (result, held) = most(|| open(path, Some(kind), &options).and_then(read));
-    let Err(Error::OverBudget { whence, over }) = result.map(|got| got.items.len()) else {
+    let Err(Error::OverBudget { origin, over }) = result.map(|got| got.items.len()) else {
         panic!("{file} is not refused");
     };
-    assert!(whence.file.ends_with(file), "{whence}");
+    assert!(origin.file.ends_with(file), "{origin}");
     assert!(matches!(over, OverBudget::Memory { limit: LIMIT, .. }), "{over:?}");
     assert!(held <= LIMIT as usize + BESIDE, "{file}: {held} bytes are held");
     let whole = open(path, Some(kind), &SourceOptions::default()).and_then(read);
@@ -104,8 +104,8 @@ fn a_tfrecord_whose_numbers_take_more_memory_than_its_bytes_is_refused() {
         ..SourceOptions::default()
     };
     let opened = open(&path, Some("tfrecord"), &limited(LIMIT)).and_then(read);
-    let Err(Error::OverBudget { whence, .. }) = opened else { panic!("it is not refused") };
-    assert_eq!(whence.member.as_deref(), Some("record 0"));
+    let Err(Error::OverBudget { origin, .. }) = opened else { panic!("it is not refused") };
+    assert_eq!(origin.member.as_deref(), Some("record 0"));
     let opened = open(&path, Some("tfrecord"), &limited(64 << 20)).and_then(read);
     assert_eq!(opened.unwrap().items.len(), 1);
 }

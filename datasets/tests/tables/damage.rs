@@ -181,7 +181,7 @@ fn an_index_of_another_file_is_seen() {
 
 /// A folder of pictures may contain dangling links.
 #[test]
-fn a_broken_link_in_a_folder_does_not_stop_the_look() {
+fn a_broken_link_in_a_folder_does_not_stop_detection() {
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink("nowhere", folder.path().join("a.parquet")).unwrap();
     assert!(recognised(folder.path()).is_empty());

@@ -36,7 +36,7 @@ fn each_source_yields_what_was_written() {
                 got["content"] = format!("pixels:{}", decoded(&bytes_of(&item.content))).into();
                 assert!(!pixels.is_empty());
             }
-            assert_eq!(got, *wanted, "{name}: {}", item.whence);
+            assert_eq!(got, *wanted, "{name}: {}", item.origin);
         }
         assert_eq!(got.items.len(), rows.len(), "{name}: {:?}", got.unreadable);
         if let Some(samples) = samples {

@@ -1,6 +1,6 @@
 //! A dataset as a source: yields all packed samples, or a selection.
 
-use crate::support::{Yield, options, read, recognised, sample, tables};
+use crate::support::{SourceOutput, options, read, recognised, sample, tables};
 use meetpoint_datasets::source::SourceOptions;
 use meetpoint_datasets::source::meetpoint::{Selection, open_selection};
 use meetpoint_datasets::store::StorePath;
@@ -22,7 +22,7 @@ fn packed(folder: &Path, form: Form) -> std::path::PathBuf {
     to
 }
 
-fn rows(got: &Yield) -> Vec<Value> {
+fn rows(got: &SourceOutput) -> Vec<Value> {
     got.items.iter().map(sample).collect()
 }
 

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 /// A way to open a source.
 pub(crate) type Open = fn(&StorePath, &SourceOptions) -> Result<Box<dyn Source>, Error>;
-type Recognise = fn(&StorePath) -> Result<Option<String>, Error>;
+type RecogniseFn = fn(&StorePath) -> Result<Option<String>, Error>;
 
 /// All sources here.
-pub(crate) const SOURCES: [(&str, Recognise, Open); 7] = [
+pub(crate) const SOURCES: [(&str, RecogniseFn, Open); 7] = [
     ("parquet", parquet::recognise, parquet::open),
     ("arrow", arrow::recognise, arrow::open),
     ("tfrecord", tfrecord::recognise, tfrecord::open),
@@ -35,7 +35,7 @@ pub(crate) fn tables() -> PathBuf {
 /// The one source that recognises the path.
 pub(crate) fn recognised(path: &Path) -> Vec<(&'static str, Open)> {
     let path = StorePath::local(path);
-    let is_such = |recognise: Recognise| recognise(&path).unwrap().is_some();
+    let is_such = |recognise: RecogniseFn| recognise(&path).unwrap().is_some();
     let found = SOURCES.iter().filter(|(_, recognise, _)| is_such(*recognise));
     found.map(|(name, _, open)| (*name, *open)).collect()
 }
@@ -87,7 +87,7 @@ fn row_json(batch: &RecordBatch, row: usize) -> Value {
 }
 
 /// The complete output of a source.
-pub(crate) struct Yield {
+pub(crate) struct SourceOutput {
     pub(crate) items: Vec<Item>,
     pub(crate) unreadable: Vec<String>,
     pub(crate) labels: Vec<String>,
@@ -96,7 +96,7 @@ pub(crate) struct Yield {
 }
 
 /// Reads a source to its end.
-pub(crate) fn read(mut source: Box<dyn Source>) -> Result<Yield, Error> {
+pub(crate) fn read(mut source: Box<dyn Source>) -> Result<SourceOutput, Error> {
     let (mut items, mut unreadable) = (Vec::new(), Vec::new());
     while let Some(entry) = source.next()? {
         match entry {
@@ -114,7 +114,7 @@ pub(crate) fn read(mut source: Box<dyn Source>) -> Result<Yield, Error> {
     }
     let labels = source.finish()?.labels;
     let (kind, name) = (source.schema().kind, source.schema().name.clone());
-    Ok(Yield { items, unreadable, labels, kind, name })
+    Ok(SourceOutput { items, unreadable, labels, kind, name })
 }
 
 /// Copies a folder or file.

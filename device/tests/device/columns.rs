@@ -1,16 +1,16 @@
 //! Columns beside images and labels, as a device prepares them.
 
 use crate::reference::{alone, prepared_columns};
-use crate::support::{Device, Heard, Host, RECIPE, SAMPLE_BYTES, Spool, take_columns, talk};
+use crate::support::{Device, Host, RECIPE, SAMPLE_BYTES, Spool, StreamEvent, take_columns, talk};
 use meetpoint_format::column::BatchColumns;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::wire::SpoolKind;
 use meetpoint_prepare::Dataset;
 
-/// In another order than that in which they lie in a slot.
+/// In an order that differs from that in a slot.
 const COLUMNS: [&str; 4] = ["key", "sample", "image", "label"];
 
-/// Bytes of a batch of five beside images and labels: numbers, and keys behind their offsets.
+/// Bytes of a batch of five without images and labels: numbers, then offsets and keys.
 const FURTHER: u64 = 64 + 5 * 8 + 64 + 6 * 8 + 5 * 6;
 
 fn names(columns: &[&str]) -> Vec<String> {
@@ -52,7 +52,7 @@ fn every_column_has_the_bytes_that_the_host_would_have_prepared() {
 #[test]
 fn a_batch_whose_values_do_not_fit_its_slot_fails_alone_with_the_figures() {
     let device = Device::start(|_| ());
-    // Images, labels and offsets of 13 samples, which leave 16 bytes of the slot to their keys.
+    // Images, labels and offsets of 13 samples, which leave 16 bytes of the slot for their keys.
     let spool = Spool::new(SpoolKind::Memory, 2, 13 * 6912 + 13 * 8 + 24 + 14 * 8);
     let asked = ["image", "label", "key"];
     talk(async {
@@ -66,7 +66,7 @@ fn a_batch_whose_values_do_not_fit_its_slot_fails_alone_with_the_figures() {
         let published = link.published().await;
         assert_eq!(published.batch, 1);
         take_columns(&spool, &published, 7, &columns(&device, &asked));
-        let Heard::Failed(failed) = link.next().await else { panic!("it does not fit") };
+        let StreamEvent::Failed(failed) = link.next().await else { panic!("it does not fit") };
         assert_eq!((failed.batch, failed.is_damage), (0, false));
         assert!(failed.reason.contains("the memory for it has 90112"), "{}", failed.reason);
     });

@@ -1,7 +1,8 @@
-//! Faults on demand, as a host sees them. `die` is tried on a real process, not here.
+//! Faults on demand, as a host observes them. `die` needs a real process and is tested with the
+//! program.
 
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, take, talk,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, columns, expectation, take, talk,
 };
 use meetpoint_format::slot::{SlotError, SlotHeader};
 use meetpoint_format::wire::host_message::Message;
@@ -24,7 +25,7 @@ async fn run(device: &Device, spool: &Spool) -> (Host, Link) {
     (host, link)
 }
 
-/// The header says what it should and the payload is not what the header says.
+/// The header is as expected, but the payload does not match its checksum.
 fn assert_broken_payload(spool: &Spool, published: &Published) {
     let (header, payload) = spool.read(published.slot);
     let (header, columns) = (SlotHeader::decode(&header).unwrap(), columns());
@@ -58,7 +59,9 @@ fn a_full_spool_fails_every_batch_from_its_first_on() {
         let (_host, mut link) = run(&device, &spool).await;
         assert_eq!(link.published().await.batch, 3);
         for batch in [2, 1, 0] {
-            let Heard::Failed(failed) = link.next().await else { panic!("the spool is full") };
+            let StreamEvent::Failed(failed) = link.next().await else {
+                panic!("the spool is full")
+            };
             assert_eq!(failed.batch, batch);
             assert!(failed.reason.contains("full"), "{}", failed.reason);
         }
@@ -71,15 +74,15 @@ fn a_dropped_link_ends_the_stream_and_the_job() {
     let spool = Spool::new(SpoolKind::Memory, 4, BATCH);
     talk(async {
         let (_host, mut link) = run(&device, &spool).await;
-        // What was said just before may be lost with the connection.
+        // Messages sent just before may be lost with the connection.
         loop {
             match link.next().await {
-                Heard::Published(published) => assert_eq!(published.batch, 3),
-                Heard::Failed(failed) => panic!("{failed:?}"),
-                Heard::Ended(status) => break assert!(status.is_some()),
+                StreamEvent::Published(published) => assert_eq!(published.batch, 3),
+                StreamEvent::Failed(failed) => panic!("{failed:?}"),
+                StreamEvent::Ended(status) => break assert!(status.is_some()),
             }
         }
-        // The device lives and takes the next host on.
+        // The device still runs and accepts the next host.
         let spool = Spool::new(SpoolKind::Memory, 4, BATCH);
         let mut other = Host::connect(device.socket()).await;
         other.load(&device, &spool, |load| load.seed += 1).await.unwrap();
@@ -98,14 +101,14 @@ fn a_stalled_worker_shows_no_progress_and_ignores_a_revoke_until_it_wakes() {
         link.say(Message::Work(work)).await;
         let published = link.published().await;
         assert_eq!((published.batch, published.generation), (0, 2));
-        // A live worker would have been reported about fifteen times.
+        // A working worker would have sent about fifteen progress messages.
         let reports = link.progress.iter().filter(|report| report.batch == 2).count();
         assert!(reports <= 5, "{:?}", link.progress);
     });
 }
 
 #[test]
-fn a_slow_device_takes_so_many_times_as_long_and_shows_that_it_lives() {
+fn a_slow_device_is_slower_by_its_factor_and_sends_heartbeats() {
     let device = faulty(&["slow@3:x1000"]);
     let spool = Spool::new(SpoolKind::Memory, 4, BATCH);
     talk(async {

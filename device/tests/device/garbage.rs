@@ -1,4 +1,4 @@
-//! Connections that are no host's are closed, and soon.
+//! Connections that are not from a host are closed soon.
 
 use crate::support::{Device, PATIENCE, SAMPLE_BYTES, Spool, send_with_fds};
 use meetpoint_device::probe;
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// Waits until the device hangs up, and returns what it said before.
+/// Waits until the device disconnects, and returns the bytes that it sent before.
 fn rest(mut stream: UnixStream) -> Vec<u8> {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut said = Vec::new();
@@ -23,7 +23,7 @@ fn connect(device: &Device) -> UnixStream {
 }
 
 #[test]
-fn strangers_are_closed_whatever_they_say_or_do_not_say() {
+fn unidentified_connections_are_closed_whatever_they_send() {
     let device = Device::start(|_| ());
     let mut noise = vec![0_u8; 4096];
     let mut state = 1_u32;
@@ -55,9 +55,9 @@ fn strangers_are_closed_whatever_they_say_or_do_not_say() {
     assert_eq!(device.stop().connections_refused, 8);
 }
 
-/// How a connection goes on after its first bytes.
+/// How a connection continues after its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Then {
+enum Continuation {
     Closes,
     ClosesItsEnd,
     StaysSilent,
@@ -66,7 +66,7 @@ enum Then {
 #[test]
 fn a_partial_preface_does_not_block_other_clients_or_shutdown() {
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    for then in [Then::Closes, Then::ClosesItsEnd, Then::StaysSilent] {
+    for then in [Continuation::Closes, Continuation::ClosesItsEnd, Continuation::StaysSilent] {
         // The device accepts this many hosts at a time.
         let device = Device::start(|options| options.hosts = 4);
         let mut held = Vec::new();
@@ -74,12 +74,12 @@ fn a_partial_preface_does_not_block_other_clients_or_shutdown() {
             let mut stream = connect(&device);
             stream.write_all(&preface[..length]).unwrap();
             match then {
-                Then::Closes => drop(stream),
-                Then::ClosesItsEnd => {
+                Continuation::Closes => drop(stream),
+                Continuation::ClosesItsEnd => {
                     stream.shutdown(std::net::Shutdown::Write).unwrap();
                     assert_eq!(rest(stream), b"", "{length} bytes");
                 }
-                Then::StaysSilent => held.push(stream),
+                Continuation::StaysSilent => held.push(stream),
             }
         }
         assert!(probe(device.socket()).is_ok(), "{then:?}");
@@ -98,7 +98,7 @@ fn an_offer_without_a_descriptor_or_with_two_is_not_confirmed() {
         send_with_fds(&stream, &bytes, fds);
         assert_eq!(rest(stream), b"", "{} descriptors", fds.len());
     }
-    // In two pieces it is an offer all the same.
+    // An offer may arrive in two pieces.
     let stream = connect(&device);
     send_with_fds(&stream, &bytes[..5], &[fd]);
     send_with_fds(&stream, &bytes[5..], &[]);
@@ -126,7 +126,7 @@ fn noise_after_a_right_preface_ends_the_connection() {
     let mut stream = connect(&device);
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
     stream.write_all(&[0xff; 64]).unwrap();
-    // It may say in HTTP/2 why it hangs up.
+    // The device may send the reason for disconnecting over HTTP/2.
     rest(stream);
     assert!(probe(device.socket()).is_ok());
 }

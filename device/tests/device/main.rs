@@ -1,4 +1,4 @@
-//! A whole device in this process, spoken to over its socket as a host would.
+//! A complete device in this process, tested over its socket as by a host.
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 

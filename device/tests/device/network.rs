@@ -1,7 +1,9 @@
-//! A device that listens on a network: who is admitted, what may be asked, and what is sent.
+//! A device that listens on a network: which hosts it admits, which requests it accepts, and what
+//! it sends.
 
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, jpeg, load_request, take, talk, write_dataset,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, jpeg, load_request, take, talk,
+    write_dataset,
 };
 use meetpoint_device::{Error, Listen, Root, ServeOptions, probe};
 use meetpoint_diagnose::Diagnose;
@@ -80,7 +82,7 @@ fn future() -> Validity {
     Validity { begin: SystemTime::now() + 2 * day, end: SystemTime::now() + 3 * day }
 }
 
-/// A device with a token on the loopback interface, unless `change` says otherwise.
+/// A device with a token on the loopback interface, with options modified by `change`.
 fn network(change: impl FnOnce(&mut ServeOptions)) -> Device {
     Device::start(|options| {
         let folder = options.roots[0].folder.parent().unwrap().to_path_buf();
@@ -102,7 +104,7 @@ fn with_tls(device: &Device, files: TlsFiles) -> RemoteDevice {
     RemoteDevice { tls: Some(files), ..remote(device) }
 }
 
-/// The sentence and the remedy of a connection that fails, and of a probe.
+/// The message and remedy of a failed connection, and of a failed probe.
 fn refused(device: RemoteDevice) -> String {
     let target = Target::Remote(Box::new(device));
     let error = talk(async { connect(&target).await.unwrap_err() });
@@ -210,12 +212,12 @@ fn new_certificates_are_used_without_a_restart_and_revoked_ones_refused() {
     connects().unwrap();
     let said = refused(with_tls(&device, keys.files("old")));
     assert!(said.contains("revoked"), "{said}");
-    // The device's certificate is replaced: by one for another name, then by a right one.
+    // The device's certificate is replaced: by one for another name, then by a valid one.
     keys.issue(&Subject::Device { hosts: vec!["elsewhere".to_owned()] }, Validity::days(1));
     assert!(refused(client()).contains("another name"));
     keys.issue(&keys.device(), Validity::days(1));
     connects().unwrap();
-    // A file that is damaged refuses everybody until it is repaired.
+    // With a damaged file, the device refuses every host until the file is repaired.
     let path = keys.files("server").cert;
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, "damaged").unwrap();
@@ -338,7 +340,7 @@ async fn load(
     host.client.load(parts).await.map(tonic::Response::into_inner)
 }
 
-/// Writes what was sent of a slot where it would be if the slot were shared.
+/// Writes the sent pieces of a slot to their positions in a shared slot.
 fn receive(link: &mut Link, spool: &Spool) {
     for piece in link.data.drain(..) {
         assert!(piece.data.len() <= SLOT_DATA_BYTES_MAX);
@@ -439,7 +441,7 @@ fn a_host_that_reads_nothing_delays_no_other_and_loses_only_its_own_work() {
     let device = network(|options| options.hosts = 2);
     talk(async {
         let mut slow = open(&device).await;
-        // More than every buffer on the way holds.
+        // More than all buffers between device and host hold.
         let spool = Spool::new(SpoolKind::Memory, 64, 64 << 20);
         load(&mut slow, stream_request(&device, &spool)).await.unwrap();
         let stuck = slow.run().await.unwrap();
@@ -471,7 +473,7 @@ fn a_batch_that_is_revoked_while_it_is_sent_is_not_published() {
         let first = link.published().await;
         receive(&mut link, &spool);
         take(&spool, &first, 5);
-        // The next waits for the only slot.
+        // The next batch waits for the only slot.
         let revoke = meetpoint_format::wire::Revoke { epoch: 0, generation: 2 };
         link.say(Message::Revoke(revoke)).await;
         link.say(Message::Release(Release { slot: first.slot })).await;
@@ -499,7 +501,7 @@ fn a_job_that_is_wrong_in_the_middle_ends_alone() {
         load(&mut host, stream_request(&device, &spool)).await.unwrap();
         let mut link = host.run().await.unwrap();
         link.say(Message::Release(Release { slot: 77 })).await;
-        assert!(matches!(link.next().await, Heard::Ended(Some(_))));
+        assert!(matches!(link.next().await, StreamEvent::Ended(Some(_))));
         let mut again = open(&device).await;
         load(&mut again, stream_request(&device, &spool)).await.unwrap();
         let mut link = again.run().await.unwrap();
@@ -508,7 +510,7 @@ fn a_job_that_is_wrong_in_the_middle_ends_alone() {
     });
 }
 
-/// Bytes that differ every time.
+/// Bytes that differ at each call.
 fn noise(seed: u32, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let next = || {
@@ -519,7 +521,7 @@ fn noise(seed: u32, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_strangers_send_they_are_closed_and_hosts_are_served() {
+fn unidentified_connections_are_closed_and_hosts_are_served() {
     let keys = Keys::make();
     for is_encrypted in [false, true] {
         let device = if is_encrypted { keys.serve("server") } else { network(|_| ()) };
@@ -559,13 +561,13 @@ fn whatever_strangers_send_they_are_closed_and_hosts_are_served() {
         let mut held = Vec::new();
         for opening in openings {
             let mut stream = connect();
-            // A device that hangs up early is right as well.
+            // The device may also disconnect earlier.
             let _ = stream.write_all(&opening).and_then(|()| stream.shutdown(Shutdown::Write));
             held.push(stream);
         }
         for mut stream in held {
             let mut said = Vec::new();
-            // The end, or a reset; never silence.
+            // The connection ends or is reset; it never stays open.
             match stream.read_to_end(&mut said) {
                 Ok(_) => {}
                 Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
@@ -573,7 +575,7 @@ fn whatever_strangers_send_they_are_closed_and_hosts_are_served() {
             let is_greeted = said.starts_with(&NETWORK_GREETING);
             assert!(!is_greeted || !is_encrypted, "nothing is said before the handshake");
         }
-        // Half-open ones, that say nothing, are not waited for.
+        // The device does not wait for half-open connections that send nothing.
         let silent: Vec<TcpStream> = (0..10).map(|_| connect()).collect();
         let tls = keys.files("client");
         let host = match is_encrypted {

@@ -1,7 +1,7 @@
 //! Batches as a host prepares them.
 
 use crate::support::{Device, RECIPE};
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::holders::Holders;
 use meetpoint_format::recipe::Recipe;
@@ -11,7 +11,7 @@ use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 
-const CUT: Cut = Cut { batch_size: 5, drop_last: false, seed: 7 };
+const BATCH_OPTIONS: BatchOptions = BatchOptions { batch_size: 5, drop_last: false, seed: 7 };
 
 /// Of the device's dataset.
 fn sampling() -> Arc<Sampling> {
@@ -20,18 +20,18 @@ fn sampling() -> Arc<Sampling> {
 
 /// The batching of a request that was not changed.
 pub(crate) fn alone() -> Batching {
-    Batching::alone(CUT, Sampling::shuffled(20))
+    Batching::alone(BATCH_OPTIONS, Sampling::shuffled(20))
 }
 
-/// That of one of several ranks.
+/// The batching of one of several ranks.
 pub(crate) fn of_rank(rank: u32, ranks: u32) -> Batching {
-    Batching::new(CUT, sampling(), Rank { rank, ranks }, Holders::all_alike()).unwrap()
+    Batching::new(BATCH_OPTIONS, sampling(), Rank { rank, ranks }, Holders::all_alike()).unwrap()
 }
 
-/// That of one rank where devices hold different parts.
+/// The batching of one rank with devices that hold different parts.
 pub(crate) fn spread(device: &Device, devices: u32, of_part: &[u32]) -> Batching {
     let holders = Dataset::open(&device.dataset()).unwrap().spread(devices, of_part).unwrap();
-    Batching::new(CUT, sampling(), Rank::ALONE, holders).unwrap()
+    Batching::new(BATCH_OPTIONS, sampling(), Rank::ALONE, holders).unwrap()
 }
 
 /// A batch of the device's dataset.
@@ -39,7 +39,7 @@ pub(crate) fn prepared(device: &Device, batching: &Batching, epoch: u32, batch: 
     prepared_columns(device, batching, (epoch, batch), ColumnNames::default())
 }
 
-/// The same with other columns.
+/// A batch with other columns.
 pub(crate) fn prepared_columns(
     device: &Device,
     batching: &Batching,

@@ -1,4 +1,4 @@
-//! What a device does not do, and the sentence it gives for it.
+//! Requests that a device refuses, and its error messages.
 
 use crate::support::{Device, Host, SAMPLE_BYTES, Spool, load_request, talk, write_dataset};
 use meetpoint_device::{Error, ServeOptions, probe, serve};
@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 
 const BATCH: u64 = 5 * SAMPLE_BYTES;
 
-/// The refusal of a request that was changed.
+/// The error for a modified request.
 async fn refusal(device: &Device, change: impl FnOnce(&mut LoadRequest)) -> Status {
     let mut host = Host::connect(device.socket()).await;
     let spool = Spool::new(SpoolKind::Memory, 2, BATCH);
@@ -150,7 +150,7 @@ fn a_run_without_a_job_or_beside_another_is_refused() {
 }
 
 #[test]
-fn messages_that_make_no_sense_end_the_stream_with_the_reason() {
+fn invalid_messages_end_the_stream_with_the_reason() {
     let device = Device::start(|_| ());
     let work = |epoch, first, count| {
         Message::Work(Work { epoch, generation: 1, first, count, descending: false })
@@ -212,7 +212,7 @@ fn lists_that_do_not_fit_the_devices_memory_are_refused_before_they_are_sent() {
 }
 
 #[test]
-fn options_that_cannot_be_are_errors_before_anything_is_made() {
+fn invalid_options_are_errors_before_anything_is_created() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let attempt = |roots: Vec<PathBuf>, change: fn(&mut ServeOptions)| {
@@ -266,7 +266,7 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
     assert!(error.to_string().contains("it did not answer within 3s"), "{error}");
     drop(silent);
     std::fs::remove_file(&socket).unwrap();
-    // Somebody who speaks something else.
+    // A server with another protocol.
     let web = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = web.accept().unwrap();
@@ -286,7 +286,7 @@ fn a_probe_reports_whether_the_device_is_busy_and_for_whom() {
         let mut host = Host::connect(device.socket()).await;
         let spool = Spool::new(SpoolKind::Memory, 2, BATCH);
         host.load(&device, &spool, |_| ()).await.unwrap();
-        // The host's connection lasts until the answer is there.
+        // The host's connection stays open until the answer arrives.
         let socket = device.socket().to_path_buf();
         let asked = tokio::task::spawn_blocking(move || probe(&socket)).await.unwrap();
         drop(host);
@@ -305,7 +305,8 @@ fn a_spool_serves_one_load_only() {
         drop(host);
         let mut other = Host::connect(device.socket()).await;
         let status = loop {
-            // Until the device has seen that the first host is gone it is refused for that.
+            // Until the device detects that the first host has disconnected, it refuses the second
+            // one for that reason.
             let request = load_request(&device, &spool);
             let status =
                 other.client.load(tokio_stream::once(LoadPart::from(request))).await.unwrap_err();

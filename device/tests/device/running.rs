@@ -1,8 +1,8 @@
-//! What a device does for a host that behaves.
+//! Runs with a host that follows the protocol.
 
 use crate::reference::{alone, prepared};
 use crate::support::{
-    Device, Heard, Host, PATIENCE, SAMPLE_BYTES, Spool, jpeg, sequential, take, talk,
+    Device, Host, PATIENCE, SAMPLE_BYTES, Spool, StreamEvent, jpeg, sequential, take, talk,
 };
 use meetpoint_device::probe;
 use meetpoint_format::wire::host_message::Message;
@@ -53,7 +53,7 @@ fn no_more_is_published_than_there_are_slots_and_a_release_makes_room() {
         let first = link.published().await;
         let second = link.published().await;
         assert_ne!(first.slot, second.slot);
-        // The worker waits for a slot and shows that it lives, with all samples done.
+        // The worker waits for a slot and sends heartbeats, with all samples done.
         while !link.progress.iter().any(|report| (report.batch, report.samples_done) == (1, 5)) {
             let heard = tokio::time::timeout(Duration::from_millis(50), link.next()).await;
             assert!(heard.is_err(), "{heard:?} without a free slot");
@@ -61,7 +61,7 @@ fn no_more_is_published_than_there_are_slots_and_a_release_makes_room() {
         link.say(Message::Release(Release { slot: second.slot })).await;
         let third = link.published().await;
         assert_eq!((third.batch, third.slot), (1, second.slot));
-        // The first one was not touched.
+        // The first slot did not change.
         take(&spool, &first, 5);
     });
 }
@@ -104,11 +104,12 @@ fn an_epoch_may_begin_while_slots_of_the_one_before_are_in_use() {
         link.grant(1, 2, 3, 3).await;
         let late = link.published().await;
         assert_eq!((late.epoch, late.batch, late.generation), (1, 3, 2));
-        // What is said of the epoch before no longer concerns the device.
+        // Messages about the previous epoch have no effect.
         link.say(Message::Revoke(Revoke { epoch: 0, generation: 7 })).await;
         let stale = Work { epoch: 0, generation: 7, first: 0, count: 1, descending: false };
         link.say(Message::Work(stale)).await;
-        // All slots are taken: those of the epoch before are whole, and free one at a time.
+        // All slots are in use: those of the previous epoch are intact, and are released one at a
+        // time.
         for (leased, wanted) in early.iter().zip([2, 1]) {
             let payload = take(&spool, leased, 5);
             assert!(payload == prepared(&device, &alone(), 0, leased.batch));
@@ -153,7 +154,9 @@ fn a_damaged_sample_fails_its_batch_by_name_and_the_others_go_on() {
         let mut link = host.run().await.unwrap();
         link.grant(0, 1, 2, 3).await;
         assert_eq!(link.published().await.batch, 2);
-        let Heard::Failed(failed) = link.next().await else { panic!("batch 1 has a bad sample") };
+        let StreamEvent::Failed(failed) = link.next().await else {
+            panic!("batch 1 has a bad sample")
+        };
         assert_eq!((failed.batch, failed.generation), (1, 1));
         assert!(failed.reason.contains("7.jpg") && failed.is_damage, "{}", failed.reason);
         assert_eq!(link.published().await.batch, 0);
@@ -207,7 +210,7 @@ fn a_connection_that_ends_in_mid_batch_drops_the_job() {
             let _ = tokio::time::timeout(Duration::from_millis(20), link.next()).await;
         }
     });
-    // The runtime that held the connection has gone with the conversation.
+    // The runtime that owned the connection has been dropped.
     talk(async {
         until_unmapped(&spool).await;
         let mut other = Host::connect(device.socket()).await;
@@ -227,11 +230,11 @@ fn a_second_load_replaces_the_first_even_while_it_runs() {
         let mut first = host.run().await.unwrap();
         first.grant(0, 1, 3, 4).await;
         first.published().await;
-        // The same spool is named again without being offered again.
+        // The same spool is loaded again without another offer.
         let mut request = crate::support::load_request(&device, &spool);
         request.seed = 8;
         host.client.load(tokio_stream::once(LoadPart::from(request))).await.unwrap();
-        assert!(matches!(first.next().await, Heard::Ended(None)));
+        assert!(matches!(first.next().await, StreamEvent::Ended(None)));
         let mut second = host.run().await.unwrap();
         second.grant(0, 1, 3, 1).await;
         let published = second.published().await;
@@ -245,7 +248,7 @@ fn a_device_for_one_host_ends_with_it_and_leaves_nothing() {
     let device = Device::start(|options| options.once = true);
     let (socket, spool) = (device.socket().to_path_buf(), Spool::new(SpoolKind::Memory, 1, BATCH));
     talk(async {
-        // A probe is not a host.
+        // A probe does not count as a host.
         let mut host = Host::connect(device.socket()).await;
         host.load(&device, &spool, |_| ()).await.unwrap();
         let mut link = host.run().await.unwrap();
@@ -267,7 +270,7 @@ fn a_device_asked_to_stop_does_so_in_the_middle_of_a_job() {
         let mut link = host.run().await.unwrap();
         link.grant(0, 1, 3, 4).await;
         assert_eq!(device.stop().batches, 0);
-        assert!(matches!(link.next().await, Heard::Ended(_)));
+        assert!(matches!(link.next().await, StreamEvent::Ended(_)));
     });
     assert!(!socket.exists() && !is_mapped(&spool));
 }

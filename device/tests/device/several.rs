@@ -2,7 +2,7 @@
 
 use crate::reference::{alone, of_rank, prepared, spread};
 use crate::support::{
-    Device, Heard, Host, Link, SAMPLE_BYTES, Spool, columns, expectation, jpeg, take, talk,
+    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, columns, expectation, jpeg, take, talk,
     write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};
@@ -15,7 +15,7 @@ use tonic::Code;
 
 const BATCH: u64 = 5 * SAMPLE_BYTES;
 
-/// A device that takes two hosts.
+/// A device that accepts two hosts.
 fn for_two(change: impl FnOnce(&mut ServeOptions)) -> Device {
     Device::start(|options| {
         options.hosts = 2;
@@ -69,7 +69,7 @@ fn two_ranks_get_each_their_own_batches_from_one_device() {
     assert_eq!((summary.jobs, summary.batches), (2, 4));
 }
 
-/// A probe blocks, and the conversation must continue meanwhile.
+/// A probe blocks, and the session must continue meanwhile.
 async fn probe_of(device: &Device) -> meetpoint_link::DeviceInfo {
     let socket = device.socket().to_path_buf();
     tokio::task::spawn_blocking(move || probe(&socket)).await.unwrap().unwrap()
@@ -145,14 +145,14 @@ fn a_host_that_goes_in_mid_batch_leaves_the_other_its_work() {
         while goes.link.progress.is_empty() {
             let _ = tokio::time::timeout(Duration::from_millis(20), goes.link.next()).await;
         }
-        // The device stands still in the batch of the one that goes.
+        // The device is stopped in a batch of the host that disconnects.
         stays.link.grant(1, 2, 2, 3).await;
         drop(goes);
         for batch in [2, 1, 0] {
             let published = stays.link.published().await;
             assert_eq!((published.epoch, published.batch), (1, batch));
         }
-        // And there is room for another.
+        // The device accepts another host.
         let mut comes = session(&device, 4, |_| ()).await;
         comes.link.grant(0, 1, 0, 1).await;
         assert_eq!(comes.link.published().await.batch, 0);
@@ -219,7 +219,7 @@ fn faults_count_the_batches_of_all_hosts() {
 }
 
 #[test]
-fn a_number_of_hosts_that_cannot_be_is_refused_at_the_start() {
+fn an_invalid_number_of_hosts_is_refused_at_the_start() {
     for hosts in [0, 65] {
         let folder = tempfile::tempdir().unwrap();
         let roots = vec![folder.path().to_path_buf()];
@@ -251,12 +251,12 @@ fn a_device_prepares_the_batches_of_its_own_parts_and_no_others() {
             for batch in [3, 2, 1, 0] {
                 let (holder, _) = batching.holder(batch);
                 match link.next().await {
-                    Heard::Published(published) => {
+                    StreamEvent::Published(published) => {
                         assert_eq!((published.batch, u32::from(holder)), (batch, own));
                         let payload = take(&spool, &published, 5);
                         assert!(payload == prepared(&device, &batching, 2, batch));
                     }
-                    Heard::Failed(failed) => {
+                    StreamEvent::Failed(failed) => {
                         assert_eq!(failed.batch, batch);
                         assert_ne!(u32::from(holder), own);
                         let expected = format!("batch {batch} belongs to device {holder}");

@@ -1,4 +1,4 @@
-//! A small dataset, a device that serves it, and a host that speaks to it by hand.
+//! A small dataset, a device that serves it, and a host whose messages the tests write.
 
 use hyper_util::rt::TokioIo;
 use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
@@ -39,7 +39,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status, Streaming};
 
-/// Longest wait for anything in a test; only a defect takes so long.
+/// Limit of all waits in a test, which only a defect exceeds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Decode, a random crop to 48 by 48, a random flip.
@@ -59,7 +59,7 @@ p = 0.5
 /// Bytes of a sample: the image that [`RECIPE`] makes, a multiple of 64, and a label.
 pub(crate) const SAMPLE_BYTES: u64 = 48 * 48 * 3 + 8;
 
-/// A picture with some structure and some grain.
+/// A picture with structure and noise.
 pub(crate) fn jpeg(index: u32, side: u16) -> Vec<u8> {
     let mut state = index.wrapping_mul(2_654_435_761) | 1;
     let pixels: Vec<u8> = (0..u32::from(side) * u32::from(side) * 3)
@@ -81,7 +81,7 @@ pub(crate) fn write_dataset(folder: &Path, images: Vec<Vec<u8>>) {
     write_parts(folder, vec![images]);
 }
 
-/// Writes a dataset of several.
+/// Writes a dataset of several parts.
 pub(crate) fn write_parts(folder: &Path, parts: Vec<Vec<Vec<u8>>>) {
     std::fs::create_dir_all(folder).unwrap();
     let image_bytes: Vec<u64> = parts.iter().flatten().map(|image| image.len() as u64).collect();
@@ -144,7 +144,7 @@ impl Device {
         write_dataset(&folder.path().join("root/set"), images);
         let roots = vec![folder.path().join("root")];
         let mut options = ServeOptions::new(folder.path().join("socket"), roots);
-        // A machine with one core runs the tests as well.
+        // The tests also run on machines with one core.
         options.emulation.allow_shared = true;
         change(&mut options);
         let stop = Arc::new(AtomicBool::new(false));
@@ -167,13 +167,13 @@ impl Device {
         self.ready.endpoint.socket().expect("it listens on a Unix socket")
     }
 
-    /// Tells it to end and waits for it.
+    /// Requests a stop and waits until the device has ended.
     pub(crate) fn stop(mut self) -> ServeSummary {
         self.stop.store(true, Ordering::Release);
         self.join()
     }
 
-    /// Waits for it to end by itself.
+    /// Waits until the device ends by itself.
     pub(crate) fn end(mut self) -> ServeSummary {
         self.join()
     }
@@ -220,7 +220,7 @@ impl Spool {
         Self { file, kind, slots, slot_bytes, token }
     }
 
-    /// Hands it over as a host does; panics unless the device confirms it.
+    /// Passes it to the device as a host does; panics unless the device confirms it.
     pub(crate) fn offer(&self, socket: &Path) {
         let mut stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -254,7 +254,7 @@ pub(crate) fn send_with_fds(
     assert_eq!(sent, bytes.len());
 }
 
-/// Runs a test's conversation with a device, and no longer than [`PATIENCE`].
+/// Runs a test's exchange of messages with a device, for at most [`PATIENCE`].
 pub(crate) fn talk<T>(conversation: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -307,12 +307,12 @@ impl<I: Interceptor> Host<I> {
     }
 }
 
-/// The samples of the device's dataset, which has 20 unless a test says otherwise, in their order.
+/// The samples of the device's dataset, in order; there are 20 by default.
 pub(crate) fn sequential() -> Option<wire::Sampler> {
     Some(wire::Sampler::of(&Sequential.into(), Sampling::sequential(20).checksum()))
 }
 
-/// A right request for batches of five.
+/// A valid request for batches of five.
 pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
     let manifest = std::fs::read(device.dataset().join(MANIFEST_NAME)).unwrap();
     let samples = Manifest::from_json(&manifest).unwrap().samples;
@@ -342,9 +342,9 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
     }
 }
 
-/// What a test waits for.
+/// An event that a test waits for.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum StreamEvent {
     Published(Published),
     Failed(Failed),
     Ended(Option<Status>),
@@ -358,7 +358,7 @@ pub(crate) struct Link {
     pub(crate) progress: Vec<Progress>,
     /// The last.
     pub(crate) meters: Option<Meters>,
-    /// What was sent of slots, in the order in which it came.
+    /// The received pieces of slots, in order of arrival.
     pub(crate) data: Vec<SlotData>,
 }
 
@@ -375,27 +375,27 @@ impl Link {
         self.say(host_message::Message::Work(work)).await;
     }
 
-    /// The next message that is not progress or meters, which are kept.
-    pub(crate) async fn next(&mut self) -> Heard {
+    /// The next message except progress and meters, which are recorded.
+    pub(crate) async fn next(&mut self) -> StreamEvent {
         use device_message::Message;
         loop {
             match self.receiver.message().await {
                 Ok(Some(message)) => match message.message.unwrap() {
-                    Message::Published(published) => return Heard::Published(published),
-                    Message::Failed(failed) => return Heard::Failed(failed),
+                    Message::Published(published) => return StreamEvent::Published(published),
+                    Message::Failed(failed) => return StreamEvent::Failed(failed),
                     Message::Progress(progress) => self.progress.push(progress),
                     Message::Meters(meters) => self.meters = Some(meters),
                     Message::SlotData(data) => self.data.push(data),
                 },
-                Ok(None) => return Heard::Ended(None),
-                Err(status) => return Heard::Ended(Some(status)),
+                Ok(None) => return StreamEvent::Ended(None),
+                Err(status) => return StreamEvent::Ended(Some(status)),
             }
         }
     }
 
     pub(crate) async fn published(&mut self) -> Published {
         match self.next().await {
-            Heard::Published(published) => published,
+            StreamEvent::Published(published) => published,
             other => panic!("{other:?} instead of a published batch"),
         }
     }

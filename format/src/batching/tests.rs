@@ -6,8 +6,8 @@ use crate::order::Order;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-fn cut(batch_size: u32, drop_last: bool) -> Cut {
-    Cut { batch_size, drop_last, seed: 3 }
+fn options(batch_size: u32, drop_last: bool) -> BatchOptions {
+    BatchOptions { batch_size, drop_last, seed: 3 }
 }
 
 fn shuffled(samples: u64) -> Arc<Sampling> {
@@ -15,7 +15,7 @@ fn shuffled(samples: u64) -> Arc<Sampling> {
 }
 
 fn batching(samples: u64, batch_size: u32, drop_last: bool) -> Batching {
-    Batching::alone(cut(batch_size, drop_last), Sampling::shuffled(samples))
+    Batching::alone(options(batch_size, drop_last), Sampling::shuffled(samples))
 }
 
 fn samples_of(batching: &Batching, epoch: u32, batch: u32) -> Vec<u64> {
@@ -23,8 +23,13 @@ fn samples_of(batching: &Batching, epoch: u32, batch: u32) -> Vec<u64> {
 }
 
 /// One for each rank.
-fn of_ranks(cut: Cut, sampling: &Arc<Sampling>, ranks: u32, holders: &Holders) -> Vec<Batching> {
-    let of = |rank| Batching::new(cut, Arc::clone(sampling), rank, holders.clone()).unwrap();
+fn of_ranks(
+    options: BatchOptions,
+    sampling: &Arc<Sampling>,
+    ranks: u32,
+    holders: &Holders,
+) -> Vec<Batching> {
+    let of = |rank| Batching::new(options, Arc::clone(sampling), rank, holders.clone()).unwrap();
     (0..ranks).map(|rank| of(Rank { rank, ranks })).collect()
 }
 
@@ -53,7 +58,7 @@ fn a_dataset_that_fills_its_batches_has_no_short_one() {
 #[test]
 fn an_empty_dataset_has_no_batches() {
     for (drop_last, ranks) in [(false, 1), (true, 1), (false, 3), (true, 3)] {
-        for empty in of_ranks(cut(4, drop_last), &shuffled(0), ranks, &Holders::all_alike()) {
+        for empty in of_ranks(options(4, drop_last), &shuffled(0), ranks, &Holders::all_alike()) {
             assert_eq!((empty.batches(), empty.padded(), empty.count(0)), (0, 0, 0));
             assert_eq!(empty.batch_len(0), 0);
             assert!(samples_of(&empty, 0, 0).is_empty());
@@ -83,7 +88,7 @@ fn a_batch_is_its_stretch_of_the_order() {
 
 #[test]
 fn without_shuffling_every_epoch_is_in_the_datasets_order() {
-    let batching = Batching::alone(cut(4, false), Sampling::sequential(10));
+    let batching = Batching::alone(options(4, false), Sampling::sequential(10));
     assert_eq!(samples_of(&batching, 7, 1), [4, 5, 6, 7]);
 }
 
@@ -102,9 +107,10 @@ fn the_largest_numbers_do_not_overflow() {
     assert_eq!(wide.batch_len(u32::MAX), u32::MAX);
     assert!(wide.samples_of(&wide.order(1), u32::MAX).next().is_some());
     for drop_last in [false, true] {
-        let cut = cut(1, drop_last);
+        let options = options(1, drop_last);
         let rank = Rank { rank: RANKS_MAX - 1, ranks: RANKS_MAX };
-        let spread = Batching::new(cut, shuffled(u64::MAX), rank, Holders::all_alike()).unwrap();
+        let spread =
+            Batching::new(options, shuffled(u64::MAX), rank, Holders::all_alike()).unwrap();
         assert_eq!(spread.batches(), if drop_last { (1 << 48) - 1 } else { 1 << 48 });
         assert_eq!(spread.padded(), u64::from(!drop_last));
         assert_eq!(spread.batch_len(u32::MAX), 1);
@@ -114,7 +120,7 @@ fn the_largest_numbers_do_not_overflow() {
 #[test]
 fn ranks_take_the_batches_of_one_in_turns() {
     let alone = batching(103, 10, false);
-    let ranks = of_ranks(cut(10, false), &shuffled(103), 4, &Holders::all_alike());
+    let ranks = of_ranks(options(10, false), &shuffled(103), 4, &Holders::all_alike());
     assert!(ranks.iter().all(|rank| rank.batches() == 3 && rank.padded() == 1));
     for (number, rank) in (0..).zip(&ranks) {
         for step in 0..3 {
@@ -126,7 +132,7 @@ fn ranks_take_the_batches_of_one_in_turns() {
         }
     }
     // Ten full batches: two steps, and the last two batches are left out with the short one.
-    let dropped = of_ranks(cut(10, true), &shuffled(103), 4, &Holders::all_alike());
+    let dropped = of_ranks(options(10, true), &shuffled(103), 4, &Holders::all_alike());
     for rank in &dropped {
         assert_eq!((rank.batches(), rank.padded(), rank.left_out()), (2, 0, 23));
     }
@@ -134,29 +140,29 @@ fn ranks_take_the_batches_of_one_in_turns() {
 
 #[test]
 fn more_ranks_than_batches_repeat_them_over_and_over() {
-    let ranks = of_ranks(cut(2, false), &shuffled(3), 5, &Holders::all_alike());
+    let ranks = of_ranks(options(2, false), &shuffled(3), 5, &Holders::all_alike());
     let lens: Vec<u32> = ranks.iter().map(|rank| rank.batch_len(0)).collect();
     assert_eq!(lens, [2, 1, 2, 1, 2]);
     assert!(ranks.iter().all(|rank| rank.batches() == 1 && rank.padded() == 3));
     let padding: Vec<bool> = ranks.iter().map(|rank| rank.is_padding(0)).collect();
     assert_eq!(padding, [false, false, true, true, true]);
-    let dropped = of_ranks(cut(2, true), &shuffled(3), 5, &Holders::all_alike());
+    let dropped = of_ranks(options(2, true), &shuffled(3), 5, &Holders::all_alike());
     assert!(dropped.iter().all(|rank| rank.batches() == 0 && rank.left_out() == 3));
 }
 
 #[test]
-fn numbers_that_mean_nothing_are_refused() {
-    let new = |cut: Cut, rank, ranks, holders: &Holders| {
+fn meaningless_numbers_are_refused() {
+    let new = |options: BatchOptions, rank, ranks, holders: &Holders| {
         let rank = Rank { rank, ranks };
-        Batching::new(cut, shuffled(9), rank, holders.clone()).unwrap_err().to_string()
+        Batching::new(options, shuffled(9), rank, holders.clone()).unwrap_err().to_string()
     };
     let alike = Holders::all_alike();
-    assert!(new(cut(0, false), 0, 1, &alike).contains("at least one sample"));
-    assert!(new(cut(1, false), 2, 2, &alike).contains("rank 2 of 2"));
-    assert!(new(cut(1, false), 0, 0, &alike).contains("rank 0 of 0"));
-    assert!(new(cut(1, false), 0, RANKS_MAX + 1, &alike).contains("65537"));
+    assert!(new(options(0, false), 0, 1, &alike).contains("at least one sample"));
+    assert!(new(options(1, false), 2, 2, &alike).contains("rank 2 of 2"));
+    assert!(new(options(1, false), 0, 0, &alike).contains("rank 0 of 0"));
+    assert!(new(options(1, false), 0, RANKS_MAX + 1, &alike).contains("65537"));
     let parts = Holders::of_parts(&[4, 4], 2, &[]).unwrap();
-    assert!(new(cut(1, false), 0, 1, &parts).contains("hold 8 samples, the dataset has 9"));
+    assert!(new(options(1, false), 0, 1, &parts).contains("hold 8 samples, the dataset has 9"));
 }
 
 #[test]
@@ -166,9 +172,9 @@ fn batches_equal_those_computed_from_the_documentation() {
         let [seed, epoch, size, drop_last, rank, ranks, devices] = words[..7] else { panic!() };
         let parts = &words[7..];
         let holders = Holders::of_parts(parts, devices as u32, &[]).unwrap();
-        let cut = Cut { batch_size: size as u32, drop_last: drop_last == 1, seed };
+        let options = BatchOptions { batch_size: size as u32, drop_last: drop_last == 1, seed };
         let rank = Rank { rank: rank as u32, ranks: ranks as u32 };
-        let batching = Batching::new(cut, shuffled(parts.iter().sum()), rank, holders).unwrap();
+        let batching = Batching::new(options, shuffled(parts.iter().sum()), rank, holders).unwrap();
         assert_eq!(batching.batches(), batches.len() as u64, "{key:?}");
         for (batch, wanted) in (0..).zip(batches) {
             // Device, then its samples.
@@ -198,12 +204,12 @@ proptest! {
     ) {
         let samples: u64 = parts.iter().sum();
         let holders = Holders::of_parts(&parts, devices, &[]).unwrap();
-        let cut = Cut { batch_size, drop_last, seed };
+        let options = BatchOptions { batch_size, drop_last, seed };
         let sampling = match shuffle {
             true => Sampling::shuffled(samples),
             false => Sampling::sequential(samples),
         };
-        let all = of_ranks(cut, &Arc::new(sampling), ranks, &holders);
+        let all = of_ranks(options, &Arc::new(sampling), ranks, &holders);
         let mut seen = vec![0_u64; samples as usize];
         let mut device_of = vec![0; samples as usize];
         for device in 0..devices as u16 {
@@ -266,9 +272,9 @@ proptest! {
     ) {
         let samples: u64 = parts.iter().sum();
         let holders = Holders::of_parts(&parts, devices, &[]).unwrap();
-        let cut = Cut { batch_size, drop_last: false, seed };
+        let options = BatchOptions { batch_size, drop_last: false, seed };
         let mut owner = vec![None; samples as usize];
-        for rank in of_ranks(cut, &shuffled(samples), ranks, &holders) {
+        for rank in of_ranks(options, &shuffled(samples), ranks, &holders) {
             let (order, batches) = (rank.order(2), rank.batches() as u32);
             for device in 0..devices as u16 {
                 for batch in (0..rank.count(device)).map(|n| rank.nth(device, n as u32)) {
@@ -298,8 +304,8 @@ proptest! {
     ) {
         let holders = Holders::of_parts(&parts, devices, &[]).unwrap();
         let samples = parts.iter().sum();
-        let cut = Cut { batch_size: 3, drop_last, seed };
-        let all = of_ranks(cut, &shuffled(samples), ranks, &holders);
+        let options = BatchOptions { batch_size: 3, drop_last, seed };
+        let all = of_ranks(options, &shuffled(samples), ranks, &holders);
         for device in 0..devices as u16 {
             let counts = || all.iter().map(|rank| rank.count(device));
             prop_assert!(counts().max().unwrap() - counts().min().unwrap() <= 2);

@@ -12,7 +12,7 @@ fn further(name: &str, index: usize, kind: ColumnKind) -> Column {
 }
 
 #[test]
-fn codes_and_names_of_element_types_are_unlike() {
+fn codes_and_names_of_element_types_are_unique() {
     let codes: std::collections::HashSet<u16> =
         ElementType::ALL.iter().map(|element| element.code()).collect();
     let names: std::collections::HashSet<&str> =

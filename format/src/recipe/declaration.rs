@@ -24,9 +24,9 @@ pub struct Declaration {
     /// Its effect on the targets of a sample.
     pub targets: OnTargets,
     /// Accepted types of input.
-    pub takes: &'static [Takes],
+    pub takes: &'static [InputType],
     /// Type of its output.
-    pub gives: Gives,
+    pub gives: OutputType,
     /// How much of its input it needs.
     pub needs: Needs,
     /// Its random parameters, in the order in which they are drawn; empty if it is deterministic.
@@ -153,7 +153,7 @@ impl ValueKind {
 
 /// A type of input. Height and width are variable in all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Takes {
+pub struct InputType {
     /// Kind of value.
     pub kind: ValueKind,
     /// Element types.
@@ -162,7 +162,7 @@ pub struct Takes {
     pub channels: &'static [u32],
 }
 
-impl Takes {
+impl InputType {
     /// The bytes of a file.
     pub const ENCODED: Self = Self { kind: ValueKind::Encoded, dtypes: &[], channels: &[] };
     /// A picture of 8 bits, RGB or grey.
@@ -216,7 +216,7 @@ impl Takes {
 
 /// Type of an output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Gives {
+pub struct OutputType {
     /// Kind of value.
     pub kind: ValueKind,
     /// Element type.
@@ -227,7 +227,7 @@ pub struct Gives {
     pub channels: Property,
 }
 
-impl Gives {
+impl OutputType {
     /// A picture with size and channels of the input.
     pub const IMAGE: Self = Self {
         kind: ValueKind::Image,

@@ -60,8 +60,8 @@ mod vocabulary;
 
 pub use cut::CutRefusal;
 pub use declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Presence, Property,
-    RandomParameter, Takes, TargetDeclaration, ValueKind, WholeSize,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Presence,
+    Property, RandomParameter, TargetDeclaration, ValueKind, WholeSize,
 };
 pub use error::{OperationPosition, RecipeError, Subject};
 pub use named_file::{FileContent, NamedFile};

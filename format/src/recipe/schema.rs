@@ -1,6 +1,6 @@
 //! The declarations of all operations, for other programs, users and documents.
 
-use super::declaration::{Declaration, Property, RandomParameter, Takes, TargetDeclaration};
+use super::declaration::{Declaration, InputType, Property, RandomParameter, TargetDeclaration};
 use super::{DECLARATIONS, Key, TARGET_DECLARATIONS};
 use serde::Serialize;
 use std::fmt::Write;
@@ -74,13 +74,13 @@ fn keys(declared: impl Iterator<Item = (&'static str, &'static [Key])>) -> TextT
 
 fn takes(declaration: &Declaration) -> String {
     let types = declaration.takes.iter().map(|it| {
-        if *it == Takes::ANY_IMAGE {
+        if *it == InputType::ANY_IMAGE {
             format!("{} of any mode", it.kind.name())
-        } else if *it == Takes::RGBA {
+        } else if *it == InputType::RGBA {
             "with alpha".to_owned()
-        } else if *it == Takes::ELEMENTS || *it == Takes::FLOAT_IMAGE {
+        } else if *it == InputType::ELEMENTS || *it == InputType::FLOAT_IMAGE {
             format!("of {}", it.dtypes.join(" or "))
-        } else if it.kind == Takes::TENSOR.kind && *it != Takes::TENSOR {
+        } else if it.kind == InputType::TENSOR.kind && *it != InputType::TENSOR {
             format!("{} of {}", it.kind.name(), it.dtypes.join(" or "))
         } else {
             it.kind.name().to_owned()

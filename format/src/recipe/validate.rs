@@ -1,7 +1,7 @@
 //! Checks that each operation can follow the ones before it, and derives the type of the result.
 
 use super::Operation;
-use super::declaration::{Bounds, Key, KeyType, Phase, Presence, Takes, ValueKind};
+use super::declaration::{Bounds, InputType, Key, KeyType, Phase, Presence, ValueKind};
 use super::error::{Fault, Problem};
 use super::named_file::NamedFile;
 use super::sample_type::{PIXELS_MAX, SampleType};
@@ -236,11 +236,11 @@ fn is_interval(bounds: Bounds, ends: &[f64]) -> bool {
 }
 
 /// Checks that an operation accepts its input; `giver` is the operation that produced it.
-fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), Fault> {
+fn check_input(takes: &[InputType], sample: &SampleType, giver: &str) -> Result<(), Fault> {
     let dtype = sample.dtype.name();
     let of_kind = takes.iter().find(|it| it.kind == sample.kind);
     let all_of_kind = || takes.iter().filter(|it| it.kind == sample.kind);
-    let is_taken = |it: &Takes| {
+    let is_taken = |it: &InputType| {
         let has_channels = it.channels.is_empty() || it.channels.contains(&sample.channels);
         let is_typed = it.dtypes.contains(&dtype) && has_channels;
         it.kind == ValueKind::Encoded || is_typed
@@ -274,7 +274,7 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
     if let Some(wanted) = of_kind.filter(|_| sample.series.is_some()) {
         let channels: Vec<String> = wanted.channels.iter().map(u32::to_string).collect();
         let (channels, count, kind) = (channels.join(" or "), sample.channels, wanted.kind.name());
-        if Takes::TEXTS.contains(&wanted.kind) {
+        if InputType::TEXTS.contains(&wanted.kind) {
             let problem = format!("takes {kind} in {channels} planes, and there are {count} here");
             return Err(Fault::new(problem, "change `planes` of `pad_sequence`"));
         }
@@ -298,15 +298,15 @@ fn check_input(takes: &[Takes], sample: &SampleType, giver: &str) -> Result<(), 
 }
 
 /// Whether an operation accepts only sound, spectrograms, signals, text or tokens.
-fn takes_series(takes: &[Takes]) -> bool {
-    let is_series = |it: &Takes| Takes::SERIES.iter().any(|series| series.kind == it.kind);
-    takes.iter().all(|it| is_series(it) || Takes::TEXTS.contains(&it.kind))
+fn takes_series(takes: &[InputType]) -> bool {
+    let is_series = |it: &InputType| InputType::SERIES.iter().any(|series| series.kind == it.kind);
+    takes.iter().all(|it| is_series(it) || InputType::TEXTS.contains(&it.kind))
 }
 
 /// The operations that decode to a type that another accepts.
-fn decoders(takes: &[Takes]) -> &'static str {
+fn decoders(takes: &[InputType]) -> &'static str {
     let gives = |kind| takes.iter().any(|it| it.kind == kind);
-    if takes.iter().any(|it| Takes::TEXTS.contains(&it.kind)) {
+    if takes.iter().any(|it| InputType::TEXTS.contains(&it.kind)) {
         return "\"decode_text\"";
     }
     let audio = gives(ValueKind::Audio) || gives(ValueKind::Spectrogram);
@@ -318,7 +318,7 @@ fn decoders(takes: &[Takes]) -> &'static str {
 }
 
 /// Refuses a value of another type, if either type is sound, a spectrogram or a signal.
-fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
+fn wrong_kind(takes: &[InputType], sample: &SampleType, giver: &str) -> Fault {
     let kinds: Vec<&str> = takes.iter().map(|it| it.kind.name()).collect();
     let (wanted, found) = (kinds.join(" or "), sample.kind.name());
     let found = match sample.kind {
@@ -327,7 +327,7 @@ fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
         _ => format!("a {found}"),
     };
     let problem = format!("takes {wanted} and cannot follow `{giver}`, which gives {found}");
-    let is_text = |kind| Takes::TEXTS.contains(&kind);
+    let is_text = |kind| InputType::TEXTS.contains(&kind);
     let is_earlier = sample.kind == ValueKind::Spectrogram && wanted.contains("audio")
         || is_text(sample.kind) && takes.iter().all(|it| is_text(it.kind))
         || sample.kind == ValueKind::Tensor && sample.series.is_some() == takes_series(takes);
@@ -341,7 +341,7 @@ fn wrong_kind(takes: &[Takes], sample: &SampleType, giver: &str) -> Fault {
 
 /// Refuses an image with another element type or number of channels.
 fn wrong_image<'a>(
-    wanted: impl Iterator<Item = &'a Takes>,
+    wanted: impl Iterator<Item = &'a InputType>,
     sample: &SampleType,
     giver: &str,
 ) -> Fault {

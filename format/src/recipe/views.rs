@@ -4,7 +4,7 @@ use super::error::{Fault, Problem};
 use super::sample_type::{SampleType, TensorSpec};
 use super::sizes::SizeRange;
 use super::{Operation, Target, validate};
-use crate::recipe::declaration::{Phase, Takes};
+use crate::recipe::declaration::{InputType, Phase};
 
 /// Name of the column with the pictures of a recipe without views.
 pub const IMAGE_COLUMN: &str = "image";
@@ -131,10 +131,10 @@ pub(super) fn check(
         return Err(fault.of_operation(0, operations[0].name()));
     }
     let (dtype, channels) = (common.dtype.name(), common.channels);
-    if !Takes::IMAGE.dtypes.contains(&dtype) || !Takes::IMAGE.channels.contains(&channels) {
+    if !InputType::IMAGE.dtypes.contains(&dtype) || !InputType::IMAGE.channels.contains(&channels) {
         let problem = format!(
             "gives pictures of {dtype} with {channels} channels, but views take {} with 1 or 3",
-            Takes::IMAGE.dtypes.join(" or ")
+            InputType::IMAGE.dtypes.join(" or ")
         );
         let fault = Fault::of_value("mode", problem, "set it to \"rgb\" or \"gray\"");
         return Err(fault.of_operation(0, operations[0].name()));

@@ -4,7 +4,7 @@ use super::Data;
 use super::buckets::Buckets;
 use super::column_type::ColumnType;
 use super::columns::{SampleColumns, column_type};
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::SamplerError;
 use super::rule::Rule;
 use super::values::Values;
@@ -100,25 +100,25 @@ impl Data for AspectRatio {
         options: &[
             OptionSpec {
                 name: "factor",
-                takes: Takes::Whole { least: 0, most: FACTOR_MAX },
+                takes: OptionType::Whole { least: 0, most: FACTOR_MAX },
                 default: Some("3"),
                 summary: "number of bucket edges between the aspect ratios 1 and 2",
             },
             OptionSpec {
                 name: "width",
-                takes: Takes::Column,
+                takes: OptionType::Column,
                 default: Some("from the files"),
                 summary: "column with the widths of the pictures",
             },
             OptionSpec {
                 name: "height",
-                takes: Takes::Column,
+                takes: OptionType::Column,
                 default: Some("from the files"),
                 summary: "column with the heights of the pictures",
             },
             OptionSpec {
                 name: "shuffle",
-                takes: Takes::Flag,
+                takes: OptionType::Flag,
                 default: Some("true"),
                 summary: "whether each epoch has a different order",
             },

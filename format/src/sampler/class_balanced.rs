@@ -3,7 +3,7 @@
 use super::Data;
 use super::column_type::ColumnType;
 use super::columns::{SampleColumns, column_type};
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::SamplerError;
 use super::rule::Rule;
 use super::values::Values;
@@ -27,13 +27,13 @@ impl Data for ClassBalanced {
         options: &[
             OptionSpec {
                 name: "column",
-                takes: Takes::Column,
+                takes: OptionType::Column,
                 default: Some("\"label\""),
                 summary: "column of whole numbers, a class for each sample",
             },
             OptionSpec {
                 name: "length",
-                takes: Takes::Whole { least: 1, most: 1 << 48 },
+                takes: OptionType::Whole { least: 1, most: 1 << 48 },
                 default: Some("number of samples"),
                 summary: "positions of an epoch",
             },

@@ -20,7 +20,7 @@ pub struct OptionSpec {
     /// The key in job files, and the argument in Python.
     pub name: &'static str,
     /// Which values it takes.
-    pub takes: Takes,
+    pub takes: OptionType,
     /// The default in words; `None`: the option is required.
     pub default: Option<&'static str>,
     /// Its description, in one line.
@@ -29,7 +29,7 @@ pub struct OptionSpec {
 
 /// The values that an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Takes {
+pub enum OptionType {
     /// A whole number in a range, both ends included.
     Whole {
         /// Least value.
@@ -68,7 +68,7 @@ pub enum Value {
     Numbers(Arc<[f64]>),
 }
 
-impl Takes {
+impl OptionType {
     /// Whether the option accepts this value. Weights and sample indices are checked later, against
     /// the dataset.
     pub fn accepts(self, value: &Value) -> bool {
@@ -99,7 +99,7 @@ impl Takes {
     }
 }
 
-impl fmt::Display for Takes {
+impl fmt::Display for OptionType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole { least, most: u64::MAX } => write!(f, "a whole number, at least {least}"),

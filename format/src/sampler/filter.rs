@@ -2,7 +2,7 @@
 
 use super::Data;
 use super::columns::SampleColumns;
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::SamplerError;
 use super::expression::Expression;
 use super::rule::Rule;
@@ -24,13 +24,13 @@ impl Data for Filter {
         options: &[
             OptionSpec {
                 name: "where",
-                takes: Takes::Expression,
+                takes: OptionType::Expression,
                 default: None,
                 summary: "expression over columns",
             },
             OptionSpec {
                 name: "shuffle",
-                takes: Takes::Flag,
+                takes: OptionType::Flag,
                 default: Some("true"),
                 summary: "whether each epoch has a different order",
             },

@@ -2,7 +2,7 @@
 
 use super::Data;
 use super::columns::SampleColumns;
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::SamplerError;
 use super::rule::Rule;
 use super::values::Values;
@@ -24,13 +24,13 @@ impl Data for Indices {
         options: &[
             OptionSpec {
                 name: "indices",
-                takes: Takes::Indices,
+                takes: OptionType::Indices,
                 default: None,
                 summary: "sample numbers, counted from 0",
             },
             OptionSpec {
                 name: "shuffle",
-                takes: Takes::Flag,
+                takes: OptionType::Flag,
                 default: Some("false"),
                 summary: "whether each epoch has a different order",
             },

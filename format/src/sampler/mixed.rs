@@ -18,14 +18,14 @@ const CHUNK: usize = 64;
 #[derive(Debug)]
 pub(super) struct Mixed {
     /// By dataset.
-    held: Vec<HeldOf>,
+    held: Vec<DeviceShare>,
     interleave: Interleave,
     shuffle: bool,
 }
 
 /// What a device holds of a dataset.
 #[derive(Debug, Clone, Copy)]
-struct HeldOf {
+struct DeviceShare {
     /// Samples of other datasets that precede them on the device.
     before: u64,
     samples: u64,
@@ -53,9 +53,9 @@ impl Mixed {
             let end = first + share.samples;
             let of_device = |held: &Held| {
                 let before = held.before(first);
-                HeldOf { before, samples: held.before(end) - before }
+                DeviceShare { before, samples: held.before(end) - before }
             };
-            let of_devices: Vec<HeldOf> = held.iter().map(of_device).collect();
+            let of_devices: Vec<DeviceShare> = held.iter().map(of_device).collect();
             let masses: Vec<u128> = of_devices.iter().map(|it| it.samples.into()).collect();
             let passes = share.passes();
             let most: Vec<u64> =
@@ -67,7 +67,7 @@ impl Mixed {
             }
             first = end;
         }
-        let of_device = |(held, lengths): (Vec<HeldOf>, Vec<u64>)| {
+        let of_device = |(held, lengths): (Vec<DeviceShare>, Vec<u64>)| {
             let interleave = Interleave::new(&lengths, seed);
             let interleave = interleave.expect("the rule limits datasets and positions");
             (interleave.len(), Self { held, interleave, shuffle })
@@ -76,7 +76,7 @@ impl Mixed {
     }
 
     pub(super) fn order(&self, seed: u64, epoch: u32, device: u16) -> MixedOrder {
-        let order = |(dataset, held): (u16, &HeldOf)| match self.shuffle {
+        let order = |(dataset, held): (u16, &DeviceShare)| match self.shuffle {
             true => Order::of_dataset(held.samples, seed, epoch, device, dataset),
             false => Order::sequential(held.samples),
         };

@@ -2,7 +2,7 @@
 
 use super::Data;
 use super::columns::SampleColumns;
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::{LengthLimit, SamplerError};
 use super::rule::{DatasetShare, Rule};
 use super::shares::divide;
@@ -58,26 +58,26 @@ impl Data for Mixture {
         options: &[
             OptionSpec {
                 name: "weights",
-                takes: Takes::DatasetWeights,
+                takes: OptionType::DatasetWeights,
                 default: None,
                 summary: "finite numbers of at least 0, one per dataset, not all of them 0",
             },
             OptionSpec {
                 name: "stop",
-                takes: Takes::Word(STOPS),
+                takes: OptionType::Word(STOPS),
                 default: Some("first_exhausted"),
                 summary: "when an epoch ends: at the end of the first dataset, when every sample \
                           of every dataset has occurred, or after `length` positions",
             },
             OptionSpec {
                 name: "length",
-                takes: Takes::Whole { least: 1, most: INTERLEAVED_MAX },
+                takes: OptionType::Whole { least: 1, most: INTERLEAVED_MAX },
                 default: Some("determined by `stop`; required if that is \"size\""),
                 summary: "positions of an epoch",
             },
             OptionSpec {
                 name: "shuffle",
-                takes: Takes::Flag,
+                takes: OptionType::Flag,
                 default: Some("true"),
                 summary: "whether each epoch has the samples of a dataset in a different order",
             },

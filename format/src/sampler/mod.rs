@@ -42,7 +42,7 @@ pub use buckets::Buckets;
 pub use class_balanced::ClassBalanced;
 pub use column_type::ColumnType;
 pub use columns::SampleColumns;
-pub use declaration::{Declaration, OptionSpec, Takes, Value};
+pub use declaration::{Declaration, OptionSpec, OptionType, Value};
 pub use error::{LengthLimit, SamplerError};
 pub use expression::{Arithmetic, Comparison, Expression, Node, Term};
 pub use filter::Filter;

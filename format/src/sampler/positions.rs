@@ -21,14 +21,14 @@ const CHUNK: usize = 64;
 /// The positions of a sampler, without what differs between epochs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Positions {
-    devices: Vec<OfDevice>,
+    devices: Vec<DevicePositions>,
     holders: Holders,
     seed: u64,
 }
 
 /// The positions of one device, or of all samples if all devices hold the same.
 #[derive(Debug, Clone)]
-struct OfDevice {
+struct DevicePositions {
     length: u64,
     /// Positions of the preceding devices.
     before: u64,
@@ -160,7 +160,7 @@ impl Positions {
         };
         let mut before = 0;
         let devices = each.into_iter().map(|(length, draws)| {
-            let device = OfDevice { length, before, draws };
+            let device = DevicePositions { length, before, draws };
             before += length;
             device
         });
@@ -189,13 +189,13 @@ impl Positions {
 
     /// The order of an epoch. The first call for an epoch without replacement sorts its samples.
     pub(crate) fn order(&self, epoch: u32) -> EpochOrder {
-        let order = |(device, it): (u16, &OfDevice)| it.order(device, self.seed, epoch);
+        let order = |(device, it): (u16, &DevicePositions)| it.order(device, self.seed, epoch);
         let devices = (0..=u16::MAX).zip(&self.devices).map(order).collect();
         EpochOrder { devices, holders: self.holders.clone() }
     }
 }
 
-impl OfDevice {
+impl DevicePositions {
     fn order(&self, device: u16, seed: u64, epoch: u32) -> DeviceOrder {
         let order = |len, shuffle| match shuffle {
             true => Order::shuffled_of(len, seed, epoch, device),

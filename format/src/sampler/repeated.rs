@@ -2,7 +2,7 @@
 
 use super::Data;
 use super::columns::SampleColumns;
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::{LengthLimit, SamplerError};
 use super::rule::Rule;
 use super::values::Values;
@@ -30,13 +30,13 @@ impl Data for Repeated {
         options: &[
             OptionSpec {
                 name: "repeats",
-                takes: Takes::Whole { least: 1, most: 1 << 16 },
+                takes: OptionType::Whole { least: 1, most: 1 << 16 },
                 default: Some("3"),
                 summary: "times that a sample occurs in succession",
             },
             OptionSpec {
                 name: "length",
-                takes: Takes::Whole { least: 1, most: 1 << 48 },
+                takes: OptionType::Whole { least: 1, most: 1 << 48 },
                 default: Some("number of samples, rounded down to a multiple of 256"),
                 summary: "positions of an epoch",
             },

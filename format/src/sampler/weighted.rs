@@ -3,7 +3,7 @@
 use super::Data;
 use super::column_type::ColumnType;
 use super::columns::{SampleColumns, column_type};
-use super::declaration::{Declaration, OptionSpec, Takes, Value};
+use super::declaration::{Declaration, OptionSpec, OptionType, Value};
 use super::error::{LengthLimit, SamplerError};
 use super::rule::Rule;
 use super::values::Values;
@@ -38,19 +38,19 @@ impl Data for Weighted {
         options: &[
             OptionSpec {
                 name: "weights",
-                takes: Takes::Weights,
+                takes: OptionType::Weights,
                 default: None,
                 summary: "finite numbers of at least 0, one per sample, not all of them 0",
             },
             OptionSpec {
                 name: "replacement",
-                takes: Takes::Flag,
+                takes: OptionType::Flag,
                 default: Some("true"),
                 summary: "whether a sample may occur more than once in an epoch",
             },
             OptionSpec {
                 name: "length",
-                takes: Takes::Whole { least: 1, most: 1 << 48 },
+                takes: OptionType::Whole { least: 1, most: 1 << 48 },
                 default: Some("number of samples, or of positive weights without replacement"),
                 summary: "positions of an epoch",
             },

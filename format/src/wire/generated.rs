@@ -34,7 +34,7 @@ pub struct DescribeReply {
     #[prost(string, repeated, tag = "11")]
     pub remote_hosts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
-/// The knobs of an emulated device; 0 means "not limited".
+/// The settings of an emulated device; 0 means "not limited".
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Emulation {
     #[prost(double, tag = "1")]
@@ -349,7 +349,7 @@ pub struct Meters {
     pub spool_bytes_written: u64,
     #[prost(uint64, tag = "5")]
     pub batches: u64,
-    /// What was achieved, in the unit of the name, for each knob that is set; 0 where it is not.
+    /// What was achieved, in the unit of the name, for each setting that is given; 0 for others.
     #[prost(double, tag = "6")]
     pub cpu_ratio_achieved: f64,
     #[prost(double, tag = "7")]

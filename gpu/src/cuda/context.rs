@@ -74,7 +74,7 @@ pub(super) struct Context {
 
 /// The context is that of this thread until this is dropped.
 #[must_use]
-pub(super) struct Entered {
+pub(super) struct ContextGuard {
     is_pushed: bool,
     /// The context belongs to the thread, so this must stay there.
     _thread: PhantomData<*mut ()>,
@@ -100,7 +100,7 @@ impl Context {
     }
 
     /// Makes the context that of this thread; refused in a forked process and after a failure.
-    pub(super) fn enter(&self) -> Result<Entered, Error> {
+    pub(super) fn enter(&self) -> Result<ContextGuard, Error> {
         self.check_usable()?;
         let mut current = std::ptr::null_mut();
         // SAFETY: the pointer is to a local variable.
@@ -112,7 +112,7 @@ impl Context {
             let result = unsafe { sys::cuCtxPushCurrent_v2(self.handle.0) };
             self.check("cuCtxPushCurrent", result)?;
         }
-        Ok(Entered { is_pushed, _thread: PhantomData })
+        Ok(ContextGuard { is_pushed, _thread: PhantomData })
     }
 
     /// Whether calls are possible at all.
@@ -162,7 +162,7 @@ impl Context {
     }
 
     /// Makes the context that of this thread to free something, unless that is impossible.
-    pub(super) fn enter_to_free(&self) -> Option<Entered> {
+    pub(super) fn enter_to_free(&self) -> Option<ContextGuard> {
         if self.is_late.load(Ordering::Relaxed) {
             return None;
         }
@@ -206,7 +206,7 @@ impl Drop for Context {
     }
 }
 
-impl Drop for Entered {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
         if self.is_pushed {
             let mut popped = std::ptr::null_mut();

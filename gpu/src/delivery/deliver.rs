@@ -4,7 +4,7 @@ use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels};
 use super::idle::Idle;
 use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HUNG_AFTER};
-use super::pool::{Pool, Taken, Usage};
+use super::pool::{Pool, PoolSlot, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
 use crate::{DeviceMemory, Error};
@@ -234,14 +234,14 @@ impl<S: Streams> Delivery<S> {
         let taken = self.pool.take(bytes, is_stopped, self.limits.wait);
         self.sums.memory_wait_ns += nanoseconds(since.elapsed());
         match taken? {
-            Taken::Free(release) => {
+            PoolSlot::Free(release) => {
                 if release.is_unknown {
                     self.streams.consumers().settle(is_stopped)?;
                 }
                 release.after.iter().try_for_each(|event| self.streams.wait_for(event))?;
                 Ok(release.memory)
             }
-            Taken::Allocate(bytes) => {
+            PoolSlot::Allocate(bytes) => {
                 let allocated = self.streams.allocate(bytes);
                 Ok(allocated.inspect_err(|_| self.pool.not_allocated(bytes))?)
             }

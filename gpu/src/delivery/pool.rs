@@ -49,7 +49,7 @@ fn rounded(bytes: usize) -> usize {
 }
 
 /// Whether memory is there, or may be allocated.
-pub(super) enum Taken<E> {
+pub(super) enum PoolSlot<E> {
     Free(Release<E>),
     /// This number of bytes was reserved.
     Allocate(usize),
@@ -106,7 +106,7 @@ impl<E: Event> Pool<E> {
         bytes: usize,
         is_stopped: &dyn Fn() -> bool,
         limit: Duration,
-    ) -> Result<Taken<E>, DeliveryError> {
+    ) -> Result<PoolSlot<E>, DeliveryError> {
         let rounded = rounded(bytes);
         let since = Instant::now();
         let mut state = self.lock();
@@ -121,7 +121,7 @@ impl<E: Event> Pool<E> {
             if let Some(at) = done.or_else(pending) {
                 let release = state.free.remove(at);
                 state.lent += 1;
-                return Ok(Taken::Free(release));
+                return Ok(PoolSlot::Free(release));
             }
             // Memory that is too small makes room.
             while state.bytes + rounded as u64 > self.limit_bytes
@@ -136,7 +136,7 @@ impl<E: Event> Pool<E> {
                 state.bytes_max = state.bytes_max.max(state.bytes);
                 state.lent += 1;
                 state.allocations += 1;
-                return Ok(Taken::Allocate(rounded));
+                return Ok(PoolSlot::Allocate(rounded));
             }
             if is_stopped() {
                 return Err(DeliveryError::Stopped);

@@ -8,7 +8,7 @@ use super::layout::{
 use super::limits::{BatchBytes, JpegError, JpegLimits, PictureStatus};
 use super::stuffing::{copy_bytes_max, copy_segment};
 use super::tables::TableCache;
-use super::words::{SegmentRange, Team, Totals, Words, blocks_of};
+use super::words::{SegmentDecoder, SegmentRange, Totals, Words, blocks_of};
 use crate::buffer::{Buffer, needed};
 use crate::{Argument, Compute, Error, KernelName, Launch, PictureDescriptor};
 use meetpoint_jpeg::{DecodePlan, PlannedForm};
@@ -201,26 +201,35 @@ impl JpegBatch {
     }
 
     /// What decodes each segment.
-    fn team(&self, plan: &DecodePlan) -> Team {
+    fn team(&self, plan: &DecodePlan) -> SegmentDecoder {
         let limits = self.limits;
         let mean = plan.data.len() / plan.segments.len().max(1);
         if !plan.is_unsegmented && mean < limits.segment_bytes_long {
-            return Team::Thread;
+            return SegmentDecoder::Thread;
         }
         let longest = plan.segments.iter().map(copy_bytes_max).max().unwrap_or(0);
-        if longest < limits.segment_bytes_huge { Team::Warp } else { Team::Block }
+        if longest < limits.segment_bytes_huge {
+            SegmentDecoder::Warp
+        } else {
+            SegmentDecoder::Block
+        }
     }
 
     /// The totals of the batch with one more picture, if they are within the limits.
-    fn check(&self, plan: &DecodePlan, team: Team, data_bytes: usize) -> Result<Totals, JpegError> {
+    fn check(
+        &self,
+        plan: &DecodePlan,
+        team: SegmentDecoder,
+        data_bytes: usize,
+    ) -> Result<Totals, JpegError> {
         let limits = self.limits;
         let bytes = plan.segments.iter().map(copy_bytes_max).max().unwrap_or(0);
         let limit = limits.segment_bytes_max;
-        if team == Team::Thread && bytes > limit {
+        if team == SegmentDecoder::Thread && bytes > limit {
             return Err(JpegError::LongSegment { bytes, limit });
         }
         let limit = limits.stream_bytes_max;
-        if team != Team::Thread && bytes > limit {
+        if team != SegmentDecoder::Thread && bytes > limit {
             return Err(JpegError::LongStream { bytes, limit });
         }
         self.check_work(plan, data_bytes)?;
@@ -356,11 +365,11 @@ impl JpegBatch {
                 arguments,
             })
         };
-        for (team, groups) in Team::ALL.into_iter().zip(groups) {
+        for (team, groups) in SegmentDecoder::ALL.into_iter().zip(groups) {
             let (module, name, threads) = match team {
-                Team::Thread => ("jpeg_entropy", "jpeg_decode_segments", 32),
-                Team::Warp => ("jpeg_streams", "jpeg_decode_by_warps", 256),
-                Team::Block => ("jpeg_streams", "jpeg_decode_by_blocks", 512),
+                SegmentDecoder::Thread => ("jpeg_entropy", "jpeg_decode_segments", 32),
+                SegmentDecoder::Warp => ("jpeg_streams", "jpeg_decode_by_warps", 256),
+                SegmentDecoder::Block => ("jpeg_streams", "jpeg_decode_by_blocks", 512),
             };
             let arguments =
                 [at(0), pictures, components, tables, segments, groups, coefficients, status];

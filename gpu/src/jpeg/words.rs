@@ -19,20 +19,20 @@ const GROUP_WARPS: usize = 8;
 
 /// What decodes each segment of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Team {
+pub(super) enum SegmentDecoder {
     Thread,
     Warp,
     Block,
 }
 
-impl Team {
+impl SegmentDecoder {
     pub(super) const ALL: [Self; 3] = [Self::Thread, Self::Warp, Self::Block];
 }
 
 /// The segments of a picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentRange {
-    pub(super) team: Team,
+    pub(super) team: SegmentDecoder,
     pub(super) first: usize,
     pub(super) count: usize,
 }
@@ -60,7 +60,7 @@ pub(super) struct Words {
     pub(super) maps: Vec<u32>,
     /// Those of each picture.
     pub(super) ranges: Vec<SegmentRange>,
-    /// Segments of one block of threads, by [`Team`].
+    /// Segments of one block of threads, by [`SegmentDecoder`].
     pub(super) groups: [Vec<u32>; 3],
     pub(super) descriptors: Vec<u32>,
     pub(super) status: Vec<u32>,
@@ -123,16 +123,16 @@ impl Words {
 
     /// Divides the segments among blocks of threads.
     pub(super) fn group(&mut self) {
-        let by_thread = self.ranges.iter().filter(|range| range.team == Team::Thread);
+        let by_thread = self.ranges.iter().filter(|range| range.team == SegmentDecoder::Thread);
         let [fewest, most] = GROUP_SEGMENTS;
         let by_thread: usize = by_thread.map(|range| range.count).sum();
         let lanes = by_thread.div_ceil(GROUPS_WANTED).next_power_of_two().clamp(fewest, most);
         self.groups.iter_mut().for_each(Vec::clear);
         for (picture, range) in (0..).zip(&self.ranges) {
             let each = match range.team {
-                Team::Thread => lanes,
-                Team::Warp => GROUP_WARPS,
-                Team::Block => 1,
+                SegmentDecoder::Thread => lanes,
+                SegmentDecoder::Warp => GROUP_WARPS,
+                SegmentDecoder::Block => 1,
             };
             let groups = &mut self.groups[range.team as usize];
             for start in (0..range.count).step_by(each) {
@@ -143,7 +143,7 @@ impl Words {
     }
 
     /// Blocks of threads for the segments of a team.
-    pub(super) fn group_count(&self, team: Team) -> u64 {
+    pub(super) fn group_count(&self, team: SegmentDecoder) -> u64 {
         (self.groups[team as usize].len() / GROUP_WORDS) as u64
     }
 }

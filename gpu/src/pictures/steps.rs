@@ -92,12 +92,12 @@ impl Picture {
 
 /// Where the words and tables of a program are among what is uploaded.
 #[derive(Debug, Clone, Copy)]
-struct Uploaded {
+struct UploadOffsets {
     words: usize,
     tables: usize,
 }
 
-impl Uploaded {
+impl UploadOffsets {
     fn words(self, index: usize) -> Address {
         Address::Uploaded(self.words + 4 * index)
     }
@@ -236,7 +236,7 @@ impl Rounds {
         self.data.len() + self.jobs_bytes + alignment + changes + erased
     }
 
-    fn upload(&mut self, program: &Program<'_>) -> Uploaded {
+    fn upload(&mut self, program: &Program<'_>) -> UploadOffsets {
         align(&mut self.data);
         let words = self.data.len();
         self.data.resize(words + size_of_val(program.words), 0);
@@ -244,7 +244,7 @@ impl Rounds {
         out.iter_mut().zip(program.words).for_each(|(out, word)| *out = word.to_le_bytes());
         let tables = self.data.len();
         self.data.extend_from_slice(program.tables.as_flattened());
-        Uploaded { words, tables }
+        UploadOffsets { words, tables }
     }
 
     fn round(&mut self, round: usize) -> &mut Round {
@@ -347,7 +347,7 @@ impl Rounds {
         &mut self,
         picture: Picture,
         change: Change,
-        uploaded: Uploaded,
+        uploaded: UploadOffsets,
         round: &mut usize,
     ) -> Picture {
         if let Some(change) = uploaded.change(change) {
@@ -471,7 +471,7 @@ struct StageJob<'a> {
     stage: &'a Stage,
     region: Region,
     program: &'a Program<'a>,
-    uploaded: Uploaded,
+    uploaded: UploadOffsets,
     tensor: u64,
 }
 

@@ -83,7 +83,7 @@ fn upload(
     let picture = decoder.prepare_tensor(encoded, id).expect("a picture");
     let width = picture.spec.width;
     let region = program.stages[0].region;
-    // Not a multiple of anything, as what the decoder writes may lie anywhere.
+    // Not a multiple of any alignment, as pixels of the decoder may be at any offset.
     let row_stride = region.width + 3;
     let plane_stride = row_stride * region.height + 5;
     let mut planes = vec![0; 3 * plane_stride as usize];
@@ -106,7 +106,7 @@ fn upload(
 pub(crate) enum Outcome {
     /// Both ways gave the same bytes.
     Equal,
-    /// They did not; how.
+    /// The bytes differ; how.
     Different(String),
     /// There is no program.
     NotExported(NotExported),
@@ -134,8 +134,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// As [`compare`], with the result of each picture; of all, where the recipe has no programs.
-/// Results of more pixels than `pixels_max` are not compared.
+/// As [`compare`], with the result of each picture; if the recipe has no programs, one result for
+/// all. Results of more pixels than `pixels_max` are not compared.
 pub(crate) fn outcomes(
     compute: &mut dyn Compute,
     recipe: &Recipe,

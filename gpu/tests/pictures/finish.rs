@@ -112,7 +112,7 @@ fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     assert!(got == images, "{operations:?} of {samples}");
 }
 
-/// With which samples those of a batch are mixed.
+/// The partners with which the samples of a batch are mixed.
 fn partner(from: MixPartner) -> Partner {
     match from {
         MixPartner::Previous => Partner::Previous,
@@ -120,7 +120,7 @@ fn partner(from: MixPartner) -> Partner {
     }
 }
 
-/// What samples of a batch become.
+/// The results of the samples of a batch.
 fn mixes(from: &[meetpoint_kernels::SampleMix]) -> Vec<SampleMix> {
     use meetpoint_kernels::SampleMix as From;
     let mix = |from: &From| match *from {

@@ -1,4 +1,4 @@
-//! Recipes executed by the kernels for GPUs give the bytes that the CPU's give.
+//! Recipes executed by the GPU kernels give the same bytes as on the CPU.
 #![cfg(feature = "shim")]
 
 mod colour;

@@ -81,7 +81,7 @@ impl Case {
     }
 }
 
-/// What was found.
+/// Counts of results.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// Pictures with the pixels of the CPU.
@@ -95,8 +95,8 @@ pub(crate) struct Outcome {
     pub(crate) statuses: Vec<PictureStatus>,
 }
 
-/// What runs the kernels, and batches whose memory is reused: they decode each segment by a thread,
-/// by a warp, and long ones by a block of threads.
+/// Runs the kernels on batches with reused memory, which decode each segment with a thread, with a
+/// warp, and long segments with a block of threads.
 pub(crate) struct Setup {
     pub(crate) compute: Box<dyn Compute>,
     pub(crate) batches: [JpegBatch; 3],

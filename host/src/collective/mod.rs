@@ -1,19 +1,19 @@
 //! How ranks agree on each step (C5): the proposals of all ranks are combined, and every rank gets
 //! the same result.
 //!
-//! In reading order: this file (the trait of a collective), `error`, `signs` (heartbeats),
-//! `patience` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`] (ranks
-//! that are processes, over a socket of rank 0).
+//! In reading order: this file (the trait of a collective), `error`, `heartbeats`,
+//! `rank_wait` (timeouts), [`Threads`] (ranks that are threads of one process), [`Processes`]
+//! (ranks that are processes, over a socket of rank 0).
 
 pub(crate) mod error;
-mod patience;
+mod heartbeats;
 mod processes;
-mod signs;
+mod rank_wait;
 mod threads;
 
 pub use error::CollectiveError;
-pub use processes::{Listener, Meeting, Processes, RendezvousAddress, TOKEN_BYTES, Token};
-pub(crate) use signs::Signs;
+pub(crate) use heartbeats::Heartbeats;
+pub use processes::{Listener, Processes, RendezvousAddress, RendezvousConfig, TOKEN_BYTES, Token};
 pub use threads::Threads;
 
 use crate::StopHandle;

@@ -1,6 +1,6 @@
 //! A collective for ranks that are threads of one process.
 
-use super::patience::Patience;
+use super::rank_wait::RankWait;
 use super::{Collective, CollectiveError, Turn};
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
@@ -20,17 +20,17 @@ pub struct Threads {
 struct State {
     /// By epoch and number of the decision. An entry is removed once all ranks have taken its
     /// result, so there are at most two, and those of a failed epoch.
-    meetings: BTreeMap<(u32, u64), Meeting>,
+    decisions: BTreeMap<(u32, u64), PendingDecision>,
     /// The latest epoch that failed, and why.
     failed: Option<(u32, CollectiveError)>,
     /// The first rank that left permanently, and why.
     lost: Option<(u32, String)>,
     /// Number of heartbeats of each rank.
-    signs: Vec<u64>,
+    heartbeats: Vec<u64>,
 }
 
 #[derive(Debug)]
-struct Meeting {
+struct PendingDecision {
     came: Vec<bool>,
     missing: u32,
     /// The proposals so far.
@@ -44,10 +44,10 @@ impl Threads {
     pub fn new(ranks: u32) -> Arc<Self> {
         assert!(ranks > 0, "there is at least one rank");
         let state = State {
-            meetings: BTreeMap::new(),
+            decisions: BTreeMap::new(),
             failed: None,
             lost: None,
-            signs: vec![0; ranks as usize],
+            heartbeats: vec![0; ranks as usize],
         };
         Arc::new(Self { ranks, state: Mutex::new(state), changed: Condvar::new() })
     }
@@ -60,8 +60,8 @@ impl Threads {
     /// Ends the epoch for all ranks.
     fn fail(&self, state: &mut State, epoch: u32, error: CollectiveError) -> CollectiveError {
         // Decisions stay valid for ranks that have not read them yet.
-        let stays = |of: u32, it: &Meeting| of > epoch || (of == epoch && it.missing == 0);
-        state.meetings.retain(|(of, _), it| stays(*of, it));
+        let stays = |of: u32, it: &PendingDecision| of > epoch || (of == epoch && it.missing == 0);
+        state.decisions.retain(|(of, _), it| stays(*of, it));
         state.failed = Some((epoch, error.clone()));
         self.changed.notify_all();
         error
@@ -97,31 +97,32 @@ impl State {
     }
 
     /// Ranks that neither took a turn nor sent a heartbeat within the timeout.
-    fn silent(&self, turn: &Turn<'_>, patience: &mut Patience) -> Vec<u32> {
-        let meeting = self.meetings.get(&(turn.epoch, turn.number));
-        let meeting = meeting.expect("a meeting ends when all took its result, or it failed");
-        let missing = meeting.came.iter().zip(&self.signs).enumerate().filter(|(_, it)| !*it.0);
-        let silent = missing.filter(|(at, it)| patience.silent(*at, *it.1) >= turn.limit);
+    fn silent(&self, turn: &Turn<'_>, wait: &mut RankWait) -> Vec<u32> {
+        let decision = self.decisions.get(&(turn.epoch, turn.number));
+        let decision = decision.expect("a decision ends when all took its result, or it failed");
+        let missing =
+            decision.came.iter().zip(&self.heartbeats).enumerate().filter(|(_, it)| !*it.0);
+        let silent = missing.filter(|(at, it)| wait.silent(*at, *it.1) >= turn.limit);
         silent.map(|(at, _)| u32::try_from(at).expect("ranks have 32 bits")).collect()
     }
 
     /// Adds a rank's proposal; returns whether the rank was allowed to take this turn.
     fn enter(&mut self, turn: &Turn<'_>, ranks: u32, proposal: Proposal) -> bool {
         let key = (turn.epoch, turn.number);
-        let is_first = !self.meetings.contains_key(&key);
-        let meeting = self.meetings.entry(key).or_insert_with(|| Meeting {
+        let is_first = !self.decisions.contains_key(&key);
+        let decision = self.decisions.entry(key).or_insert_with(|| PendingDecision {
             came: vec![false; ranks as usize],
             missing: ranks,
             combined: proposal,
             taken: 0,
         });
-        let Some(came) = meeting.came.get_mut(turn.rank as usize).filter(|came| !**came) else {
+        let Some(came) = decision.came.get_mut(turn.rank as usize).filter(|came| !**came) else {
             return false;
         };
         *came = true;
-        meeting.missing -= 1;
+        decision.missing -= 1;
         if !is_first {
-            meeting.combined = meeting.combined.combine(proposal);
+            decision.combined = decision.combined.combine(proposal);
         }
         true
     }
@@ -144,14 +145,14 @@ impl Threads {
             return Err(CollectiveError::NoTurn { rank: turn.rank, ranks: self.ranks });
         }
         self.changed.notify_all();
-        let mut patience = Patience::new(&state.signs);
+        let mut wait = RankWait::new(&state.heartbeats);
         loop {
-            let met = state.meetings.get_mut(&key).filter(|meeting| meeting.missing == 0);
-            if let Some(meeting) = met {
-                let agreement = meeting.combined.agreement();
-                meeting.taken += 1;
-                if meeting.taken == self.ranks {
-                    state.meetings.remove(&key);
+            let met = state.decisions.get_mut(&key).filter(|decision| decision.missing == 0);
+            if let Some(decision) = met {
+                let agreement = decision.combined.agreement();
+                decision.taken += 1;
+                if decision.taken == self.ranks {
+                    state.decisions.remove(&key);
                 }
                 return Ok(agreement);
             }
@@ -161,8 +162,8 @@ impl Threads {
             if turn.stop.is_stopped() {
                 return Err(CollectiveError::Interrupted);
             }
-            patience.look();
-            let ranks = state.silent(turn, &mut patience);
+            wait.poll();
+            let ranks = state.silent(turn, &mut wait);
             if !ranks.is_empty() {
                 let Turn { epoch, number, limit: waited, .. } = *turn;
                 let error = CollectiveError::Missing { ranks, epoch, number, waited };
@@ -182,8 +183,8 @@ impl Collective for Threads {
     }
 
     fn at_work(&self, rank: u32) {
-        if let Some(signs) = self.lock().signs.get_mut(rank as usize) {
-            *signs += 1;
+        if let Some(heartbeats) = self.lock().heartbeats.get_mut(rank as usize) {
+            *heartbeats += 1;
         }
     }
 
@@ -220,12 +221,12 @@ mod tests {
     #[test]
     fn all_ranks_get_the_combined_proposals() {
         let ranks = 4;
-        let meeting = Threads::new(ranks);
+        let threads = Threads::new(ranks);
         let take = |rank: u32| {
             let stop = StopHandle::new();
             let turns = (0..50).map(|number| {
                 let own = proposal(u64::from(rank) * 1000 + number);
-                meeting.agree(&turn(&stop, rank, number, LONG), own).unwrap()
+                threads.agree(&turn(&stop, rank, number, LONG), own).unwrap()
             });
             turns.collect::<Vec<_>>()
         };
@@ -237,17 +238,17 @@ mod tests {
         let longest = |number: u64| proposal(3000 + number).agreement();
         let expected: Vec<Agreement> = (0..50).map(longest).collect();
         assert!(all.iter().all(|agreements| *agreements == expected));
-        assert!(meeting.lock().meetings.is_empty(), "finished meetings are removed");
+        assert!(threads.lock().decisions.is_empty(), "finished decisions are removed");
     }
 
     #[test]
     fn a_missing_rank_is_named_and_is_too_late_afterwards() {
-        let meeting = Threads::new(3);
+        let threads = Threads::new(3);
         let stop = StopHandle::new();
         let errors: Vec<String> = std::thread::scope(|scope| {
             let come = |rank| {
-                let (meeting, stop) = (&meeting, &stop);
-                scope.spawn(move || meeting.agree(&turn(stop, rank, 7, SHORT), proposal(1)))
+                let (threads, stop) = (&threads, &stop);
+                scope.spawn(move || threads.agree(&turn(stop, rank, 7, SHORT), proposal(1)))
             };
             let threads = [come(0), come(2)];
             threads.map(|thread| thread.join().unwrap().unwrap_err().to_string()).to_vec()
@@ -255,18 +256,18 @@ mod tests {
         for error in errors {
             assert!(error.starts_with("rank 1 missed decision 7 of epoch 3"), "{error}");
         }
-        let late = meeting.agree(&turn(&stop, 1, 7, LONG), proposal(1)).unwrap_err();
+        let late = threads.agree(&turn(&stop, 1, 7, LONG), proposal(1)).unwrap_err();
         assert_eq!(late, CollectiveError::Late { rank: 1, epoch: 3, number: 7 });
         let next = Turn { epoch: 4, ..turn(&stop, 0, 0, SHORT) };
-        let error = meeting.agree(&next, proposal(1)).unwrap_err().to_string();
+        let error = threads.agree(&next, proposal(1)).unwrap_err().to_string();
         assert!(error.starts_with("ranks 1 and 2 missed"), "{error}");
     }
 
     /// Rank 0 checks the timeouts whenever it is woken; without the heartbeats before each check,
     /// rank 1 would have timed out ten times.
     #[test]
-    fn signs_of_life_extend_the_wait_and_a_silent_rank_times_out() {
-        let meeting = Threads::new(2);
+    fn heartbeats_extend_the_wait_and_a_silent_rank_times_out() {
+        let threads = Threads::new(2);
         let stop = StopHandle::new();
         let (mut looks, limit) = (0, Duration::from_millis(20));
         let mut works = || {
@@ -274,68 +275,68 @@ mod tests {
             std::thread::sleep(limit);
             looks += 1;
             if looks < 10 {
-                meeting.at_work(1);
+                threads.at_work(1);
             }
         };
-        let error = meeting.agree_while(&turn(&stop, 0, 0, limit), proposal(1), &mut works);
+        let error = threads.agree_while(&turn(&stop, 0, 0, limit), proposal(1), &mut works);
         let error = error.unwrap_err().to_string();
         assert_eq!(looks, 10, "given up while it was at work: {error}");
         assert!(error.starts_with("rank 1 missed decision 0 of epoch 3"), "{error}");
-        meeting.at_work(7);
+        threads.at_work(7);
     }
 
     #[test]
     fn a_rank_that_leaves_is_named_at_once() {
-        let meeting = Threads::new(2);
+        let threads = Threads::new(2);
         let stop = StopHandle::new();
         let error = std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
-            meeting.leave(1, 3, "it panicked");
+            let waits = scope.spawn(|| threads.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
+            threads.leave(1, 3, "it panicked");
             waits.join().unwrap().unwrap_err()
         });
         assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked");
-        meeting.leave(0, 3, "its epoch failed");
-        let error = meeting.agree(&turn(&stop, 0, 1, LONG), proposal(1)).unwrap_err();
+        threads.leave(0, 3, "its epoch failed");
+        let error = threads.agree(&turn(&stop, 0, 1, LONG), proposal(1)).unwrap_err();
         assert_eq!(error.to_string(), "rank 1 left epoch 3: it panicked", "the first reason");
     }
 
     #[test]
     fn a_lost_rank_is_named_in_every_epoch_and_decisions_stand() {
-        let meeting = Threads::new(2);
+        let threads = Threads::new(2);
         let stop = StopHandle::new();
         let agreed = std::thread::scope(|scope| {
-            let waits = scope.spawn(|| meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
-            let own = meeting.agree(&turn(&stop, 1, 0, LONG), proposal(2));
-            meeting.lose(1, "its process ended");
+            let waits = scope.spawn(|| threads.agree(&turn(&stop, 0, 0, LONG), proposal(1)));
+            let own = threads.agree(&turn(&stop, 1, 0, LONG), proposal(2));
+            threads.lose(1, "its process ended");
             [own, waits.join().unwrap()]
         });
         assert_eq!(agreed, [Ok(proposal(2).agreement()), Ok(proposal(2).agreement())]);
-        meeting.leave(0, 3, "rank 1 is lost");
+        threads.leave(0, 3, "rank 1 is lost");
         for epoch in [3, 4] {
             let turn = Turn { epoch, ..turn(&stop, 0, 1, LONG) };
-            let error = meeting.agree(&turn, proposal(1)).unwrap_err().to_string();
+            let error = threads.agree(&turn, proposal(1)).unwrap_err().to_string();
             assert_eq!(error, format!("rank 1 left epoch {epoch}: its process ended"));
         }
     }
 
     #[test]
     fn a_stop_ends_the_wait_and_a_turn_is_taken_once() {
-        let meeting = Threads::new(2);
+        let threads = Threads::new(2);
         let stop = StopHandle::new();
         stop.stop();
-        let waits = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        let waits = threads.agree(&turn(&stop, 0, 0, LONG), proposal(1));
         assert_eq!(waits, Err(CollectiveError::Interrupted));
-        let twice = meeting.agree(&turn(&stop, 0, 0, LONG), proposal(1));
+        let twice = threads.agree(&turn(&stop, 0, 0, LONG), proposal(1));
         assert_eq!(twice, Err(CollectiveError::NoTurn { rank: 0, ranks: 2 }));
-        let stranger = meeting.agree(&turn(&stop, 2, 0, LONG), proposal(1));
+        let stranger = threads.agree(&turn(&stop, 2, 0, LONG), proposal(1));
         assert_eq!(stranger, Err(CollectiveError::NoTurn { rank: 2, ranks: 2 }));
     }
 
     #[test]
     fn a_rank_alone_agrees_with_itself() {
-        let meeting = Threads::new(1);
+        let threads = Threads::new(1);
         let stop = StopHandle::new();
-        let agreed = meeting.agree(&turn(&stop, 0, 0, SHORT), proposal(5));
+        let agreed = threads.agree(&turn(&stop, 0, 0, SHORT), proposal(5));
         assert_eq!(agreed, Ok(proposal(5).agreement()));
     }
 }

@@ -40,14 +40,14 @@ impl DeliveryOutcome {
 
 /// Brings each batch to a GPU, waits for it there, and makes the step of another accelerator. A
 /// failure stops the run.
-pub struct OnGpu<S: Streams> {
+pub struct GpuAccelerator<S: Streams> {
     stage: DeliveryStage<S>,
     step: Box<dyn Accelerator>,
     stop: StopHandle,
     outcome: DeliveryOutcome,
 }
 
-impl<S: Streams> OnGpu<S> {
+impl<S: Streams> GpuAccelerator<S> {
     /// An accelerator with the steps of another.
     pub fn new(
         stage: DeliveryStage<S>,
@@ -72,7 +72,7 @@ impl<S: Streams> OnGpu<S> {
     }
 }
 
-impl<S: Streams> Accelerator for OnGpu<S> {
+impl<S: Streams> Accelerator for GpuAccelerator<S> {
     fn step(&mut self, batch: &Batch) {
         if let Err(failure) = self.deliver(batch) {
             self.outcome.lock().failure.get_or_insert(failure);

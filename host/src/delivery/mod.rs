@@ -3,8 +3,8 @@
 //!
 //! In reading order: `split` ([`Split`], where a recipe is divided, and why one is not), `stage`
 //! ([`DeliveryStage`], which brings batches of a loader to a GPU), `target` (an NVIDIA GPU for it),
-//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`OnGpu`], steps on batches that are
-//! there).
+//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`GpuAccelerator`], steps on batches
+//! that are there).
 
 mod accelerator;
 mod split;
@@ -14,11 +14,11 @@ mod target;
 mod usage;
 
 pub use crate::page_locks::{LockBudget, Unlocked};
-pub use accelerator::{DeliveryOutcome, OnGpu};
+pub use accelerator::{DeliveryOutcome, GpuAccelerator};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
 };
-pub use split::{GpuElement, Split, Undivided};
+pub use split::{GpuElement, Split, SplitRefusal};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
 pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};

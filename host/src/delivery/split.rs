@@ -10,7 +10,7 @@ use std::fmt;
 /// Why batches are prepared completely on the host, although a GPU takes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Undivided {
+pub enum SplitRefusal {
     /// The recipe gives bytes, which need no conversion.
     Bytes,
     /// The recipe prepares several pictures of a sample.
@@ -33,7 +33,7 @@ pub enum Undivided {
     Compared,
 }
 
-impl fmt::Display for Undivided {
+impl fmt::Display for SplitRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes => f.write_str("the recipe gives uint8, which needs no conversion"),
@@ -101,19 +101,19 @@ impl Split {
     }
 
     /// Divides a recipe whose pictures are collated in a way.
-    pub fn of(recipe: &Recipe, collate: &Collate) -> Result<Self, Undivided> {
+    pub fn of(recipe: &Recipe, collate: &Collate) -> Result<Self, SplitRefusal> {
         let result = recipe.result();
         if result.dtype == Dtype::Uint8 && recipe.views().is_empty() {
-            return Err(Undivided::Bytes);
+            return Err(SplitRefusal::Bytes);
         }
         if !recipe.gives_one_picture() {
-            return Err(Undivided::SeveralPictures);
+            return Err(SplitRefusal::SeveralPictures);
         }
         if *collate != Collate::Stack {
-            return Err(Undivided::DifferentSizes);
+            return Err(SplitRefusal::DifferentSizes);
         }
         let operations = recipe.operations();
-        let not_bytes = || Undivided::NotBytes { dtype: result.dtype.name().to_owned() };
+        let not_bytes = || SplitRefusal::NotBytes { dtype: result.dtype.name().to_owned() };
         let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
         let first = operations.iter().position(is_conversion).ok_or_else(not_bytes)?;
         let (before, tail) = operations.split_at(first);
@@ -127,7 +127,7 @@ impl Split {
                 it => {
                     let position = first + index + 1;
                     let operation = it.name().to_owned();
-                    return Err(Undivided::FollowedBy { operation, position });
+                    return Err(SplitRefusal::FollowedBy { operation, position });
                 }
             }
         }
@@ -191,12 +191,12 @@ fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
 
 #[cfg(test)]
 mod tests {
-    use super::{GpuElement, Split, Undivided};
+    use super::{GpuElement, Split, SplitRefusal};
     use meetpoint_format::column::{Collate, ElementType, Pad};
     use meetpoint_format::recipe::Recipe;
     use meetpoint_gpu::delivery::{ElementBytes, Order};
 
-    fn split(operations: &str) -> Result<Split, Undivided> {
+    fn split(operations: &str) -> Result<Split, SplitRefusal> {
         let recipe = Recipe::from_toml(&format!("operation = [{operations}]")).unwrap();
         Split::of(&recipe, &Collate::Stack)
     }
@@ -231,19 +231,19 @@ mod tests {
 
     #[test]
     fn a_recipe_that_is_not_divided_has_a_reason() {
-        assert_eq!(split(HEAD).unwrap_err(), Undivided::Bytes);
+        assert_eq!(split(HEAD).unwrap_err(), SplitRefusal::Bytes);
         let erasing = split(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}")).unwrap_err();
         assert_eq!(
             erasing,
-            Undivided::FollowedBy { operation: "random_erasing".to_owned(), position: 5 }
+            SplitRefusal::FollowedBy { operation: "random_erasing".to_owned(), position: 5 }
         );
         let text = "operation 5, `random_erasing`, needs the finished tensor";
         assert_eq!(erasing.to_string(), text);
         let wide = "{name = 'decode', mode = 'rgb16'}, {name = 'center_crop', size = 8}";
         let wide = split(&format!("{wide}, {FLOAT}")).unwrap_err();
-        assert_eq!(wide, Undivided::NotBytes { dtype: "float32".to_owned() });
+        assert_eq!(wide, SplitRefusal::NotBytes { dtype: "float32".to_owned() });
         let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
         let padded = Split::of(&recipe, &Collate::Pad(Pad::default())).unwrap_err();
-        assert_eq!(padded, Undivided::DifferentSizes);
+        assert_eq!(padded, SplitRefusal::DifferentSizes);
     }
 }

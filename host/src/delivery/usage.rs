@@ -1,6 +1,6 @@
 //! What bringing batches to a GPU took in an epoch.
 
-use super::split::Undivided;
+use super::split::SplitRefusal;
 use crate::page_locks::Unlocked;
 use meetpoint_format::units::show_bytes;
 use meetpoint_gpu::delivery::Delivered;
@@ -13,7 +13,7 @@ pub struct DeliveryUse {
     /// The GPU, such as `cuda:0`.
     pub device: String,
     /// Why the GPU converts nothing; `None`: bytes go over the bus and the GPU converts them.
-    pub undivided: Option<Undivided>,
+    pub undivided: Option<SplitRefusal>,
     /// Batches that were brought there.
     pub batches: u64,
     /// Bytes over the bus.
@@ -52,7 +52,7 @@ impl DeliveryUse {
     /// What was delivered between two points in time.
     pub fn between(
         device: String,
-        undivided: Option<Undivided>,
+        undivided: Option<SplitRefusal>,
         staged: Option<&Unlocked>,
         before: &Delivered,
         after: &Delivered,

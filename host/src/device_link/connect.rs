@@ -9,6 +9,7 @@ use meetpoint_format::wire::{
 use meetpoint_link::{
     AddToken, ConnectError, DeviceInfo, Endpoint, HUNG_UP, Target, TokenError, connect,
 };
+use meetpoint_storage::{OpenFilesLimit, open_files_limit};
 use std::error::Error as _;
 use std::future::Future;
 use std::time::Duration;
@@ -44,6 +45,9 @@ impl<'a> Connection<'a> {
             problem: error.to_string(),
             remedy: error.remedy(),
         };
+        let unreachable = |problem: String, limit: Option<OpenFilesLimit>| {
+            Error::DeviceUnreachable { endpoint: endpoint.clone(), problem, limit }
+        };
         let token = target.token().map_err(|error: TokenError| untrusted(&error.into()))?;
         let channel = limits.apply(connect(target)).await?;
         let channel = channel.map_err(|error| match (&error, &endpoint) {
@@ -60,16 +64,13 @@ impl<'a> Connection<'a> {
                 | ConnectError::Name { .. },
                 _,
             ) => untrusted(&error),
-            (
-                ConnectError::NotASocket { .. }
-                | ConnectError::Missing
-                | ConnectError::Refused
-                | ConnectError::Failed(_),
-                _,
-            ) => {
-                let problem = error.to_string();
-                Error::DeviceUnreachable { endpoint: endpoint.clone(), problem }
+            (ConnectError::Failed(source), _) => {
+                unreachable(error.to_string(), open_files_limit(source))
             }
+            (
+                ConnectError::NotASocket { .. } | ConnectError::Missing | ConnectError::Refused,
+                _,
+            ) => unreachable(error.to_string(), None),
         })?;
         let client = DeviceClient::with_interceptor(channel, token)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
@@ -202,11 +203,11 @@ impl<'a> Limits<'a> {
             }
             _ if status.source().is_some() => {
                 let problem = format!("the connection ended during `{step}`");
-                Error::DeviceUnreachable { endpoint, problem }
+                Error::DeviceUnreachable { endpoint, problem, limit: None }
             }
             _ => {
                 let problem = format!("`{step}` failed ({reason})");
-                Error::DeviceUnreachable { endpoint, problem }
+                Error::DeviceUnreachable { endpoint, problem, limit: None }
             }
         }
     }

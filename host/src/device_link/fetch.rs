@@ -9,7 +9,7 @@ use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
-use crate::worker::{Alarm, ContentsReader, grown};
+use crate::worker::{ContentsReader, FailOnPanic, grown};
 use crate::{Error, cores};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{BatchColumns, BatchLayout};
@@ -83,9 +83,9 @@ impl Fetcher {
                 let _ = cores::bind(&cores);
             }
             while let Some(mut task) = driver.next_fetch() {
-                let alarm = Alarm { driver: &driver, serial: task.serial };
+                let guard = FailOnPanic { driver: &driver, serial: task.serial };
                 self.work(&mut task, &driver);
-                drop(alarm);
+                drop(guard);
             }
         };
         std::thread::Builder::new()

@@ -32,6 +32,7 @@ use meetpoint_link::fd_channel::{self, HandOverError};
 use meetpoint_link::{DeviceInfo, Endpoint, Target};
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::DeviceId;
+use meetpoint_storage::open_files_limit;
 use spawn::DeviceProcess;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -249,7 +250,7 @@ fn open(
         }
     }
     match opened {
-        Err(Error::DeviceUnreachable { endpoint, problem }) if has_answered => {
+        Err(Error::DeviceUnreachable { endpoint, problem, limit: None }) if has_answered => {
             Err(Error::DeviceLost { device: DeviceName::At(endpoint), why: problem })
         }
         opened => opened,
@@ -266,7 +267,7 @@ async fn first_connection<'a>(
     loop {
         process.check_alive(false)?;
         match Connection::open(target, stop).await {
-            Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })
+            Err(Error::DeviceUnreachable { limit: None, .. } | Error::NotADevice { .. })
                 if Instant::now() < deadline =>
             {
                 stop.check()?;
@@ -284,7 +285,7 @@ fn load_request(
     spool: &Spool,
 ) -> LoadRequest {
     let Job { dataset: opened, recipe, batching, columns, .. } = &setup.job;
-    let (cut, rank, sampling) = (batching.cut(), batching.rank(), batching.sampling());
+    let (options, rank, sampling) = (batching.options(), batching.rank(), batching.sampling());
     let limits = spool.limits();
     let kind = match (target, &setup.spool.kind) {
         (Target::Remote(_), _) => SpoolKind::Stream,
@@ -310,9 +311,9 @@ fn load_request(
         manifest_sha256: opened.manifest_sha256().to_vec(),
         recipe_toml: recipe.to_toml(),
         recipe_hash: recipe.hash().0.to_vec(),
-        seed: cut.seed,
-        batch_size: cut.batch_size,
-        drop_last: cut.drop_last,
+        seed: options.seed,
+        batch_size: options.batch_size,
+        drop_last: options.drop_last,
         spool_token,
         spool_slots: limits.slots,
         spool_slot_bytes: limits.slot_bytes,
@@ -352,8 +353,12 @@ fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
             let (reason, remedy) = (reason.to_owned(), Some(remedy));
             Error::DeviceRefused { endpoint, step, reason, remedy }
         }
-        HandOverError::Connection(_) | HandOverError::UnknownAnswer => {
-            Error::DeviceUnreachable { endpoint, problem: error.to_string() }
+        HandOverError::Connection(source) => {
+            let limit = open_files_limit(source);
+            Error::DeviceUnreachable { endpoint, problem: error.to_string(), limit }
+        }
+        HandOverError::UnknownAnswer => {
+            Error::DeviceUnreachable { endpoint, problem: error.to_string(), limit: None }
         }
     }
 }

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_reported_with_its_last_words() {
+    fn a_program_that_ends_is_reported_with_its_last_output() {
         let spawn = shell("echo first >&2; echo error: no such knob >&2; exit 3");
         let mut process = DeviceProcess::start(&spawn, &["/data"], 1).unwrap();
         assert!(process.wait(Duration::from_secs(60)).is_some());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_go_is_killed_and_its_folder_removed() {
+    fn a_process_that_does_not_end_is_killed_and_its_folder_removed() {
         let spawn = shell("trap '' TERM; while :; do sleep 1; done");
         let mut process = DeviceProcess::start(&spawn, &["/data"], 1).unwrap();
         let folder = process.socket().parent().unwrap().to_path_buf();

@@ -15,7 +15,7 @@ impl Driver {
         let State { run: Some(run), ahead, .. } = state else { return };
         let is_last = run.epoch.saturating_add(1) >= self.epochs_ahead;
         // The epoch after a resumed one begins only when the consumer begins it.
-        let is_rest = run.is_labelled();
+        let is_rest = run.has_order();
         if is_last || is_rest || run.has_failed() || run.scheduler().config().replay.is_some() {
             return;
         }
@@ -98,7 +98,7 @@ impl Run {
         let sessions = self.devices().iter().map(|end| end.session().cloned()).collect();
         let (epoch, events) = (self.epoch + 1, Vec::new());
         let known_before = None;
-        let setup = RunSetup { epoch, config, sessions, labels: None, events, known_before };
+        let setup = RunSetup { epoch, config, sessions, order: None, events, known_before };
         Run::ahead(setup).ok()
     }
 

@@ -28,9 +28,9 @@ pub(crate) enum Step {
 }
 
 /// Marks the time during which the consumer waits for a batch.
-pub(crate) struct Awaiting<'d>(&'d Driver);
+pub(crate) struct WaitMarker<'d>(&'d Driver);
 
-impl Drop for Awaiting<'_> {
+impl Drop for WaitMarker<'_> {
     fn drop(&mut self) {
         self.0.is_awaited.store(false, Ordering::SeqCst);
     }
@@ -38,7 +38,7 @@ impl Drop for Awaiting<'_> {
 
 impl Driver {
     /// The consumer is done with a step and wants the next batch.
-    pub(crate) fn step_ended(&self) -> Awaiting<'_> {
+    pub(crate) fn step_ended(&self) -> WaitMarker<'_> {
         self.is_awaited.store(true, Ordering::SeqCst);
         let mut state = self.lock();
         if let Some(run) = &mut state.run {
@@ -55,7 +55,7 @@ impl Driver {
         }
         drop(state);
         self.wake_all();
-        Awaiting(self)
+        WaitMarker(self)
     }
 
     /// Waits until there is something for the consumer's thread to do. `prepares`: it prepares

@@ -6,12 +6,12 @@
 //! thread).
 
 mod ahead;
+mod batch_order;
 mod consumer;
-mod labels;
 mod run;
 
+pub(crate) use batch_order::BatchOrder;
 pub(crate) use consumer::Step;
-pub(crate) use labels::Labels;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
 use crate::device_link::Session;
@@ -20,7 +20,7 @@ use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use meetpoint_format::wire;
-use meetpoint_scheduler::{BatchIndex, DeviceId, Effort, HostDecision};
+use meetpoint_scheduler::{BatchIndex, Concurrency, DeviceId, HostDecision};
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -161,13 +161,13 @@ impl Driver {
 
     /// Changes how many workers prepare, and how many batches they may be ahead from now on. Excess
     /// workers finish their current batch.
-    pub(crate) fn set_effort(&self, effort: Effort) {
+    pub(crate) fn set_concurrency(&self, concurrency: Concurrency) {
         // Under the lock: otherwise a worker that is about to park would miss the notification.
         let mut state = self.lock();
-        self.workers_active.store(effort.workers, Ordering::SeqCst);
-        self.host_ahead.store(effort.ahead, Ordering::SeqCst);
+        self.workers_active.store(concurrency.workers, Ordering::SeqCst);
+        self.host_ahead.store(concurrency.ahead, Ordering::SeqCst);
         if let Some(run) = &mut state.run {
-            run.scheduler.set_host_ahead(effort.ahead);
+            run.scheduler.set_host_ahead(concurrency.ahead);
         }
         drop(state);
         self.parked.notify_all();

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{garbage, names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading, Scope};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope};
 
 const FOLDER: &str = "sys/class/power_supply";
 
@@ -47,7 +47,7 @@ fn magnitude(path: &Path, expected: &'static str) -> Result<f64, MeterError> {
 }
 
 /// Every battery, or the reason if there is none.
-pub(super) fn list(root: &Path) -> Vec<Listed> {
+pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
     let folder = root.join(FOLDER);
     let is_battery = |name: &&String| {
         text(&folder.join(name).join("type")).is_ok_and(|kind| kind == "Battery")
@@ -57,22 +57,22 @@ pub(super) fn list(root: &Path) -> Vec<Listed> {
             && text(&folder.join(name).join("scope")).map_or(true, |scope| scope != "Device")
     };
     let found = names(&folder);
-    let batteries: Vec<Listed> =
+    let batteries: Vec<ProbedMeter> =
         found.iter().filter(is_battery).map(|name| listed(&folder, name)).collect();
     if batteries.is_empty() {
         let about = about("battery".to_owned(), format!("/{FOLDER}"));
-        return vec![Listed::absent(about, "the machine has no battery", None)];
+        return vec![ProbedMeter::absent(about, "the machine has no battery", None)];
     }
     batteries
 }
 
-fn listed(folder: &Path, name: &str) -> Listed {
+fn listed(folder: &Path, name: &str) -> ProbedMeter {
     let about = about(format!("battery:{name}"), format!("/{FOLDER}/{name}"));
-    Listed::probed(about, Box::new(Battery(folder.join(name))), PERMISSION)
+    ProbedMeter::probed(about, Box::new(Battery(folder.join(name))), PERMISSION)
 }
 
-fn about(name: String, source: String) -> About {
-    About {
+fn about(name: String, source: String) -> MeterInfo {
+    MeterInfo {
         name,
         scope: Scope::Machine,
         covers: "the whole machine, display included, while it runs from the battery".to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{About, Listed, Meter, MeterError, Reading, Scope, Unusable};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope, Unusable};
 
 /// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
 const MILLI: f64 = 1e-3;
@@ -80,11 +80,11 @@ fn failed(index: u32, error: &GpuError) -> MeterError {
 }
 
 /// Every board, or the reason if there is none.
-pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
+pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<ProbedMeter> {
     let counted = gpus.and_then(|gpus| Ok((gpus.count()?, gpus)));
     let absent = |unusable: Unusable| {
         let about = about("nvml".to_owned(), "a graphics board", "NVML".to_owned(), true);
-        vec![Listed { about, meter: Err(unusable), same_as: None }]
+        vec![ProbedMeter { about, meter: Err(unusable), same_as: None }]
     };
     match counted {
         Ok((0, gpus)) => {
@@ -97,7 +97,7 @@ pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<Listed> {
 }
 
 /// Uses the counter if there is one, otherwise samples the power.
-fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> Listed {
+fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> ProbedMeter {
     let board = gpus.name(index).unwrap_or_else(|_| "a graphics board".to_owned());
     let library = gpus.library();
     let counts = gpus.millijoules(index) != Err(GpuError::NotSupported);
@@ -107,11 +107,11 @@ fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> Listed {
     let gpus = gpus.clone();
     let meter: Box<dyn Meter> =
         if counts { Box::new(Counter { gpus, index }) } else { Box::new(Power { gpus, index }) };
-    Listed::probed(about, meter, "ask the administrator for access to /dev/nvidia*")
+    ProbedMeter::probed(about, meter, "ask the administrator for access to /dev/nvidia*")
 }
 
-fn about(name: String, board: &str, source: String, counts: bool) -> About {
-    About {
+fn about(name: String, board: &str, source: String, counts: bool) -> MeterInfo {
+    MeterInfo {
         name,
         scope: Scope::Gpu,
         covers: format!(

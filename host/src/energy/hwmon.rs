@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading, Scope};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope};
 
 const FOLDER: &str = "sys/class/hwmon";
 
@@ -34,9 +34,9 @@ impl Meter for Energy {
 }
 
 /// Every sensor of power or energy, or the reason if there is none.
-pub(super) fn list(root: &Path) -> Vec<Listed> {
+pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
     let folder = root.join(FOLDER);
-    let sensors: Vec<Listed> = names(&folder)
+    let sensors: Vec<ProbedMeter> = names(&folder)
         .iter()
         .flat_map(|chip| {
             let path = folder.join(chip);
@@ -46,7 +46,7 @@ pub(super) fn list(root: &Path) -> Vec<Listed> {
     if sensors.is_empty() {
         let about = about("hwmon".to_owned(), "", None, false, format!("/{FOLDER}"));
         let reason = "no board sensor of power or energy in /sys/class/hwmon";
-        return vec![Listed::absent(about, reason, None)];
+        return vec![ProbedMeter::absent(about, reason, None)];
     }
     sensors
 }
@@ -68,7 +68,7 @@ fn sensors(chip: &Path) -> Vec<String> {
     files.iter().filter(|name| is_sensor(name)).cloned().collect()
 }
 
-fn listed(chip: &Path, file: &str) -> Listed {
+fn listed(chip: &Path, file: &str) -> ProbedMeter {
     let chip_name = text(&chip.join("name")).unwrap_or_else(|_| "unnamed".to_owned());
     let (sensor, _) = file.rsplit_once('_').unwrap_or((file, ""));
     let label = text(&chip.join(format!("{sensor}_label"))).unwrap_or_else(|_| sensor.to_owned());
@@ -85,7 +85,7 @@ fn listed(chip: &Path, file: &str) -> Listed {
     let path = chip.join(file);
     let meter: Box<dyn Meter> =
         if is_energy { Box::new(Energy(path)) } else { Box::new(Power(path)) };
-    Listed::probed(about, meter, PERMISSION)
+    ProbedMeter::probed(about, meter, PERMISSION)
 }
 
 fn about(
@@ -94,14 +94,14 @@ fn about(
     interval_ms: Option<u64>,
     is_energy: bool,
     source: String,
-) -> About {
+) -> MeterInfo {
     let (scope, covers) = match chip {
         "power_meter" => (Scope::Machine, "the whole machine, by its ACPI power meter"),
         "amdgpu" => (Scope::Gpu, "the graphics board, for all processes"),
         _ => (Scope::Rail, "one supply rail; see the board's manual for its consumers"),
     };
     let seconds = interval_ms.map(|milliseconds| milliseconds as f64 / 1e3);
-    About {
+    MeterInfo {
         name,
         scope,
         covers: covers.to_owned(),

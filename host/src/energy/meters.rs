@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu::Gpus;
 use super::perf_event::{Counters, Kernel};
-use super::{About, Listed, Meter, Nvml, Reading, Scope, Unusable};
+use super::{Meter, MeterInfo, Nvml, ProbedMeter, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
 /// Where meters are searched for.
@@ -41,7 +41,7 @@ impl Machine {
 /// Every meter that was searched for.
 #[derive(Debug, Default)]
 pub struct Meters {
-    listed: Vec<Listed>,
+    listed: Vec<ProbedMeter>,
 }
 
 impl Meters {
@@ -58,12 +58,12 @@ impl Meters {
     }
 
     /// All of them, those that do not work included.
-    pub fn listed(&self) -> &[Listed] {
+    pub fn listed(&self) -> &[ProbedMeter] {
         &self.listed
     }
 
     /// Working meters whose reading no other meter duplicates.
-    pub fn used(&self) -> impl Iterator<Item = &About> {
+    pub fn used(&self) -> impl Iterator<Item = &MeterInfo> {
         self.listed
             .iter()
             .filter(|listed| listed.meter.is_ok() && listed.same_as.is_none())
@@ -104,7 +104,7 @@ impl Meters {
     }
 
     /// The meters that are read, with their descriptions.
-    pub(super) fn used_mut(&mut self) -> impl Iterator<Item = (&About, &mut Box<dyn Meter>)> {
+    pub(super) fn used_mut(&mut self) -> impl Iterator<Item = (&MeterInfo, &mut Box<dyn Meter>)> {
         self.listed.iter_mut().filter(|listed| listed.same_as.is_none()).filter_map(|listed| {
             let meter = listed.meter.as_mut().ok()?;
             Some((&listed.about, meter))
@@ -142,8 +142,8 @@ impl fmt::Display for NoMeters {
 }
 
 /// powercap and perf expose the same counters: if powercap works, perf is not read.
-fn mark_the_same(listed: &mut [Listed]) {
-    let works = |scope: Scope, listed: &[Listed]| {
+fn mark_the_same(listed: &mut [ProbedMeter]) {
+    let works = |scope: Scope, listed: &[ProbedMeter]| {
         let found = listed.iter().find(|other| {
             other.meter.is_ok()
                 && other.about.scope == scope

@@ -81,7 +81,7 @@ fn rapl_domain(name: &str) -> (Scope, &'static str) {
 
 /// The description of a meter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct About {
+pub struct MeterInfo {
     /// Its name, such as `rapl:package-0`.
     pub name: String,
     /// What it measures.
@@ -135,19 +135,19 @@ pub struct Unusable {
 }
 
 /// A meter that was searched for.
-pub struct Listed {
+pub struct ProbedMeter {
     /// What it is.
-    pub about: About,
+    pub about: MeterInfo,
     /// The meter, or why it does not work on this machine.
     pub meter: Result<Box<dyn Meter>, Unusable>,
     /// The equivalent meter that is read instead.
     pub same_as: Option<String>,
 }
 
-impl std::fmt::Debug for Listed {
+impl std::fmt::Debug for ProbedMeter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Listed")
+            .debug_struct("ProbedMeter")
             .field("about", &self.about)
             .field("unusable", &self.meter.as_ref().err())
             .field("same_as", &self.same_as)
@@ -155,9 +155,9 @@ impl std::fmt::Debug for Listed {
     }
 }
 
-impl Listed {
+impl ProbedMeter {
     /// Reads a meter once; one that fails now is not used later.
-    fn probed(about: About, mut meter: Box<dyn Meter>, permission: &str) -> Self {
+    fn probed(about: MeterInfo, mut meter: Box<dyn Meter>, permission: &str) -> Self {
         match meter.read() {
             Ok(_) => Self { about, meter: Ok(meter), same_as: None },
             Err(error) => Self::failed(about, &error, permission),
@@ -166,13 +166,13 @@ impl Listed {
 
     /// A meter that could not be read or created; `permission` is the remedy for missing
     /// permission.
-    fn failed(about: About, error: &MeterError, permission: &str) -> Self {
+    fn failed(about: MeterInfo, error: &MeterError, permission: &str) -> Self {
         let unusable = Unusable { reason: error.to_string(), remedy: error.remedy(permission) };
         Self { about, meter: Err(unusable), same_as: None }
     }
 
     /// A kind of meter that this machine lacks.
-    fn absent(about: About, reason: &str, remedy: Option<&str>) -> Self {
+    fn absent(about: MeterInfo, reason: &str, remedy: Option<&str>) -> Self {
         let unusable = Unusable { reason: reason.to_owned(), remedy: remedy.map(str::to_owned) };
         Self { about, meter: Err(unusable), same_as: None }
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::perf_event::Counters;
 use super::sysfs::{garbage, names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/bus/event_source/devices/power";
 
@@ -47,7 +47,7 @@ struct Described {
 }
 
 /// Every energy event on every package, or the reason if there is none.
-pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<Listed> {
+pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<ProbedMeter> {
     let folder = root.join(FOLDER);
     let events: Vec<String> = names(&folder.join("events"))
         .into_iter()
@@ -57,18 +57,18 @@ pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<Listed> {
         let about = about("perf".to_owned(), "", format!("/{FOLDER}"));
         let reason = "the kernel has no performance events of energy (no device `power`)";
         let remedy = "run on bare metal with an Intel or AMD processor and the kernel module rapl";
-        return vec![Listed::absent(about, reason, Some(remedy))];
+        return vec![ProbedMeter::absent(about, reason, Some(remedy))];
     }
     events.iter().flat_map(|event| listed(&folder, event, counters)).collect()
 }
 
-fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<Listed> {
+fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<ProbedMeter> {
     let source = format!("perf_event_open, power/{event}/");
     let described = match describe(folder, event) {
         Ok(described) => described,
         Err(error) => {
             let about = about(format!("perf:{event}"), event, source);
-            return vec![Listed::failed(about, &error, PERMISSION)];
+            return vec![ProbedMeter::failed(about, &error, PERMISSION)];
         }
     };
     let one = |(package, cpu): (usize, &u32)| {
@@ -78,10 +78,10 @@ fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<Listed> {
             Ok(counter) => {
                 let joules_per_count = described.joules_per_count;
                 let event = Event { name, counter, joules_per_count };
-                Listed::probed(about, Box::new(event), PERMISSION)
+                ProbedMeter::probed(about, Box::new(event), PERMISSION)
             }
             Err(error) => {
-                Listed::failed(about, &MeterError::Open { event: name, error }, PERMISSION)
+                ProbedMeter::failed(about, &MeterError::Open { event: name, error }, PERMISSION)
             }
         }
     };
@@ -133,9 +133,9 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-fn about(name: String, event: &str, source: String) -> About {
+fn about(name: String, event: &str, source: String) -> MeterInfo {
     let (scope, covers) = super::rapl_domain(event);
-    About {
+    MeterInfo {
         name,
         scope,
         covers: covers.to_owned(),

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{About, Listed, Meter, MeterError, Reading};
+use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/class/powercap";
 
@@ -36,7 +36,7 @@ impl Meter for Zone {
 }
 
 /// Every zone that counts energy, or the reason if there is none.
-pub(super) fn list(root: &Path) -> Vec<Listed> {
+pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
     let folder = root.join(FOLDER);
     let zones: Vec<String> = names(&folder)
         .into_iter()
@@ -47,12 +47,12 @@ pub(super) fn list(root: &Path) -> Vec<Listed> {
         let reason = "there are no RAPL counters in /sys/class/powercap";
         let remedy = "run on bare metal with an Intel or AMD processor and the kernel module \
                       intel_rapl_msr; virtual machines hide them";
-        return vec![Listed::absent(about, reason, Some(remedy))];
+        return vec![ProbedMeter::absent(about, reason, Some(remedy))];
     }
     zones.iter().map(|zone| listed(&folder, zone)).collect()
 }
 
-fn listed(folder: &Path, zone: &str) -> Listed {
+fn listed(folder: &Path, zone: &str) -> ProbedMeter {
     let path = folder.join(zone);
     let energy = path.join("energy_uj");
     let name = |zone: &str| text(&folder.join(zone).join("name")).unwrap_or_else(|_| zone.into());
@@ -68,14 +68,14 @@ fn listed(folder: &Path, zone: &str) -> Listed {
     let range = match number(&range_file, MICROJOULES) {
         Ok(range) => Some(range),
         Err(_) if !range_file.exists() => None,
-        Err(error) => return Listed::failed(about, &error, PERMISSION),
+        Err(error) => return ProbedMeter::failed(about, &error, PERMISSION),
     };
-    Listed::probed(about, Box::new(Zone { energy, range }), PERMISSION)
+    ProbedMeter::probed(about, Box::new(Zone { energy, range }), PERMISSION)
 }
 
-fn about(name: String, domain: &str, source: String) -> About {
+fn about(name: String, domain: &str, source: String) -> MeterInfo {
     let (scope, covers) = super::rapl_domain(domain);
-    About {
+    MeterInfo {
         name,
         scope,
         covers: covers.to_owned(),

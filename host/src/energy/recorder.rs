@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::integrate::Integrator;
-use super::{About, MeterError, Meters, NoMeters, Reading, Scope};
+use super::{MeterError, MeterInfo, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
 /// Interval between readings if a sensor reports power or utilisation, which must be sampled.
@@ -98,7 +98,7 @@ pub struct Recorder {
     stop: Sender<()>,
     done: Receiver<(Measurement, Meters)>,
     begun_ns: u64,
-    abouts: Vec<About>,
+    abouts: Vec<MeterInfo>,
 }
 
 /// The interval, as its thread measures it.
@@ -125,7 +125,7 @@ impl Busy {
 impl Recorder {
     /// Begins: every meter has been read once when it returns.
     pub fn start(meters: Meters) -> Self {
-        let abouts: Vec<About> = meters.used().cloned().collect();
+        let abouts: Vec<MeterInfo> = meters.used().cloned().collect();
         let begun_ns = monotonic_ns();
         let sums = abouts.iter().map(|_| Ok(Integrator::default())).collect();
         let busy = vec![Busy::default(); abouts.len()];
@@ -206,7 +206,7 @@ impl Interval {
     }
 }
 
-fn measured(about: &About, sum: &Result<Integrator, String>, busy: Busy) -> Measured {
+fn measured(about: &MeterInfo, sum: &Result<Integrator, String>, busy: Busy) -> Measured {
     let joules = match sum {
         Ok(integrator) => integrator.joules().map_err(|error| error.to_string()),
         Err(failure) => Err(failure.clone()),

@@ -305,7 +305,7 @@ fn zones_are_named_by_package_and_nothing_is_counted_twice() {
 }
 
 #[test]
-fn what_cannot_be_read_or_holds_something_else_is_named_with_its_reason() {
+fn unreadable_and_invalid_meters_are_reported_with_their_reason() {
     let tree = Tree::new(&powercap_files());
     tree.write(PACKAGE, "lots\n");
     std::fs::remove_file(tree.0.path().join("sys/class/powercap/intel-rapl:0:0/energy_uj"))
@@ -328,7 +328,7 @@ fn a_missing_permission_comes_with_its_remedy() {
     let about = powercap::list(Path::new("/nowhere")).remove(0).about;
     let error = io::Error::from_raw_os_error(libc::EACCES);
     let error = MeterError::Read { path: PACKAGE.into(), error };
-    let listed = Listed::failed(about, &error, "sudo chmod");
+    let listed = ProbedMeter::failed(about, &error, "sudo chmod");
     let unusable = listed.meter.err().unwrap();
     assert!(unusable.reason.contains("Permission denied"), "{unusable:?}");
     assert_eq!(unusable.remedy.as_deref(), Some("sudo chmod"));
@@ -352,7 +352,7 @@ fn perf_stands_in_only_where_powercap_does_not_work() {
 }
 
 #[test]
-fn files_of_perf_that_make_no_sense_are_named() {
+fn invalid_files_of_perf_are_reported() {
     let wrong = [
         ("type", "x"),
         ("cpumask", "0-"),

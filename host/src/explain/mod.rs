@@ -17,7 +17,7 @@ pub const WAITED_SHARE_MIN: f64 = 0.05;
 
 /// Facts about the run that the statistics of the epoch do not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Surroundings {
+pub struct RunContext {
     /// Number of background threads that prepare; 0: the consumer's own thread does.
     pub workers: u32,
     /// Cores that the process may use.
@@ -210,18 +210,18 @@ impl Waits {
 }
 
 /// Explains an epoch; `None` if fewer than two batches were consumed.
-pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation> {
+pub fn explain(stats: &EpochStats, context: &RunContext) -> Option<Explanation> {
     if stats.records.len() < 2 {
         return None;
     }
     // A tuner changes the number of workers.
-    let workers = stats.tuning.map_or(around.workers, |tuning| tuning.end.workers);
-    let around = &Surroundings { workers, ..*around };
-    let waits = Waits::of(&stats.records, around.transform_ns);
+    let workers = stats.tuning.map_or(context.workers, |tuning| tuning.end.workers);
+    let context = &RunContext { workers, ..*context };
+    let waits = Waits::of(&stats.records, context.transform_ns);
     let total = waits.loading() + waits.transform + waits.step;
     let waited_share = if total > 0.0 { waits.loading() / total } else { 0.0 };
     let is_loading = waited_share > WAITED_SHARE_MIN;
-    let ceilings = ceilings(stats, around, &waits);
+    let ceilings = ceilings(stats, context, &waits);
     let stage = match is_loading {
         false if waits.transform > waits.step => Stage::Transform,
         false => Stage::Step,
@@ -232,7 +232,7 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         (least > 0.0).then(|| total / least)
     };
     // Preparation may slow down the steps themselves; a replay measures them without it.
-    let replayed = around.replayed_step_ns.map(|each| each * stats.records.len() as f64);
+    let replayed = context.replayed_step_ns.map(|each| each * stats.records.len() as f64);
     let transform_ns = waits.transform / stats.records.len() as f64;
     let step_ns = stats.step.mean_ns - transform_ns;
     Some(Explanation {
@@ -243,13 +243,13 @@ pub fn explain(stats: &EpochStats, around: &Surroundings) -> Option<Explanation>
         startup_seconds: waits.startup / 1e9,
         measured_gain: replayed.and_then(gain),
         modelled_gain: gain(waits.step),
-        workers: around.workers,
-        advice: advice(stage, stats, around),
+        workers: context.workers,
+        advice: advice(stage, stats, context),
         transform: (transform_ns > 0.0).then(|| TransformTime {
             seconds_per_batch: transform_ns / 1e9,
             share: waits.transform / total,
         }),
-        contention: around.replayed_step_ns.filter(|it| *it * 1.1 < step_ns).map(|replayed_ns| {
+        contention: context.replayed_step_ns.filter(|it| *it * 1.1 < step_ns).map(|replayed_ns| {
             Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
         }),
         cache: stats.cache,
@@ -274,8 +274,8 @@ fn slowest(stats: &EpochStats, waits: &Waits) -> Stage {
 }
 
 /// The rate that each stage could reach by itself.
-fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Ceiling> {
-    let threads = f64::from(around.workers.max(1));
+fn ceilings(stats: &EpochStats, context: &RunContext, waits: &Waits) -> Vec<Ceiling> {
+    let threads = f64::from(context.workers.max(1));
     let compute_ns = stats.prepare.mean_ns - stats.read.mean_ns;
     let ceiling = |stage, each_ns: f64, at_once: f64, basis, waited: f64| {
         let rate = at_once * 1e9 / each_ns;
@@ -295,7 +295,7 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
     };
     let devices: f64 = stats.schedule.devices.iter().map(t_s).sum();
     let transform_ns = waits.transform / stats.records.len() as f64;
-    let (step, of_step) = match around.replayed_step_ns {
+    let (step, of_step) = match context.replayed_step_ns {
         Some(replayed) => (replayed, Basis::Replay),
         None => (stats.step.mean_ns - transform_ns, Basis::Steps),
     };
@@ -323,11 +323,11 @@ fn ceilings(stats: &EpochStats, around: &Surroundings, waits: &Waits) -> Vec<Cei
 }
 
 /// A remedy for a slow stage.
-fn advice(stage: Stage, stats: &EpochStats, around: &Surroundings) -> Option<Advice> {
-    let has_idle_cores = around.cores > around.workers as usize + 1;
+fn advice(stage: Stage, stats: &EpochStats, context: &RunContext) -> Option<Advice> {
+    let has_idle_cores = context.cores > context.workers as usize + 1;
     Some(match stage {
         Stage::HostRead => Advice::FasterReads,
-        Stage::HostCompute if around.workers == 0 => Advice::UseWorkers,
+        Stage::HostCompute if context.workers == 0 => Advice::UseWorkers,
         Stage::HostCompute if has_idle_cores => Advice::MoreWorkers,
         Stage::HostCompute if stats.devices.is_empty() => Advice::AddDevice,
         Stage::HostCompute => Advice::PrepareOffline,

@@ -6,7 +6,7 @@ use crate::error::memory_of;
 use crate::notice::Notice;
 use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling, Shuffled};
 use meetpoint_format::units::show_bytes;
@@ -237,9 +237,10 @@ impl JobFile {
         dataset.select(&self.columns, &self.recipe).map_err(|error| self.locate(error.into()))?;
         self.check_parts(dataset.manifest().parts.len())?;
         let (drop_last, seed) = (self.drop_last, self.seed);
-        let cut = Cut { batch_size, drop_last, seed };
+        let batch_options = BatchOptions { batch_size, drop_last, seed };
         let rank = Rank { rank: 0, ranks: self.ranks };
-        let batches = Batching::new(cut, sampling, rank, self.holders(&dataset)?)?.batches();
+        let batches =
+            Batching::new(batch_options, sampling, rank, self.holders(&dataset)?)?.batches();
         let count = u32::try_from(batches).unwrap_or(u32::MAX);
         for chosen in self.options.iter() {
             if let Err(OptionTooLarge { strategy, option, asked, .. }) = chosen.fits(count) {

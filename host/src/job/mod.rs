@@ -97,6 +97,9 @@ pub struct JobFile {
     pub tune: Tune,
     /// Maximum memory of the ring of batches. Default: 512 MiB.
     pub memory_budget_bytes: u64,
+    /// Maximum memory for the stored bytes of small samples, a part of the memory budget; 0 for
+    /// none. Default: what batches leave of it, at most 256 MiB.
+    pub small_samples_bytes: Option<u64>,
     /// Prepared samples in memory. Default: none.
     pub cache: Option<CacheSettings>,
     /// A GPU that prepares a share of the host's batches. Default: none.
@@ -252,6 +255,7 @@ impl JobFile {
             prefetch: self.prefetch,
             tune: self.tune,
             memory_budget_bytes: self.memory_budget_bytes,
+            small_samples_bytes: self.small_samples_bytes,
             cache: self.cache.clone(),
             gpu_decode: self.gpu_decode,
             engine: self.engine,

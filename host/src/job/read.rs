@@ -2,7 +2,7 @@
 
 use super::marks::Marks;
 use super::table::{Source, Table};
-use super::values::{BYTES, TIME, positive_time, required};
+use super::values::{BYTES, BYTES_OR_NONE, TIME, positive_time, required};
 use super::{
     AcceleratorJob, Choice, JobError, JobFile, StoreSettings, collate, devices, gpu, plan, recipe,
     sampler, strategy,
@@ -26,7 +26,7 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 43] = [
+const KEYS: [&str; 44] = [
     "dataset",
     "cache_dir",
     "cache_size",
@@ -50,6 +50,7 @@ const KEYS: [&str; 43] = [
     "prefetch",
     "tune",
     "memory_budget",
+    "small_samples",
     "cache",
     "cache_after",
     "gpu_decode",
@@ -119,6 +120,7 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
         memory_budget_bytes: table
             .quantity("memory_budget", parse_bytes, BYTES)?
             .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
+        small_samples_bytes: table.quantity("small_samples", small_samples, BYTES_OR_NONE)?,
         cache: cache(&table)?,
         gpu_decode: gpu::read(&table)?,
         engine: table
@@ -189,6 +191,11 @@ fn columns(table: &Table<'_>, recipe: &Recipe) -> Result<ColumnNames, JobError> 
             )),
         },
     }
+}
+
+/// Bytes for small samples.
+fn small_samples(text: &str) -> Option<u64> {
+    if text.trim() == "0" { Some(0) } else { parse_bytes(text) }
 }
 
 /// The cache of prepared samples.

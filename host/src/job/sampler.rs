@@ -3,7 +3,7 @@
 use super::JobError;
 use super::table::Table;
 use meetpoint_format::sampler::{
-    Sampler, SamplerError, Sequential, Shuffled, Takes, Value, declaration_of,
+    OptionType, Sampler, SamplerError, Sequential, Shuffled, Value, declaration_of,
 };
 use toml::Spanned;
 use toml::de::DeValue;
@@ -59,30 +59,30 @@ fn of_table(table: &Table<'_>) -> Result<Sampler, JobError> {
 }
 
 /// The value of an option; `None` if it is of another type.
-fn value(takes: Takes, given: &DeValue<'_>) -> Option<Value> {
+fn value(takes: OptionType, given: &DeValue<'_>) -> Option<Value> {
     match (takes, given) {
-        (Takes::Whole { .. }, whole) => u64_of(whole).map(Value::Whole),
-        (Takes::Flag, DeValue::Boolean(flag)) => Some(Value::Flag(*flag)),
+        (OptionType::Whole { .. }, whole) => u64_of(whole).map(Value::Whole),
+        (OptionType::Flag, DeValue::Boolean(flag)) => Some(Value::Flag(*flag)),
         (
-            Takes::Column | Takes::Expression | Takes::Weights | Takes::Word(_),
+            OptionType::Column | OptionType::Expression | OptionType::Weights | OptionType::Word(_),
             DeValue::String(text),
         ) => Some(Value::Text(text.as_ref().to_owned())),
-        (Takes::Indices, DeValue::Array(list)) => {
+        (OptionType::Indices, DeValue::Array(list)) => {
             let list: Option<Vec<u64>> = list.iter().map(|it| u64_of(it.get_ref())).collect();
             list.map(|list| Value::Wholes(list.into()))
         }
-        (Takes::Weights | Takes::DatasetWeights, DeValue::Array(list)) => {
+        (OptionType::Weights | OptionType::DatasetWeights, DeValue::Array(list)) => {
             let list: Option<Vec<f64>> = list.iter().map(f64_of).collect();
             list.map(|list| Value::Numbers(list.into()))
         }
         (
-            Takes::Flag
-            | Takes::Column
-            | Takes::Expression
-            | Takes::Indices
-            | Takes::Weights
-            | Takes::DatasetWeights
-            | Takes::Word(_),
+            OptionType::Flag
+            | OptionType::Column
+            | OptionType::Expression
+            | OptionType::Indices
+            | OptionType::Weights
+            | OptionType::DatasetWeights
+            | OptionType::Word(_),
             DeValue::String(_)
             | DeValue::Integer(_)
             | DeValue::Float(_)

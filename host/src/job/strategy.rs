@@ -3,7 +3,7 @@
 use super::JobError;
 use super::table::Table;
 use meetpoint_scheduler::{
-    AnyStrategy, NoRecord, OptionSpec, Record, StrategyName, StrategyOptions, Takes, Value,
+    AcceptedValues, AnyStrategy, NoRecord, OptionSpec, Record, StrategyName, StrategyOptions, Value,
 };
 use toml::de::DeValue;
 
@@ -62,7 +62,12 @@ fn value(table: &Table<'_>, spec: &OptionSpec) -> Result<Option<Value>, JobError
 }
 
 /// A share between 0 and 1, in a separate table.
-fn part(table: &Table<'_>, name: &str, takes: &Takes, key: &str) -> Result<Value, JobError> {
+fn part(
+    table: &Table<'_>,
+    name: &str,
+    takes: &AcceptedValues,
+    key: &str,
+) -> Result<Value, JobError> {
     let mix = table.table(name)?.expect("it is a table");
     mix.allow(&[key])?;
     let missing = || mix.missing(key, "a number from 0 to 1");

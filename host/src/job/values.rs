@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// The values that a key of bytes accepts.
 pub(super) const BYTES: &str = "bytes with a unit, such as \"512MiB\"";
+/// The same, where none is a choice.
+pub(super) const BYTES_OR_NONE: &str = "bytes with a unit, such as \"64MiB\", or \"0\" for none";
 /// The values that a key of a bandwidth accepts.
 const BANDWIDTH: &str = "bytes a second with a unit, such as \"500MB/s\"";
 /// The values that a key of a time accepts.

@@ -5,12 +5,12 @@ use super::tuning::Tuning;
 use crate::Error;
 use crate::batch::Batch;
 use crate::clock::{self, monotonic_ns};
-use crate::collective::{CollectiveError, Signs, Turn};
+use crate::collective::{CollectiveError, Heartbeats, Turn};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::driver::{Driver, HostTask, Run, RunSetup, Step};
 use crate::stats::{self, CacheUse, DeviceStats, EpochStats, Event, EventKind};
-use crate::worker::Alarm;
+use crate::worker::FailOnPanic;
 use meetpoint_prepare::cache::CacheStats;
 use meetpoint_prepare::{ColumnsReadAgain, Damage, Replacement};
 use meetpoint_scheduler::{Proposal, Record};
@@ -33,7 +33,7 @@ pub struct Epoch<'l> {
     cpu_before_ns: u64,
     is_ended: bool,
     /// Heartbeats to the other ranks between decisions.
-    signs: Signs,
+    heartbeats: Heartbeats,
     /// Whether a long wait was reported.
     was_wait_reported: bool,
     _bound: Option<Bound>,
@@ -55,7 +55,7 @@ impl<'l> Epoch<'l> {
         if let Some(tuning) = &mut loader.tuning {
             tuning.epoch_began(batches);
         }
-        let signs = Signs::new(&loader.config);
+        let heartbeats = Heartbeats::new(&loader.config);
         Ok(Self {
             loader,
             epoch,
@@ -64,7 +64,7 @@ impl<'l> Epoch<'l> {
             errors: 0,
             cpu_before_ns,
             is_ended: false,
-            signs,
+            heartbeats,
             was_wait_reported: false,
             _bound: bound,
         })
@@ -80,7 +80,7 @@ impl<'l> Epoch<'l> {
         let driver = Arc::clone(&self.loader.driver);
         let _awaiting = driver.step_ended();
         loop {
-            let due = [self.signs.due(), wait_report_due].into_iter().flatten().min();
+            let due = [self.heartbeats.due(), wait_report_due].into_iter().flatten().min();
             match driver.next_step(self.loader.own.is_some(), due)? {
                 Step::Consume(batch, source, ready) => {
                     if let Err(error) = self.settle(batch.0, &ready.contents.replacements) {
@@ -95,19 +95,19 @@ impl<'l> Epoch<'l> {
                 }
                 Step::Prepare(batch) => {
                     let (serial, epoch) = (self.serial, self.epoch);
-                    let (own, signs) = (self.loader.own.as_mut(), &mut self.signs);
-                    let alarm = Alarm { driver: &driver, serial };
+                    let (own, heartbeats) = (self.loader.own.as_mut(), &mut self.heartbeats);
+                    let guard = FailOnPanic { driver: &driver, serial };
                     let task = HostTask { serial, epoch, batch };
                     own.expect("only a loader without workers prepares here").work(
                         task,
                         &driver,
-                        &mut || signs.at_work(),
+                        &mut || heartbeats.at_work(),
                     );
-                    drop(alarm);
+                    drop(guard);
                 }
                 Step::Agree(proposal) => self.agree(&driver, proposal),
                 Step::AtWork => {
-                    self.signs.at_work();
+                    self.heartbeats.at_work();
                     if wait_report_due.is_some_and(|due| Instant::now() >= due) {
                         self.report_long_wait(&driver, since.elapsed());
                         // It may have to wait for a device later.
@@ -227,9 +227,9 @@ impl<'l> Epoch<'l> {
         let run = self.end().expect("an epoch ends once");
         let mut stats = collect(run, self.loader, now_ns);
         if self.loader.config.choose_by_saving {
-            let Loader { saving, job, .. } = &mut *self.loader;
+            let Loader { batch_times, job, .. } = &mut *self.loader;
             // A dataset that has become unreadable is reported by the next epoch.
-            let _ = saving.learn(job, stats.epoch, &stats.records);
+            let _ = batch_times.learn(job, stats.epoch, &stats.records);
         }
         stats.gpu = gpu;
         stats.store = self.loader.store_use_of_epoch();

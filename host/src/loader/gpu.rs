@@ -51,7 +51,7 @@ pub(super) fn memory(
 
 /// What has been reported about a loader's GPU so far.
 #[derive(Debug, Default)]
-pub(super) struct GpuSoFar {
+pub(super) struct GpuReportState {
     /// Its use when the epoch began.
     at_start: GpuUse,
     /// Whether an event for its failure was recorded: later failures are consequences.

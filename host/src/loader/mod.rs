@@ -22,22 +22,24 @@ use crate::cores::Bound;
 use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
 use crate::device_link::{DeviceLink, LinkSetup};
-use crate::driver::{Driver, Labels, Prepared, RunSetup};
+use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
-use crate::ring::Ring;
+use crate::ring::{Ring, ring_slot_bytes};
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
-use gpu::GpuSoFar;
+use gpu::GpuReportState;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
-use meetpoint_scheduler::{BatchIndex, Common, Config, DeviceId, Learned, Level, Record, Source};
-use saving::Saving;
+use meetpoint_scheduler::{
+    BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
+};
+use saving::BatchTimes;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tuning::Tuning;
@@ -100,9 +102,9 @@ pub struct Loader {
     /// The times learned in earlier epochs.
     learned: Learned,
     /// The times common to all ranks one epoch earlier.
-    known_before: Option<Common>,
+    known_before: Option<CommonTimes>,
     /// Measurements of batches by size, of host and devices.
-    saving: Saving,
+    batch_times: BatchTimes,
     /// The file of damaged samples.
     quarantine: Option<Quarantine>,
     /// Prepared samples in memory.
@@ -110,7 +112,7 @@ pub struct Loader {
     /// The tuner, if the numbers of workers and of batches ahead adapt.
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
-    gpu: GpuSoFar,
+    gpu: GpuReportState,
     /// What reading from stores took until the last epoch ended.
     store_before: RemoteUse,
 }
@@ -134,9 +136,13 @@ impl Loader {
         let cache = settings::open_cache(&config, &job)?;
         let batch_bytes = BatchLayout::bytes_max(&columns, samples, &longest);
         let held = schedule::held(&config, &job, batches);
-        let limits = Limits::plan(&config, batch_bytes, &held)?;
+        let reserved = settings::reserved_for_small_samples(&config, &job);
+        let limits = Limits::plan(&config, batch_bytes, &held, reserved)?;
         let budget_bytes = config.memory_budget_bytes / u64::from(config.shares);
-        let ring = Ring::new(limits.place_payload, budget_bytes, limits.places)?;
+        let ring_least = limits.places * ring_slot_bytes(limits.place_payload);
+        let small = settings::small_samples(&config, &job, budget_bytes.saturating_sub(ring_least));
+        job.dataset.keep_small_samples(small);
+        let ring = Ring::new(limits.place_payload, budget_bytes - small, limits.places)?;
         let quarantine = config.quarantine.as_deref();
         let quarantine = quarantine.map(|path| Quarantine::open(path, &job.dataset)).transpose()?;
         let driver =
@@ -154,7 +160,7 @@ impl Loader {
             threads: Vec::new(),
             own: None,
             tuning: Tuning::new(&config, &limits),
-            gpu: GpuSoFar::default(),
+            gpu: GpuReportState::default(),
             store_before: RemoteUse::default(),
             links: Vec::new(),
             devices: Vec::new(),
@@ -165,7 +171,7 @@ impl Loader {
             next_generation: 1,
             learned: config.learned.clone(),
             known_before: None,
-            saving: Saving::default(),
+            batch_times: BatchTimes::default(),
             quarantine,
             cache,
             config,
@@ -216,7 +222,7 @@ impl Loader {
             drop(Bound::new(cores)?);
         }
         if let Some(tuning) = &self.tuning {
-            self.driver.set_effort(tuning.effort());
+            self.driver.set_concurrency(tuning.concurrency());
         }
         match self.config.workers_at_start() {
             0 => self.own = Some(self.open_preparer()?),
@@ -343,16 +349,16 @@ impl Loader {
     /// if that fails, this epoch runs without it and reports this in its events.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
-        let labels = self.labels(epoch)?;
+        let order = self.order(epoch)?;
         let config = self.schedule_config();
-        self.begin(epoch, config, labels)
+        self.begin(epoch, config, order)
     }
 
     fn begin(
         &mut self,
         epoch: u32,
         config: Config,
-        labels: Option<Labels>,
+        order: Option<BatchOrder>,
     ) -> Result<Epoch<'_>, Error> {
         let mut events = Vec::new();
         for number in 0..self.links.len() {
@@ -360,19 +366,19 @@ impl Loader {
         }
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
-        let labels = labels.map(Arc::new);
+        let order = order.map(Arc::new);
         let known_before = self.learned.common;
-        Epoch::begin(self, RunSetup { epoch, config, sessions, labels, events, known_before })
+        Epoch::begin(self, RunSetup { epoch, config, sessions, order, events, known_before })
     }
 
     /// The positions of the batches of an epoch, if batches are chosen for devices and the strategy
     /// does not fix an order.
-    fn labels(&self, epoch: u32) -> Result<Option<Labels>, Error> {
+    fn order(&self, epoch: u32) -> Result<Option<BatchOrder>, Error> {
         let keeps_order = self.config.strategy.levels().contains(&Level::C4);
         if !self.config.choose_by_saving || keeps_order || self.links.is_empty() {
             return Ok(None);
         }
-        Ok(self.saving.labels(&self.job, epoch)?)
+        Ok(self.batch_times.order(&self.job, epoch)?)
     }
 
     /// Reopens a lost link, and records the result.

@@ -4,7 +4,7 @@
 //! works on them from both ends.
 
 use super::{Epoch, Loader};
-use crate::driver::Labels;
+use crate::driver::BatchOrder;
 use crate::{Error, ResumeConflict};
 use meetpoint_scheduler::Record;
 use std::ops::Range;
@@ -41,7 +41,7 @@ impl Loader {
         let mut config = self.schedule_config();
         config.batches = u32::try_from(left.len()).expect("no more than there are batches");
         config.replay = rest.or(config.replay);
-        self.begin(epoch, config, Some(Labels::rest(left, self.batches)))
+        self.begin(epoch, config, Some(BatchOrder::rest(left, self.batches)))
     }
 }
 

@@ -4,7 +4,7 @@
 //! index knows, by a line fitted to the batches so far. Until enough are measured, or if all
 //! batches are alike, the order does not change.
 
-use crate::driver::Labels;
+use crate::driver::BatchOrder;
 use crate::stats::{BatchRecord, Preparer};
 use meetpoint_format::batching::Batching;
 use meetpoint_format::sampler::EpochOrder;
@@ -19,19 +19,19 @@ const SPREAD_LEAST: f64 = 0.02;
 
 /// Measurements of host and devices.
 #[derive(Debug, Default)]
-pub(super) struct Saving {
+pub(super) struct BatchTimes {
     host: Vec<(f64, f64)>,
     device: Vec<(f64, f64)>,
 }
 
 /// Time of a batch by its bytes: t = fixed + per_byte · bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Line {
+struct LinearFit {
     fixed: f64,
     per_byte: f64,
 }
 
-impl Saving {
+impl BatchTimes {
     /// Adds the measurements of an epoch.
     pub(super) fn learn(
         &mut self,
@@ -61,8 +61,9 @@ impl Saving {
     }
 
     /// The batches of an epoch, ending with those that devices should prepare; `None`: in order.
-    pub(super) fn labels(&self, job: &Job, epoch: u32) -> Result<Option<Labels>, Error> {
-        let Some((host, device)) = Line::through(&self.host).zip(Line::through(&self.device))
+    pub(super) fn order(&self, job: &Job, epoch: u32) -> Result<Option<BatchOrder>, Error> {
+        let Some((host, device)) =
+            LinearFit::through(&self.host).zip(LinearFit::through(&self.device))
         else {
             return Ok(None);
         };
@@ -73,7 +74,7 @@ impl Saving {
             let bytes = bytes_of(job, &order, batch)? as f64;
             savings.push(host.at(bytes) / device.at(bytes));
         }
-        Ok(arrange(&savings, &job.batching).map(Labels::new))
+        Ok(arrange(&savings, &job.batching).map(BatchOrder::new))
     }
 }
 
@@ -117,7 +118,7 @@ fn bytes_of(job: &Job, order: &EpochOrder, batch: u32) -> Result<u64, Error> {
     Ok(sum)
 }
 
-impl Line {
+impl LinearFit {
     /// By least squares; `None` if there are too few points or the line does not rise.
     fn through(points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < MEASURED_LEAST {
@@ -142,26 +143,26 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meetpoint_format::batching::Cut;
+    use meetpoint_format::batching::BatchOptions;
     use meetpoint_format::sampler::Sampling;
 
     #[test]
     fn a_fitted_line_passes_through_collinear_points() {
         let points: Vec<(f64, f64)> =
             (0..20).map(|n| (f64::from(n), 5.0 + 3.0 * f64::from(n))).collect();
-        let line = Line::through(&points).unwrap();
+        let line = LinearFit::through(&points).unwrap();
         assert!((line.fixed - 5.0).abs() < 1e-9 && (line.per_byte - 3.0).abs() < 1e-9);
-        assert_eq!(Line::through(&points[..MEASURED_LEAST - 1]), None);
-        assert_eq!(Line::through(&[(4.0, 9.0); 20]), None, "all alike");
+        assert_eq!(LinearFit::through(&points[..MEASURED_LEAST - 1]), None);
+        assert_eq!(LinearFit::through(&[(4.0, 9.0); 20]), None, "all alike");
         let falling: Vec<(f64, f64)> =
             (0..20).map(|n| (f64::from(n), 50.0 - f64::from(n))).collect();
-        assert_eq!(Line::through(&falling), None);
+        assert_eq!(LinearFit::through(&falling), None);
     }
 
     #[test]
     fn batches_that_save_most_are_last_and_equal_ones_stay_in_order() {
-        let cut = Cut { batch_size: 1, drop_last: false, seed: 0 };
-        let batching = Batching::alone(cut, Sampling::sequential(4));
+        let options = BatchOptions { batch_size: 1, drop_last: false, seed: 0 };
+        let batching = Batching::alone(options, Sampling::sequential(4));
         assert_eq!(arrange(&[0.5, 0.9, 0.1, 0.5], &batching), Some(vec![2, 0, 3, 1]));
         assert_eq!(arrange(&[0.5, 0.505, 0.5, 0.5], &batching), None);
     }

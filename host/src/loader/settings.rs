@@ -2,12 +2,13 @@
 
 use crate::config::{LoaderConfig, WORKERS_MAX};
 use crate::{ChoiceConflict, Error, ReuseConflict};
-use meetpoint_format::batching::{Batching, Cut, RANKS_MAX, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
-    Dataset, Error as PrepareError, Job, RemoteRefusal, is_url, read_recipe_files,
+    Dataset, Error as PrepareError, Job, RemoteRefusal, SMALL_SAMPLES_BYTES_MAX, is_url,
+    read_recipe_files,
 };
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -98,10 +99,14 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
     }
     read_sizes(config, &dataset)?;
     let sampling = Arc::new(Sampling::of(&config.sampler, &*dataset)?);
-    let cut = Cut { batch_size: config.batch_size, drop_last: config.drop_last, seed: config.seed };
+    let options = BatchOptions {
+        batch_size: config.batch_size,
+        drop_last: config.drop_last,
+        seed: config.seed,
+    };
     check_size(config, &sampling)?;
     let rank = Rank { rank: config.rank, ranks: config.ranks };
-    let batching = Batching::new(cut, sampling, rank, holders(config, &dataset)?)?;
+    let batching = Batching::new(options, sampling, rank, holders(config, &dataset)?)?;
     let recipe = match config.recipe.files().is_empty() {
         true => Arc::clone(&config.recipe),
         false => Arc::new(read_recipe_files((*config.recipe).clone())?),
@@ -131,6 +136,25 @@ pub(super) fn open_cache(
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     let processes = config.ranks > 1 && config.shares == 1;
     Ok(Some(config.cache_slot.open(job, settings, others, processes)?))
+}
+
+/// Bytes of the memory budget of one share that the configuration reserves for small samples.
+pub(super) fn reserved_for_small_samples(config: &LoaderConfig, job: &Job) -> u64 {
+    match config.small_samples_bytes {
+        Some(bytes) if config.cache.is_none() => {
+            job.dataset.small_samples_bytes_of(bytes / u64::from(config.shares))
+        }
+        Some(_) | None => 0,
+    }
+}
+
+/// The memory for small samples of one share, if batches leave `left` bytes of the memory budget.
+pub(super) fn small_samples(config: &LoaderConfig, job: &Job, left: u64) -> u64 {
+    match config.small_samples_bytes {
+        _ if config.cache.is_some() => 0,
+        Some(_) => reserved_for_small_samples(config, job),
+        None => job.dataset.small_samples_bytes_max(SMALL_SAMPLES_BYTES_MAX.min(left)),
+    }
 }
 
 /// Which device holds which parts.

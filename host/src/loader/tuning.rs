@@ -6,7 +6,7 @@ use crate::config::{LoaderConfig, Tune};
 use crate::driver::Driver;
 use crate::limits::Limits;
 use crate::stats::{EventKind, TuningUse};
-use meetpoint_scheduler::{Budget, Effort, Interval, Tuned, Tuner, Verdict};
+use meetpoint_scheduler::{Budget, Concurrency, Interval, Tuned, Tuner, Verdict};
 use std::sync::Arc;
 
 /// The tuner of a loader, and the measurements of its current interval.
@@ -41,17 +41,17 @@ impl Tuning {
             Tune::Auto => {}
         }
         let workers = config.workers_at_start();
-        let start = Effort { workers, ahead: limits.host_ahead };
+        let start = Concurrency { workers, ahead: limits.host_ahead };
         let budget = Budget { cores: config.cores_to_use(), ahead_max: limits.host_ahead_max };
         let tuner = Tuner::new(start, budget);
-        let used = TuningUse::new(tuner.effort(), budget);
+        let used = TuningUse::new(tuner.concurrency(), budget);
         let since = Reading::default();
         Some(Self { tuner, workers_started: workers, consumed: 0, batches: 0, since, used })
     }
 
     /// The current numbers of workers and of batches ahead.
-    pub(super) fn effort(&self) -> Effort {
-        self.tuner.effort()
+    pub(super) fn concurrency(&self) -> Concurrency {
+        self.tuner.concurrency()
     }
 
     /// An epoch, or the rest of one, begins with this number of batches.
@@ -60,19 +60,19 @@ impl Tuning {
         (self.consumed, self.batches) = (0, batches);
         self.since =
             Reading { at_ns: monotonic_ns(), cpu_ns: process_cpu_ns(), ..Reading::default() };
-        self.used = TuningUse::new(self.tuner.effort(), self.tuner.budget());
+        self.used = TuningUse::new(self.tuner.concurrency(), self.tuner.budget());
     }
 
     /// The use of the tuner in this epoch.
     pub(super) fn used(&self) -> TuningUse {
-        TuningUse { end: self.tuner.effort(), ..self.used }
+        TuningUse { end: self.tuner.concurrency(), ..self.used }
     }
 
     /// The interval that ends now, if it is long enough.
     fn interval(&mut self, driver: &Driver) -> Option<Interval> {
         self.consumed += 1;
         // Towards the end, workers run out of work: the consumed batches were prepared before.
-        if self.consumed.saturating_add(self.tuner.effort().ahead) >= self.batches {
+        if self.consumed.saturating_add(self.tuner.concurrency().ahead) >= self.batches {
             return None;
         }
         let (at_ns, before) = (monotonic_ns(), self.since);
@@ -121,11 +121,11 @@ impl Loader {
         driver.note(EventKind::Tuned { tuned });
         self.start_more(driver, tuned.now.workers);
         if let Some(tuning) = &self.tuning {
-            driver.set_effort(tuning.effort());
+            driver.set_concurrency(tuning.concurrency());
         }
     }
 
-    /// Starts the missing workers. If one cannot be started, the tuner undoes its move.
+    /// Starts the missing workers. If one cannot be started, the tuner undoes its change.
     fn start_more(&mut self, driver: &Driver, workers: u32) {
         let started = self.tuning.as_ref().map_or(workers, |tuning| tuning.workers_started);
         for number in started..workers {
@@ -157,9 +157,9 @@ mod tests {
 
     /// Creates up to a number of preparers, and refuses more.
     #[derive(Debug)]
-    struct Few(AtomicU32);
+    struct LimitedFactory(AtomicU32);
 
-    impl PreparerFactory for Few {
+    impl PreparerFactory for LimitedFactory {
         fn preparer(
             &self,
             job: &Job,
@@ -179,10 +179,10 @@ mod tests {
         let recipe = Arc::new(Recipe::from_toml(recipe).unwrap());
         let mut config = LoaderConfig::new("../datasets/tests/golden/version-3", recipe, 1);
         config.tune = Tune::Auto;
-        config.preparers = Arc::new(Few(AtomicU32::new(preparers)));
+        config.preparers = Arc::new(LimitedFactory(AtomicU32::new(preparers)));
         let mut loader = Loader::open(config).unwrap();
         let start = loader.tuning.as_ref().unwrap().tuner.start();
-        assert_eq!(start, Effort { workers: 1, ahead: 2 });
+        assert_eq!(start, Concurrency { workers: 1, ahead: 2 });
         let budget = Budget { cores: 4, ahead_max: loader.limits.host_ahead_max };
         let tuning = loader.tuning.as_mut().unwrap();
         tuning.tuner = Tuner::new(start, budget);
@@ -190,18 +190,18 @@ mod tests {
     }
 
     /// Intervals in which the consumer waits all the time, until something changes.
-    fn follow_until_changed(loader: &mut Loader, batch_ns: u64) -> Effort {
+    fn follow_until_changed(loader: &mut Loader, batch_ns: u64) -> Concurrency {
         let driver = Arc::clone(&loader.driver);
-        let before = loader.tuning.as_ref().unwrap().effort();
+        let before = loader.tuning.as_ref().unwrap().concurrency();
         for _ in 0..200 {
             let duration_ns = 8 * batch_ns;
             let [wait_ns, busy_ns, cpu_ns] = [duration_ns; 3];
             let interval = Interval { batches: 8, duration_ns, wait_ns, busy_ns, cpu_ns };
             loader.follow(&driver, &interval);
-            let effort = loader.tuning.as_ref().unwrap().effort();
+            let concurrency = loader.tuning.as_ref().unwrap().concurrency();
             let is_refused = loader.tuning.as_ref().unwrap().used.refused > 0;
-            if effort != before || is_refused {
-                return effort;
+            if concurrency != before || is_refused {
+                return concurrency;
             }
         }
         before
@@ -220,13 +220,16 @@ mod tests {
     #[test]
     fn a_worker_is_started_parked_and_used_again() {
         let mut loader = loader(9);
-        let two = Effort { workers: 2, ahead: 4 };
+        let two = Concurrency { workers: 2, ahead: 4 };
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), two);
         assert_eq!(loader.threads.len(), 2);
         assert_eq!(epoch_is_whole(&mut loader, 0).start, two);
         // A batch takes as long as before: the worker is parked, and the epoch completes without
         // it.
-        assert_eq!(follow_until_changed(&mut loader, 10_000_000), Effort { workers: 1, ahead: 2 });
+        assert_eq!(
+            follow_until_changed(&mut loader, 10_000_000),
+            Concurrency { workers: 1, ahead: 2 }
+        );
         assert_eq!(epoch_is_whole(&mut loader, 1).end.workers, 1);
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), two);
         assert_eq!(loader.threads.len(), 2, "the one that was parked");
@@ -236,7 +239,7 @@ mod tests {
     #[test]
     fn where_a_worker_cannot_be_started_the_loader_goes_on_with_those_that_it_has() {
         let mut loader = loader(1);
-        let one = Effort { workers: 1, ahead: 2 };
+        let one = Concurrency { workers: 1, ahead: 2 };
         assert_eq!(follow_until_changed(&mut loader, 10_000_000), one);
         let tuning = loader.tuning.as_ref().unwrap();
         assert_eq!((tuning.used.tried, tuning.used.refused), (1, 1));

@@ -16,7 +16,7 @@ use meetpoint_prepare::MemoryKind;
 pub use meetpoint_prepare::RemoteUse;
 pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
 use meetpoint_scheduler::{
-    Budget, DeviceId, Effort, Epoch as Scheduler, Learned, Record, Selection, Source,
+    Budget, Concurrency, DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
@@ -160,9 +160,9 @@ impl Display for CacheUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuningUse {
     /// Workers and batches ahead at the beginning of the epoch.
-    pub start: Effort,
+    pub start: Concurrency,
     /// The same at its end, with which the next epoch begins.
-    pub end: Effort,
+    pub end: Concurrency,
     /// The limits of both.
     pub budget: Budget,
     /// Moves that were tried.
@@ -176,7 +176,7 @@ pub struct TuningUse {
 }
 
 impl TuningUse {
-    pub(crate) fn new(start: Effort, budget: Budget) -> Self {
+    pub(crate) fn new(start: Concurrency, budget: Budget) -> Self {
         Self { start, end: start, budget, tried: 0, kept: 0, rolled_back: 0, refused: 0 }
     }
 }

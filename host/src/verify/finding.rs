@@ -36,6 +36,8 @@ pub enum Origin {
 }
 
 /// What was compared, where a level is violated, or why it was not checked.
+///
+/// No field has the name of one of [`Finding`], whose fields are in the same JSON object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the fields are the numbers of the sentence above them")]
@@ -65,7 +67,7 @@ pub enum Fact {
     /// Each slot had the number and generation of the epoch.
     SlotsOfEpoch { slots: u32 },
     /// The ranks took equal steps, each from the same kind of source.
-    EqualSteps { ranks: u32, steps: u64, of_devices: u64 },
+    EqualSteps { of_ranks: u32, steps: u64, of_devices: u64 },
     /// The ranks consumed each sample once.
     SamplesOnce { samples: u64, padded: u64 },
     /// The level is not claimed.
@@ -202,7 +204,7 @@ impl fmt::Display for Fact {
                 "each of {slots} used slots had this epoch's number and generation, and the \
                  tensors are this epoch's"
             ),
-            Self::EqualSteps { ranks, steps, of_devices } => write!(
+            Self::EqualSteps { of_ranks: ranks, steps, of_devices } => write!(
                 f,
                 "{ranks} ranks took {steps} steps each, {of_devices} of them on batches of \
                  devices, and the same kind of source in every step"
@@ -281,6 +283,60 @@ impl fmt::Display for Fact {
             Self::NoChecksums => f.write_str("the run kept no checksums of samples"),
             Self::TurnedOff => f.write_str("verification was turned off"),
             Self::NoReference => f.write_str("verification failed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fact, Finding, Origin};
+    use crate::events::DeviceLabel;
+    use crate::stats::Preparer;
+
+    /// Facts with every name of a field, as they are in a report of several ranks.
+    fn facts() -> Vec<Fact> {
+        let origin = Origin::Prepared { kernels: "portable".to_owned() };
+        vec![
+            Fact::EachConsumedOnce { batches: 3 },
+            Fact::TensorsEqual { samples: 1, of_devices: 2, origin },
+            Fact::OrderOfSplit { split: 1, batches: 2 },
+            Fact::OrderOfRecord { record: "mte:1".to_owned() },
+            Fact::SlotsOfEpoch { slots: 1 },
+            Fact::EqualSteps { of_ranks: 2, steps: 3, of_devices: 1 },
+            Fact::SamplesOnce { samples: 1, padded: 2 },
+            Fact::ConsumedTimes { batch: 1, times: 2 },
+            Fact::OtherTensor {
+                batch: 1,
+                device: Some(DeviceLabel::new(1, 2)),
+                row: 2,
+                sample: 3,
+                got_crc32c: 4,
+                expected_crc32c: 5,
+            },
+            Fact::OtherBatch { step: 1, got: Some(2), expected: 3 },
+            Fact::FewerEpochs { of_rank: 1, epochs: 2, most: 3 },
+            Fact::OtherSource {
+                of_rank: 1,
+                step: 2,
+                source: Preparer::Host,
+                expected: Preparer::Device,
+            },
+            Fact::SampleTwice { sample: 1, batch: 2, of_rank: 3 },
+            Fact::NoReferenceEpoch { missing: 1 },
+            Fact::NotReplayed { record: "mte:1".to_owned(), reason: "none".to_owned() },
+        ]
+    }
+
+    #[test]
+    fn every_fact_is_read_back_beside_the_epoch_and_the_ranks_that_it_concerns() {
+        for fact in facts() {
+            for (epoch, rank, ranks) in [(None, None, None), (Some(7), Some(8), Some(9))] {
+                let finding = Finding { epoch, rank, ranks, fact: fact.clone() };
+                let text = serde_json::to_string(&finding).unwrap();
+                let read: Finding =
+                    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
+                assert_eq!(read, finding, "{text}");
+            }
         }
     }
 }

@@ -19,7 +19,7 @@ use meetpoint_format::batching::{Batching, Entry};
 use meetpoint_format::column::BatchLayout;
 use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{Cpu, Interrupt};
-use meetpoint_prepare::{CpuPreparer, Job, Preparer as _};
+use meetpoint_prepare::{CpuPreparer, Job, Preparer as _, abandoning};
 use meetpoint_scheduler::{AnyStrategy, Level, Order};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::collections::{BTreeMap, HashMap};
@@ -80,7 +80,7 @@ impl Reference {
         let engine = open_engine(engine, READ_DEPTH)?.engine;
         let mut preparer = CpuPreparer::new(job.clone(), engine, cpu)?;
         let asked = stop.clone();
-        preparer.set_interrupt(Interrupt::when(move || asked.is_stopped()));
+        preparer.set_interrupt(abandoning(Interrupt::when(move || asked.is_stopped())));
         let batching = &job.batching;
         let asked = stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());
@@ -184,44 +184,46 @@ pub fn verify(
 }
 
 /// Why a level is not verified.
-enum Doubt {
+enum NotVerified {
     Failed(Finding),
     Unknown(Finding),
 }
 
-fn verdict(outcome: Result<Fact, Doubt>) -> Verdict {
+fn verdict(outcome: Result<Fact, NotVerified>) -> Verdict {
     match outcome {
         Ok(fact) => Verdict::Verified { how: vec![fact.into()] },
-        Err(Doubt::Failed(place)) => Verdict::Failed { place },
-        Err(Doubt::Unknown(why)) => Verdict::NotChecked { why },
+        Err(NotVerified::Failed(place)) => Verdict::Failed { place },
+        Err(NotVerified::Unknown(why)) => Verdict::NotChecked { why },
     }
 }
 
 /// Applies a check to every epoch; the fact of the last one is returned for all.
 fn each(
     runs: &[EpochStats],
-    check: impl Fn(&EpochStats) -> Result<Fact, Doubt>,
-) -> Result<Fact, Doubt> {
+    check: impl Fn(&EpochStats) -> Result<Fact, NotVerified>,
+) -> Result<Fact, NotVerified> {
     let mut how = unknown(Fact::NoEpoch);
     for run in runs {
         how = Ok(check(run).map_err(|doubt| match doubt {
-            Doubt::Failed(place) => Doubt::Failed(Finding { epoch: Some(run.epoch), ..place }),
-            Doubt::Unknown(why) => Doubt::Unknown(why),
+            NotVerified::Failed(place) => {
+                NotVerified::Failed(Finding { epoch: Some(run.epoch), ..place })
+            }
+            NotVerified::Unknown(why) => NotVerified::Unknown(why),
         })?);
     }
     how
 }
 
-fn failed<T>(place: Fact) -> Result<T, Doubt> {
-    Err(Doubt::Failed(place.into()))
+fn failed<T>(place: Fact) -> Result<T, NotVerified> {
+    Err(NotVerified::Failed(place.into()))
 }
 
-fn unknown<T>(why: Fact) -> Result<T, Doubt> {
-    Err(Doubt::Unknown(why.into()))
+fn unknown<T>(why: Fact) -> Result<T, NotVerified> {
+    Err(NotVerified::Unknown(why.into()))
 }
 
 /// C0: every index exactly once.
-fn coverage(run: &EpochStats) -> Result<Fact, Doubt> {
+fn coverage(run: &EpochStats) -> Result<Fact, NotVerified> {
     let mut times = vec![0_u32; run.batches as usize];
     for record in &run.records {
         match times.get_mut(record.batch as usize) {
@@ -239,7 +241,7 @@ fn coverage(run: &EpochStats) -> Result<Fact, Doubt> {
 }
 
 /// C1: a batch contains the samples that (seed, epoch, index) determine.
-fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
+fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, NotVerified> {
     let order = batching.order(run.epoch);
     for check in checks(run)? {
         let wanted = batching.entries_of(&order, check.batch);
@@ -259,7 +261,11 @@ fn content(run: &EpochStats, batching: &Batching) -> Result<Fact, Doubt> {
 }
 
 /// C2: a sample's tensor equals the reference, whichever end prepared it.
-fn equality(run: &EpochStats, reference: &Reference, batching: &Batching) -> Result<Fact, Doubt> {
+fn equality(
+    run: &EpochStats,
+    reference: &Reference,
+    batching: &Batching,
+) -> Result<Fact, NotVerified> {
     let Some(expected) = reference.epochs.get(&run.epoch) else {
         return unknown(Fact::NoReferenceEpoch { missing: run.epoch });
     };
@@ -296,7 +302,7 @@ fn planned_order(
     run: &EpochStats,
     strategy: AnyStrategy,
     batching: &Batching,
-) -> Result<Fact, Doubt> {
+) -> Result<Fact, NotVerified> {
     let Some(record) = &run.schedule.record else { return ascending_order(run) };
     match (strategy.order(), record.share()) {
         (Order::Baseline, _) => ascending_order(run),
@@ -304,7 +310,7 @@ fn planned_order(
             let split = u32::try_from(share).ok().filter(|split| *split <= run.batches);
             let split = split.ok_or_else(|| {
                 let (record, batches) = (record.to_string(), run.batches);
-                Doubt::Unknown(Fact::ShareTooLarge { record, batches }.into())
+                NotVerified::Unknown(Fact::ShareTooLarge { record, batches }.into())
             })?;
             let begin = run.batches - split;
             compare(run, (0..begin).chain((begin..run.batches).rev()))?;
@@ -315,7 +321,7 @@ fn planned_order(
             let record = record.to_string();
             let unknown = |reason| {
                 let record = record.clone();
-                Doubt::Unknown(Fact::NotReplayed { record, reason }.into())
+                NotVerified::Unknown(Fact::NotReplayed { record, reason }.into())
             };
             compare(run, order.map_err(unknown)?.into_iter())?;
             Ok(Fact::OrderOfRecord { record })
@@ -324,12 +330,12 @@ fn planned_order(
 }
 
 /// C4: 0, 1, 2, …
-fn ascending_order(run: &EpochStats) -> Result<Fact, Doubt> {
+fn ascending_order(run: &EpochStats) -> Result<Fact, NotVerified> {
     compare(run, 0..run.batches)?;
     Ok(Fact::OrderAscending { batches: run.batches })
 }
 
-fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), Doubt> {
+fn compare(run: &EpochStats, expected: impl Iterator<Item = u32>) -> Result<(), NotVerified> {
     let mut got = run.records.iter().map(|record| record.batch);
     for (step, expected) in expected.enumerate() {
         let got = got.next();
@@ -349,7 +355,7 @@ fn isolation(
     runs: &[EpochStats],
     reference: &Reference,
     job: &Job,
-) -> Result<Fact, Doubt> {
+) -> Result<Fact, NotVerified> {
     let early = run.records.iter().find(|record| record.ready_ns > record.consume_ns);
     if let Some(record) = early {
         return failed(Fact::NotReady { batch: record.batch });
@@ -386,7 +392,7 @@ fn keys_of<'c>(
 }
 
 /// The checksums of an epoch, which must exist for every batch.
-fn checks(run: &EpochStats) -> Result<&[BatchCheck], Doubt> {
+fn checks(run: &EpochStats) -> Result<&[BatchCheck], NotVerified> {
     if run.checks.len() == run.records.len() {
         return Ok(&run.checks);
     }

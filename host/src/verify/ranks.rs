@@ -2,7 +2,7 @@
 //! once.
 
 use super::{
-    Doubt, Fact, Finding, LevelVerdict, Reference, Verdict, failed, unknown, verdict, verify,
+    Fact, Finding, LevelVerdict, NotVerified, Reference, Verdict, failed, unknown, verdict, verify,
 };
 use crate::stats::{EpochStats, Preparer};
 use meetpoint_format::batching::Entry;
@@ -84,7 +84,7 @@ fn and(first: Verdict, second: impl FnOnce() -> Verdict) -> Verdict {
 }
 
 /// The epochs that were run, each with the statistics of every rank.
-fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Doubt> {
+fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, NotVerified> {
     let count = ranks.iter().map(|rank| rank.runs.len()).max().unwrap_or(0);
     if count == 0 {
         return unknown(Fact::NoEpoch);
@@ -104,7 +104,7 @@ fn epochs<'r>(ranks: &'r [RankRuns<'_>]) -> Result<Vec<Vec<&'r EpochStats>>, Dou
 }
 
 /// C5: equal steps, and the same kind of source in each.
-fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
+fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, NotVerified> {
     let (mut steps, mut of_device) = (0, 0);
     for runs in epochs(ranks)? {
         let first = runs[0];
@@ -137,12 +137,12 @@ fn agreement(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
         let sources = first.records.iter().map(|record| record.source);
         of_device += sources.filter(|source| *source == Preparer::Device).count();
     }
-    let (ranks, of_devices) = (number(ranks.len()), of_device as u64);
-    Ok(Fact::EqualSteps { ranks, steps: steps as u64, of_devices })
+    let (of_ranks, of_devices) = (number(ranks.len()), of_device as u64);
+    Ok(Fact::EqualSteps { of_ranks, steps: steps as u64, of_devices })
 }
 
 /// Part of C0: the ranks consumed every position of the epoch once.
-fn partition(ranks: &[RankRuns<'_>]) -> Result<Fact, Doubt> {
+fn partition(ranks: &[RankRuns<'_>]) -> Result<Fact, NotVerified> {
     let batching = &ranks[0].job.batching;
     let expected = batching.positions() - batching.left_out();
     for runs in epochs(ranks)? {
@@ -171,6 +171,6 @@ fn number(rank: usize) -> u32 {
     u32::try_from(rank).expect("ranks have 32 bits")
 }
 
-fn failed_in<T>(epoch: u32, place: Fact) -> Result<T, Doubt> {
-    Err(Doubt::Failed(Finding { epoch: Some(epoch), ..place.into() }))
+fn failed_in<T>(epoch: u32, place: Fact) -> Result<T, NotVerified> {
+    Err(NotVerified::Failed(Finding { epoch: Some(epoch), ..place.into() }))
 }

@@ -1,8 +1,8 @@
 //! Loaders with a cache of prepared samples: hits, ranks that share it, and what is refused.
 
 use crate::support::{config, consume, dataset};
-use meetpoint_host::explain::{Surroundings, explain};
-use meetpoint_host::group::{self, Conductor, Progress};
+use meetpoint_host::explain::{RunContext, explain};
+use meetpoint_host::group::{self, GroupCallbacks, Progress};
 use meetpoint_host::stats::CacheUse;
 use meetpoint_host::{Accelerator, Error, Loader, LoaderConfig, Null};
 use meetpoint_prepare::cache::{CacheError, CacheSettings};
@@ -28,8 +28,8 @@ fn every_sample_of_later_epochs_comes_from_the_cache_and_the_epochs_are_the_same
         let all = if epoch == 0 { (0, 40) } else { (40, 0) };
         assert_eq!((cache.hits, cache.misses), all);
         assert_eq!((cache.added, cache.evicted), (40, 0));
-        let around = Surroundings { workers: 2, cores: 2, ..Surroundings::default() };
-        assert_eq!(explain(&stats, &around).unwrap().cache, Some(cache));
+        let context = RunContext { workers: 2, cores: 2, ..RunContext::default() };
+        assert_eq!(explain(&stats, &context).unwrap().cache, Some(cache));
     }
 }
 
@@ -43,7 +43,7 @@ fn a_cache_beyond_the_memory_of_the_process_is_refused() {
 
 struct Ranks;
 
-impl Conductor for Ranks {
+impl GroupCallbacks for Ranks {
     fn accelerator(&self, _: &Loader) -> Box<dyn Accelerator> {
         Box::new(Null)
     }

@@ -1,7 +1,7 @@
 //! Columns of batches: equal from host and device for every kind, and checked before they are used.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, events_of, pack_with, picture, sorted};
+use crate::support::{BatchCopy, config, consume, events_of, pack_with, picture, sorted};
 use arrow_array::types::{Float32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray,
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 const SAMPLES: u32 = 30;
 
-/// A column of every kind and one of every width; all that a batch can hold, in no special order.
+/// Columns of every kind and of every width, in arbitrary order.
 const ALL: [&str; 12] = [
     "caption", "label", "boxes", "image", "key", "area", "ids", "mask", "hash", "flag", "small",
     "sample",
@@ -117,7 +117,7 @@ fn with_device(config: &LoaderConfig, device: &FakeDevice) -> LoaderConfig {
     }
 }
 
-fn of_host(config: &LoaderConfig) -> Vec<Seen> {
+fn of_host(config: &LoaderConfig) -> Vec<BatchCopy> {
     let config = LoaderConfig { strategy: AnyStrategy::HostOnly(HostOnly), ..config.clone() };
     let mut loader = Loader::open(config).unwrap();
     consume(loader.start_epoch(0).unwrap()).0
@@ -200,7 +200,7 @@ fn columns_that_the_cache_is_too_small_for_are_reported_once() {
     else {
         panic!("{events:?}")
     };
-    // Two columns for each sample; the epoch before had read them already.
+    // Two columns for each sample; the previous epoch had already read them.
     assert_eq!(reads, 2 * u64::from(SAMPLES));
     assert!(bytes > needed_bytes && needed_bytes > 1, "{bytes} {needed_bytes}");
     let (_, stats) = consume(loader.start_epoch(2).unwrap());
@@ -209,7 +209,7 @@ fn columns_that_the_cache_is_too_small_for_are_reported_once() {
 
 type Misdescription = fn(&mut SlotHeader, &mut [u8]);
 
-/// The table of a lying device has the columns key, label, image, boxes.
+/// The table of the misbehaving device has the columns key, label, image, boxes.
 const MISDESCRIPTIONS: [&str; 4] = ["key", "label", "image", "boxes"];
 
 fn offset_of(header: &SlotHeader, column: usize, n: usize) -> std::ops::Range<usize> {
@@ -325,7 +325,7 @@ fn a_label_is_read_from_the_batch_and_absent_where_it_is_no_column() {
 }
 
 #[test]
-fn columns_that_cannot_be_are_refused_before_anything_starts() {
+fn invalid_columns_are_refused_before_anything_starts() {
     let dataset = dataset(None);
     let refused = |columns: &[&str]| match Loader::open(with_columns(dataset.path(), columns)) {
         Err(Error::Prepare(PrepareError::Columns { source, .. })) => source,

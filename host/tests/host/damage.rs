@@ -1,11 +1,11 @@
-//! Damaged samples: the same batches on both ends, in every strategy, and exact books.
+//! Damaged samples: the same batches on both ends, in every strategy, and exact counts.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{Seen, config, consume, dataset, pack, picture, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, pack, picture, sorted};
 use meetpoint_format::replacement::candidates;
 use meetpoint_host::stats::{DamageRecord, EpochStats, Event, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
-use meetpoint_host::{Action, DeviceSource, Error, Judge, Loader, LoaderConfig, OnError};
+use meetpoint_host::{Action, DamagePolicy, DeviceSource, Error, Loader, LoaderConfig, OnError};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::Dataset;
 use meetpoint_scheduler::{
@@ -49,7 +49,7 @@ fn with(dataset: &Path, action: Action) -> LoaderConfig {
     LoaderConfig { on_error: OnError::Always(action), ..config(dataset) }
 }
 
-fn epochs_of(config: LoaderConfig, epochs: u32) -> Vec<(Vec<Seen>, EpochStats)> {
+fn epochs_of(config: LoaderConfig, epochs: u32) -> Vec<(Vec<BatchCopy>, EpochStats)> {
     let mut loader = Loader::open(config).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).collect()
 }
@@ -100,7 +100,8 @@ fn replacing_leaves_batches_full_and_is_the_same_in_every_strategy_at_either_end
             for ((seen, stats), (expected, _)) in runs.iter().zip(&alone) {
                 assert_eq!(&sorted(seen.clone()), expected, "{strategy:?}");
                 assert_eq!(met(stats), DAMAGED, "{strategy:?}, {workers} workers");
-                // It may be slow under load, but it was not given up for what the samples are.
+                // The device may be slow under load, but it was not given up because of the
+                // samples.
                 let is_given_up = |it: &&Event| matches!(it.kind, EventKind::DeviceGivenUp { .. });
                 assert_eq!(stats.events.iter().find(is_given_up), None, "{strategy:?}");
             }
@@ -123,7 +124,7 @@ fn check_levels(config: &LoaderConfig, strategy: AnyStrategy, runs: &[EpochStats
 }
 
 #[test]
-fn leaving_out_shortens_the_batch_and_nothing_else() {
+fn skipping_shortens_the_batch_and_nothing_else() {
     let folder = damaged();
     let whole = dataset(SAMPLES);
     let sound = epochs_of(config(whole.path()), 1).remove(0).0;
@@ -147,7 +148,7 @@ fn leaving_out_shortens_the_batch_and_nothing_else() {
 }
 
 #[test]
-fn one_more_damaged_sample_than_may_be_ends_the_epoch_also_after_it_was_resumed() {
+fn one_damaged_sample_above_the_limit_ends_the_epoch_also_after_resuming() {
     let folder = damaged();
     let mut config = with(folder.path(), Action::Replace);
     config.errors_max = Some(3);
@@ -180,7 +181,7 @@ fn one_more_damaged_sample_than_may_be_ends_the_epoch_also_after_it_was_resumed(
 }
 
 #[test]
-fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
+fn the_rest_of_an_epoch_has_the_replacements_of_the_whole_epoch() {
     let folder = damaged();
     for action in [Action::Replace, Action::Skip] {
         let (whole, _) = epochs_of(with(folder.path(), action), 1).remove(0);
@@ -193,13 +194,13 @@ fn what_is_left_of_an_epoch_has_the_replacements_that_it_would_have_had() {
 }
 
 #[test]
-fn a_judge_is_asked_and_its_refusal_is_the_error_of_the_sample() {
+fn a_damage_policy_is_called_and_its_refusal_is_the_error_of_the_sample() {
     let folder = damaged();
-    let judge = Judge::new(|damage| match damage.sample {
+    let policy = DamagePolicy::new(|damage| match damage.sample {
         40 => Action::Raise,
         _ => Action::Skip,
     });
-    let on_error = OnError::Ask(judge);
+    let on_error = OnError::Ask(policy);
     let mut loader =
         Loader::open(LoaderConfig { on_error, workers: 2, ..config(folder.path()) }).unwrap();
     let mut epoch = loader.start_epoch(0).unwrap();
@@ -229,7 +230,7 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     };
     epochs_of(config.clone(), 2);
     assert_eq!(samples(), DAMAGED);
-    // As a process leaves it that is killed while it writes: the last line has no end.
+    // The state after a process was killed while it wrote: the last line is incomplete.
     let mut text = std::fs::read(&path).unwrap();
     text.truncate(text.len() - 20);
     std::fs::write(&path, text).unwrap();
@@ -243,7 +244,7 @@ fn a_quarantine_file_has_every_damaged_sample_once_however_often_it_is_met() {
     assert!(matches!(refused.err(), Some(Error::Quarantine { .. })));
 }
 
-/// A small progressive file whose header promises a picture so large that its coefficients alone
+/// A small progressive file whose header declares a picture so large that its coefficients alone
 /// take 96 MiB.
 fn bomb() -> Vec<u8> {
     let mut file = Vec::new();
@@ -274,7 +275,7 @@ fn a_picture_that_the_budget_cannot_decode_ends_the_epoch_whatever_is_done_about
             }
         };
         match outcome {
-            // There is memory to find out that its data break off.
+            // There is enough memory to detect that its data are truncated.
             Ok(damaged) => assert_eq!((budget, damaged), (256 << 20, vec![5])),
             Err(Error::Prepare(meetpoint_prepare::Error::DecodeMemory {
                 needed, limit, ..

@@ -1,6 +1,6 @@
-//! Epochs with a device at the other end, good and bad: the same batches whatever it does.
+//! Epochs with a correct or misbehaving device: the batches are always the same.
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_host::stats::{
     Attempt, BatchFault, DeviceLabel, EpochStats, EventKind, Phase, Preparer, Remaining,
 };
@@ -20,17 +20,17 @@ fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> Lo
     let mut config = config(dataset);
     config.strategy = strategy;
     config.devices = vec![device.source()];
-    // Long enough for a machine under load; only a silent device takes it.
+    // Long enough that only a silent device exceeds it, also on a loaded machine.
     config.stall_timeout = Duration::from_secs(30);
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }
 
-/// Runs epochs with a misbehaving device and holds every batch against the host alone's.
+/// Runs epochs with a misbehaving device and compares every batch with that of the host alone.
 fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<EpochStats> {
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 3);
@@ -238,7 +238,7 @@ fn a_device_that_is_silent_at_the_end_is_opened_again_for_the_next_epoch() {
 #[test]
 fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
     let faults = vec![(3, Fault::Steal)];
-    // The consumer keeps the slot of the second batch while the third is published in it.
+    // The consumer retains the slot of the second batch while the third is published in it.
     let folder = dataset(60);
     let (expected, _) = of_host_alone(folder.path(), 1);
     let device = FakeDevice::start(Behaviour { faults, ..Behaviour::default() });
@@ -250,14 +250,14 @@ fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
     while let Some(batch) = epoch.next_batch().unwrap() {
         batches.push(batch);
         if batches.len() > 3 {
-            // Only the first few are kept: the device was cut off by then.
+            // Only the first few are recorded: the device was disconnected by then.
             let dropped = batches.pop().unwrap();
-            assert_eq!(Seen::from(&dropped), expected[0][dropped.index() as usize]);
+            assert_eq!(BatchCopy::from(&dropped), expected[0][dropped.index() as usize]);
         }
     }
     let stats = epoch.finish();
     for batch in &batches {
-        assert_eq!(Seen::from(batch), expected[0][batch.index() as usize]);
+        assert_eq!(BatchCopy::from(batch), expected[0][batch.index() as usize]);
     }
     let events = events_of(&stats);
     let [EventKind::DeviceLost { phase: Phase::Epoch, reason, .. }] = &events[..] else {
@@ -272,7 +272,7 @@ fn slots_of_another_generation_or_epoch_have_no_effect_and_come_back() {
     let faults = vec![(2, Fault::OldGeneration), (20, Fault::OtherEpoch)];
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |config| {
         config.stall_timeout = Duration::from_millis(300);
-        // Few slots, so that one that did not come back would be missed.
+        // Few slots, so that a slot that was not released would be noticed.
         config.spool.quota_bytes = 40 << 10;
     });
     assert!(stats[0].schedule.void_reports >= 1);
@@ -285,7 +285,7 @@ fn a_consumer_that_retains_device_batches_does_not_starve_the_device() {
     let (expected, _) = of_host_alone(folder.path(), 1);
     let device = FakeDevice::start(Behaviour::default());
     let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
-    // Three slots for fifteen batches that are all kept.
+    // Three slots for fifteen batches, all of which are retained.
     config.spool.quota_bytes = 3 * (8 << 10);
     let mut loader = Loader::open(config).unwrap();
     assert_eq!(loader.spool_slots(), Some(3));
@@ -298,7 +298,7 @@ fn a_consumer_that_retains_device_batches_does_not_starve_the_device() {
     assert_eq!(stats.schedule.device_batches, 15, "{:?}", events_of(&stats));
     drop(loader);
     for (batch, expected) in kept.iter().zip(&expected[0]) {
-        assert_eq!(&Seen::from(batch), expected);
+        assert_eq!(&BatchCopy::from(batch), expected);
     }
 }
 
@@ -382,7 +382,7 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
 }
 
 #[test]
-fn a_device_program_that_ends_at_once_is_an_error_with_its_words() {
+fn a_device_program_that_ends_at_once_is_an_error_with_its_output() {
     let folder = dataset(8);
     let mut config = config(folder.path());
     config.strategy = AnyStrategy::Wrr(Wrr);

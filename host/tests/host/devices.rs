@@ -1,7 +1,9 @@
 //! Epochs with several devices, each with its own parts, speed, spool and end.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset_in_parts, events_of, pack, picture, sorted};
+use crate::support::{
+    BatchCopy, config, consume, dataset_in_parts, events_of, pack, picture, sorted,
+};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_host::stats::{Attempt, DeviceLabel, EpochStats, EventKind, Remaining};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -19,7 +21,7 @@ const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(8), tail: Ta
 const MTE_ASCENDING: AnyStrategy =
     AnyStrategy::Mte(Mte { split: Split::Optimal, tail: Tail::Ascending });
 
-/// Those that use devices.
+/// The strategies that use devices.
 const STRATEGIES: [AnyStrategy; 8] = [
     AnyStrategy::DeviceOnly(DeviceOnly),
     MTE,
@@ -36,7 +38,7 @@ fn with_devices(dataset: &Path, devices: &[&FakeDevice], strategy: AnyStrategy) 
     config.strategy = strategy;
     let source = |device: &&FakeDevice| DeviceSource::Connect { socket: device.socket() };
     config.devices = devices.iter().map(source).collect();
-    // Long enough for a machine under load; only a silent device takes it.
+    // Long enough that only a silent device exceeds it, also on a loaded machine.
     config.stall_timeout = Duration::from_secs(30);
     config
 }
@@ -49,15 +51,15 @@ fn good() -> FakeDevice {
     faulty(Vec::new())
 }
 
-/// What the host alone makes of the batches of a loader with these devices.
-fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+/// The batches of the host alone for a loader with these devices.
+fn of_host_alone(config: &LoaderConfig, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut config = config.clone();
     config.strategy = AnyStrategy::HostOnly(HostOnly);
     let mut loader = Loader::open(config).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }
 
-/// Runs epochs and holds every batch against the host alone's, and the levels that hold always.
+/// Runs epochs, and checks every batch against the host alone, and the levels that always hold.
 fn run(config: LoaderConfig, epochs: u32) -> Vec<EpochStats> {
     let (expected, host_stats) = of_host_alone(&config, epochs);
     let strategy = config.strategy;
@@ -90,7 +92,7 @@ fn check_levels(strategy: AnyStrategy, job: &Job, runs: &[EpochStats], reference
     }
 }
 
-/// The devices that these events say are lost or silent.
+/// The devices that these events report as lost or silent.
 fn lost(events: &[EventKind]) -> Vec<u16> {
     let number = |event: &EventKind| match event {
         EventKind::DeviceLost { device, .. }
@@ -145,7 +147,7 @@ fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
         let device = good();
         let mut config =
             with_devices(folder.path(), &[&device], AnyStrategy::DeviceOnly(DeviceOnly));
-        // Few slots, so that each is used again and again.
+        // Few slots, so that each is reused often.
         config.spool = SpoolConfig { kind, quota_bytes: 6 * 8192 };
         let (expected, _) = of_host_alone(&config, 2);
         let mut loader = Loader::open(config).unwrap();
@@ -153,7 +155,7 @@ fn batches_of_devices_can_be_written_to_in_place_and_the_next_ones_are_whole() {
             let mut epoch = loader.start_epoch(number).unwrap();
             let (mut seen, mut last) = (Vec::new(), None);
             while let Some(mut batch) = epoch.next_batch().unwrap() {
-                seen.push(Seen::from(&batch));
+                seen.push(BatchCopy::from(&batch));
                 batch.bytes_mut().fill(0xA5);
                 assert!(batch.bytes().iter().all(|&byte| byte == 0xA5));
                 last = Some(batch);
@@ -183,7 +185,7 @@ fn a_dataset_in_a_folder_whose_name_is_not_utf_8_is_served() {
 fn devices_that_share_the_dataset_take_from_one_end_each_at_its_pace() {
     let folder = dataset_in_parts(120, 1);
     for strategy in STRATEGIES {
-        // Where paces are compared, by far longer than a loaded machine takes for a batch.
+        // For comparisons of rates: much longer than a batch takes on a loaded machine.
         let pause = Duration::from_millis(if strategy == AnyStrategy::DeviceOnly(DeviceOnly) {
             150
         } else {
@@ -238,7 +240,7 @@ fn when_every_device_dies_the_host_goes_on_alone() {
         let config = with_devices(folder.path(), &[&first, &second], strategy);
         let stats = run(config, 2);
         let events = events_of(&stats[0]);
-        // Others may not have given each of them as much work as it takes to die.
+        // Other strategies may not grant each device enough batches to reach its fault.
         if strategy == MTE {
             assert!(lost(&events).contains(&0), "{strategy:?}: {events:?}");
         }

@@ -1,16 +1,16 @@
-//! What an epoch's times are said to mean, on times that are made up.
+//! Explanations of epochs with synthetic times.
 
 use crate::support::{config, consume, dataset};
 use meetpoint_host::explain::{
-    Advice, Basis, Ceiling, Contention, Explanation, Stage, Surroundings, TransformTime, explain,
+    Advice, Basis, Ceiling, Contention, Explanation, RunContext, Stage, TransformTime, explain,
 };
 use meetpoint_host::stats::{BatchRecord, DeviceSchedule, EpochStats, Preparer, Quantiles};
 use meetpoint_host::{Loader, MemoryKind};
 
 const MS: u64 = 1_000_000;
 
-/// An epoch whose batches are waited for and trained on for a given number of milliseconds; those
-/// of a device were published so long after they were asked for.
+/// An epoch from the wait, the step and, for batches of a device, the time between request and
+/// publish of each batch, in milliseconds.
 fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
     let folder = dataset(8);
     let mut loader = Loader::open(config(folder.path())).unwrap();
@@ -42,12 +42,12 @@ fn epoch(batches: &[(u64, u64, Option<u64>)]) -> EpochStats {
     stats
 }
 
-fn explained(batches: &[(u64, u64, Option<u64>)], around: &Surroundings) -> Explanation {
-    explain(&epoch(batches), around).unwrap()
+fn explained(batches: &[(u64, u64, Option<u64>)], context: &RunContext) -> Explanation {
+    explain(&epoch(batches), context).unwrap()
 }
 
-fn around(workers: u32) -> Surroundings {
-    Surroundings { workers, cores: 8, replayed_step_ns: None, transform_ns: 0.0 }
+fn context(workers: u32) -> RunContext {
+    RunContext { workers, cores: 8, replayed_step_ns: None, transform_ns: 0.0 }
 }
 
 fn ceiling(explanation: &Explanation, stage: Stage) -> f64 {
@@ -58,8 +58,8 @@ fn ceiling(explanation: &Explanation, stage: Stage) -> f64 {
 
 #[test]
 fn a_consumer_that_hardly_waits_is_its_own_bottleneck() {
-    // The time until the first batch is that of starting, not of the pace.
-    let said = explained(&[(500, 100, None), (1, 100, None), (0, 100, None)], &around(2));
+    // The time until the first batch belongs to the start, not to the rate.
+    let said = explained(&[(500, 100, None), (1, 100, None), (0, 100, None)], &context(2));
     assert!(!said.is_loading && said.stage == Stage::Step, "{said:?}");
     assert_eq!(said.startup_seconds, 0.5);
     assert!(said.modelled_gain.unwrap() < 1.01);
@@ -68,14 +68,14 @@ fn a_consumer_that_hardly_waits_is_its_own_bottleneck() {
 
 #[test]
 fn waits_are_put_down_to_what_the_batch_waited_for() {
-    let host = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &around(1));
+    let host = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &context(1));
     assert!(host.is_loading && host.stage == Stage::HostCompute, "{host:?}");
     assert_eq!(host.waited_share, 16.0 / 22.0);
     assert_eq!((host.modelled_gain, host.measured_gain), (Some(22.0 / 6.0), None));
     assert_eq!(host.advice, Some(Advice::MoreWorkers));
-    let device = explained(&[(1, 2, Some(1)), (9, 2, Some(8)), (9, 2, Some(8))], &around(1));
+    let device = explained(&[(1, 2, Some(1)), (9, 2, Some(8)), (9, 2, Some(8))], &context(1));
     assert_eq!(device.stage, Stage::Device, "{device:?}");
-    let handed = explained(&[(1, 2, Some(1)), (9, 2, Some(0)), (9, 2, Some(1))], &around(1));
+    let handed = explained(&[(1, 2, Some(1)), (9, 2, Some(0)), (9, 2, Some(1))], &context(1));
     assert_eq!(handed.stage, Stage::HandOver, "{handed:?}");
     let waited = |said: &Explanation| said.ceilings.iter().map(|it| it.seconds).sum::<f64>();
     assert!((waited(&host) - 0.022).abs() < 1e-9, "every wait and step has one stage: {host:?}");
@@ -83,7 +83,7 @@ fn waits_are_put_down_to_what_the_batch_waited_for() {
 
 #[test]
 fn ceilings_are_those_of_the_measured_means() {
-    let said = explained(&[(1, 5, None), (1, 5, None)], &around(4));
+    let said = explained(&[(1, 5, None), (1, 5, None)], &context(4));
     assert_eq!(ceiling(&said, Stage::HostRead), 4.0 / 0.002);
     assert_eq!(ceiling(&said, Stage::HostCompute), 4.0 / 0.008);
     assert_eq!(ceiling(&said, Stage::Device), 1.0 / 0.020);
@@ -94,12 +94,12 @@ fn ceilings_are_those_of_the_measured_means() {
 #[test]
 fn a_replay_makes_the_gain_a_measured_one() {
     let replayed_step_ns = Some(1e6);
-    let around = Surroundings { replayed_step_ns, ..around(1) };
-    let said = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &around);
+    let context = RunContext { replayed_step_ns, ..context(1) };
+    let said = explained(&[(1, 2, None), (8, 2, None), (8, 2, None)], &context);
     assert_eq!(said.measured_gain, Some(22.0 / 3.0));
     let contention = Contention { step_seconds: 0.002, replayed_step_seconds: 0.001 };
     assert_eq!(said.contention, Some(contention));
-    // What report.json and Python hold, and a sentence for each fact.
+    // The form in report.json and Python, and a sentence for each fact.
     let text = serde_json::to_string(&said).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), said);
     assert_eq!(said.sentences().len(), 5, "{:?}", said.sentences());
@@ -108,8 +108,8 @@ fn a_replay_makes_the_gain_a_measured_one() {
 
 #[test]
 fn the_users_transform_is_a_stage_of_its_own() {
-    let around = Surroundings { transform_ns: 9e6, replayed_step_ns: Some(1e6), ..around(1) };
-    let said = explained(&[(1, 4, None), (0, 4, None), (0, 4, None)], &around);
+    let context = RunContext { transform_ns: 9e6, replayed_step_ns: Some(1e6), ..context(1) };
+    let said = explained(&[(1, 4, None), (0, 4, None), (0, 4, None)], &context);
     assert!(!said.is_loading && said.stage == Stage::Transform, "{said:?}");
     assert_eq!((said.modelled_gain, said.measured_gain), (Some(1.0), Some(1.0)));
     assert_eq!(ceiling(&said, Stage::Transform), 1.0 / 0.003);
@@ -120,14 +120,14 @@ fn the_users_transform_is_a_stage_of_its_own() {
     let waited = said.ceilings.iter().map(|it| it.seconds).sum::<f64>();
     assert!((waited - 0.012).abs() < 1e-9, "every wait and step has one stage: {said:?}");
     // A faster loader leaves the time of the transform as it is.
-    let loading = explained(&[(1, 4, None), (8, 4, None), (8, 4, None)], &around);
+    let loading = explained(&[(1, 4, None), (8, 4, None), (8, 4, None)], &context);
     assert_eq!((loading.is_loading, loading.modelled_gain), (true, Some(28.0 / 12.0)));
 }
 
 #[test]
-fn what_has_no_pace_is_not_explained() {
-    assert_eq!(explain(&epoch(&[(1, 2, None)]), &around(0)), None);
-    let said = explained(&[(1, 0, None), (4, 0, None)], &around(0));
+fn epochs_without_measured_rates_are_not_explained() {
+    assert_eq!(explain(&epoch(&[(1, 2, None)]), &context(0)), None);
+    let said = explained(&[(1, 0, None), (4, 0, None)], &context(0));
     assert_eq!((said.modelled_gain, said.measured_gain), (None, None));
     assert!(said.is_loading, "{said:?}");
 }

@@ -8,7 +8,7 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{
     Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject,
 };
-use meetpoint_host::group::{self, Conductor, Progress};
+use meetpoint_host::group::{self, GroupCallbacks, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The subject of the tests, which fails at a launch and from then on.
+/// The simulated GPU, which fails at a given launch and from then on.
 #[derive(Debug, Clone, Default)]
 struct Subject {
     launches_left: Arc<AtomicU64>,
@@ -447,7 +447,7 @@ fn a_job_that_no_gpu_prepares_runs_on_the_cpu_and_says_why() {
 
 struct Ranks;
 
-impl Conductor for Ranks {
+impl GroupCallbacks for Ranks {
     fn accelerator(&self, _: &Loader) -> Box<dyn Accelerator> {
         Box::new(Null)
     }

@@ -1,7 +1,8 @@
-//! Epochs of the host alone: the same bytes whatever the threads, and every way to stop early.
+//! Epochs of the host alone: the same bytes with any number of threads, and every way to stop
+//! early.
 use crate::support::{config, consume, dataset, pack, picture, recipe, sorted};
 use meetpoint_diagnose::{Diagnose, Surface};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampling, Sequential};
 use meetpoint_host::Notice;
@@ -41,8 +42,8 @@ fn a_batch_holds_the_samples_and_labels_of_its_position_in_the_order() {
     let folder = dataset(10);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (seen, _) = consume(loader.start_epoch(3).unwrap());
-    let cut = Cut { batch_size: 4, drop_last: false, seed: 11 };
-    let batching = Batching::alone(cut, Sampling::shuffled(10));
+    let options = BatchOptions { batch_size: 4, drop_last: false, seed: 11 };
+    let batching = Batching::alone(options, Sampling::shuffled(10));
     let order = batching.order(3);
     for batch in &seen {
         assert!(batching.samples_of(&order, batch.index).eq(batch.samples.iter().copied()));
@@ -111,7 +112,7 @@ fn an_epoch_that_is_resumed_gives_what_was_left_in_its_order() {
 }
 
 #[test]
-fn what_cannot_be_resumed_is_refused() {
+fn epochs_that_cannot_resume_are_refused() {
     let folder = dataset(40);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     for (consumed, words) in [
@@ -161,6 +162,8 @@ fn a_consumer_that_retains_every_batch_gets_an_error_and_no_hang() {
         let mut config = config(folder.path());
         config.workers = workers;
         config.memory_budget_bytes = 8 << 20;
+        // All of it is for batches.
+        config.small_samples_bytes = Some(0);
         config.place_timeout = Duration::from_millis(50);
         let mut loader = Loader::open(config).unwrap();
         let mut epoch = loader.start_epoch(0).unwrap();
@@ -222,7 +225,7 @@ fn a_damaged_sample_ends_the_epoch_and_is_named() {
 }
 
 #[test]
-fn numbers_that_cannot_work_are_refused_with_their_remedy() {
+fn invalid_numbers_are_refused_with_their_remedy() {
     let folder = dataset(6);
     let refused = |change: &dyn Fn(&mut meetpoint_host::LoaderConfig)| {
         let mut config = config(folder.path());
@@ -319,7 +322,7 @@ fn what_was_consumed_is_verified_against_an_independent_preparation() {
         assert!(matches!(verdict, Verdict::Verified { .. }), "{level:?}: {verdict:?}");
     }
     assert!(matches!(judged(&runs, &portable, Level::C5), Verdict::NotChecked { .. }));
-    // The order and the content of a run that was tampered with do not pass.
+    // Verification fails for a run with a changed order or changed content.
     let mut damaged = runs.clone();
     damaged[1].checks[2].crc32c[1] ^= 1;
     let Verdict::Failed { place } = judged(&damaged, &portable, Level::C2) else { panic!() };

@@ -1,4 +1,4 @@
-//! Job files: what a full one says, and every fault with file, line, column, key and remedy.
+//! Job files: all keys, and every error with file, line, column, key and remedy.
 
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::column::Collate;
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<JobFile, JobError> {
     JobFile::parse(text, Path::new("jobs/job.toml"))
 }
 
-/// A job with a good recipe after these lines.
+/// A job with a valid recipe after these lines.
 fn fault(lines: &str) -> JobError {
     parse(&format!("{lines}\n{RECIPE}")).expect_err("these lines are at fault")
 }
@@ -486,7 +486,7 @@ fn text_that_is_not_toml_is_refused_where_it_breaks() {
     assert_eq!(error.place.map(|(line, _)| line), Some(2), "{error}");
     for cut in 0..RECIPE.len() {
         if RECIPE.is_char_boundary(cut) {
-            // Whole or cut short, it is read or refused, and never a panic.
+            // A complete or truncated text is read or refused, and never panics.
             let _ = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{}", &RECIPE[..cut]));
         }
     }

@@ -18,6 +18,7 @@ mod preparers;
 mod ranks;
 mod run_ahead;
 mod samplers;
+mod small_samples;
 mod support;
 mod trace;
 mod tuning;

@@ -1,7 +1,7 @@
 //! Several datasets in one loader: served as one, mixed, at both ends, resumed, and refused.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{Seen, config, consume, dataset_in_parts, pack_with, picture, sorted};
+use crate::support::{BatchCopy, config, consume, dataset_in_parts, pack_with, picture, sorted};
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
 use meetpoint_format::sampler::{Mixture, Sampler, SamplerError, Sequential, Shuffled, Stop};
 use meetpoint_host::job::JobFile;
@@ -22,7 +22,7 @@ fn mixture(weights: &[f64], stop: Stop) -> Sampler {
     Mixture { weights: weights.into(), stop, shuffle: true }.into()
 }
 
-fn epochs(config: LoaderConfig, count: u32) -> Vec<Vec<Seen>> {
+fn epochs(config: LoaderConfig, count: u32) -> Vec<Vec<BatchCopy>> {
     let mut loader = Loader::open(config).unwrap();
     (0..count).map(|epoch| sorted(consume(loader.start_epoch(epoch).unwrap()).0)).collect()
 }

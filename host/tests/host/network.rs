@@ -1,7 +1,8 @@
-//! A device that sends its batches over a network: the bytes of the host alone, whatever it sends.
+//! A device that sends its batches over a network: batches have the bytes of the host alone,
+//! whatever the device sends.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, events_of, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_format::wire::{NETWORK_GREETING, SlotData};
 use meetpoint_host::stats::{BatchFault, EpochStats, EventKind};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -18,24 +19,25 @@ use std::time::Duration;
 
 const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
 
-/// What is done to the pieces of a slot before they are sent.
+/// A change of the pieces of a slot before they are sent.
 type Change = fn(&mut Vec<SlotData>);
 
 fn with_device(dataset: &Path, device: &FakeDevice, strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;
     config.devices = vec![device.source()];
-    // Long enough for a machine under load; only a silent device takes it.
+    // Long enough that only a silent device exceeds it, also on a loaded machine.
     config.stall_timeout = Duration::from_secs(30);
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<Seen>>, Vec<EpochStats>) {
+fn of_host_alone(dataset: &Path, epochs: u32) -> (Vec<Vec<BatchCopy>>, Vec<EpochStats>) {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap())).unzip()
 }
 
-/// Runs two epochs with a device that misbehaves, and compares every batch with the host alone's.
+/// Runs two epochs with a device that misbehaves, and compares every batch with that of the host
+/// alone.
 fn survives(faults: Vec<(u32, Fault)>) -> Vec<EpochStats> {
     survives_within(faults, Duration::from_secs(30))
 }
@@ -108,7 +110,7 @@ fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
             let half = pieces[0].data.len() / 2;
             pieces[0].data.truncate(half);
         },
-        // No header: it announces what never came.
+        // Without the header, the publish announces a slot that is incomplete.
         |pieces| drop(pieces.pop()),
         // A header alone.
         |pieces| drop(pieces.remove(0)),
@@ -190,7 +192,7 @@ fn a_lost_device_is_connected_to_again_and_a_silent_one_fenced_off() {
     assert!(stats.schedule.stalls > 0);
 }
 
-/// What something that is not a device says to a host that connects, before it hangs up or waits.
+/// Bytes that another kind of server sends to a host that connects, before it disconnects or waits.
 fn refused_by(says: &'static [u8], hangs_up: bool) -> Error {
     let folder = dataset(20);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -199,7 +201,7 @@ fn refused_by(says: &'static [u8], hangs_up: bool) -> Error {
         let (mut stream, _) = listener.accept().unwrap();
         stream.write_all(says).unwrap();
         if !hangs_up {
-            // Until the host goes.
+            // Until the host disconnects.
             let _ = stream.read_to_end(&mut Vec::new());
         }
     });

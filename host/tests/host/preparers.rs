@@ -12,7 +12,7 @@ use meetpoint_storage::Counters;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Makes preparers that count their batches.
+/// Creates preparers that count their batches.
 #[derive(Debug, Default)]
 struct Counting {
     preparers: AtomicU32,
@@ -63,7 +63,7 @@ impl Preparer for Counted {
     }
 }
 
-/// Makes none.
+/// Refuses to create preparers.
 #[derive(Debug)]
 struct Refusing;
 

@@ -1,9 +1,9 @@
-//! Ranks as threads: equal steps from the same kind of source, and none is waited for forever.
+//! Ranks as threads: equal steps from the same kind of source, and no wait for a rank is endless.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, dataset_in_parts};
 use meetpoint_host::collective::{CollectiveError, Threads};
-use meetpoint_host::group::{self, Conductor, Progress, RankOutcome};
+use meetpoint_host::group::{self, GroupCallbacks, Progress, RankOutcome};
 use meetpoint_host::verify::{RankRuns, Reference, Verdict, verify_ranks};
 use meetpoint_host::{
     Accelerator, Batch, DeviceSource, Error, Loader, LoaderConfig, Null, StopHandle,
@@ -36,7 +36,7 @@ struct Ranks<'d> {
     consumed: AtomicU32,
 }
 
-impl Conductor for Ranks<'_> {
+impl GroupCallbacks for Ranks<'_> {
     fn devices(&self, rank: u32) -> Option<Vec<DeviceSource>> {
         let own = self.devices.get(rank as usize)?;
         let source = |device: &FakeDevice| DeviceSource::Connect { socket: device.socket() };
@@ -61,7 +61,7 @@ fn ranks_config(dataset: &Path, strategy: AnyStrategy, ranks: u32) -> LoaderConf
     config.ranks = ranks;
     config.stall_timeout = Duration::from_secs(30);
     config.memory_budget_bytes = 256 << 20;
-    // The conductor says where each rank finds its own.
+    // The callbacks return the devices of each rank.
     config.devices = vec![DeviceSource::Connect { socket: "nowhere".into() }];
     config
 }
@@ -92,7 +92,7 @@ fn devices(ranks: u32, behaviour: impl Fn(u32) -> Behaviour) -> Vec<Vec<FakeDevi
 
 #[test]
 fn ranks_take_equal_steps_from_the_same_kind_of_source() {
-    // 43 batches: with 2 and 4 ranks the last steps are not whole.
+    // 43 batches: with 2 and 4 ranks the last steps are incomplete.
     let folder = dataset_in_parts(170, 2);
     for ranks in [2, 4] {
         for strategy in STRATEGIES {
@@ -103,11 +103,11 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
                 });
                 let mut config = ranks_config(folder.path(), strategy, ranks);
                 config.workers = workers;
-                let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
-                let outcomes = group::run(&config, 2, &conductor).unwrap();
+                let callbacks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
+                let outcomes = group::run(&config, 2, &callbacks).unwrap();
                 assert_eq!(outcomes.len(), ranks as usize);
                 let steps = 43_u32.div_ceil(ranks);
-                assert_eq!(conductor.consumed.into_inner(), 2 * ranks * steps);
+                assert_eq!(callbacks.consumed.into_inner(), 2 * ranks * steps);
                 judge(strategy, &outcomes, 2);
             }
         }
@@ -123,14 +123,14 @@ fn a_device_that_dies_at_one_rank_costs_no_batch_and_no_rank() {
             ..Behaviour::default()
         });
         let config = ranks_config(folder.path(), strategy, 2);
-        let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
-        let outcomes = group::run(&config, 2, &conductor).unwrap();
+        let callbacks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
+        let outcomes = group::run(&config, 2, &callbacks).unwrap();
         judge(strategy, &outcomes, 2);
     }
 }
 
-/// A rank that waits for its device sends messages meanwhile, so that no other rank gives it up,
-/// however long devices are waited for and however often they stall.
+/// A rank that waits for its device sends heartbeats, so that no other rank times out, however long
+/// the device takes and however often it stalls.
 #[test]
 fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not_given_up() {
     let folder = dataset_in_parts(40, 2);
@@ -141,8 +141,8 @@ fn a_rank_that_waits_for_its_device_longer_than_ranks_wait_for_each_other_is_not
     let mut config = ranks_config(folder.path(), AnyStrategy::DeviceOnly(DeviceOnly), 2);
     config.rank_timeout = Duration::from_secs(2);
     config.stall_timeout = Duration::from_secs(5);
-    let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
-    let outcomes = group::run(&config, 1, &conductor).unwrap();
+    let callbacks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
+    let outcomes = group::run(&config, 1, &callbacks).unwrap();
     let stalls = |rank: &RankOutcome| rank.epochs[0].schedule.devices[0].stalls;
     assert_eq!(outcomes.iter().map(stalls).collect::<Vec<_>>(), [0, 1]);
     judge(config.strategy, &outcomes, 1);
@@ -184,7 +184,7 @@ impl Accelerator for Panics {
 
 struct OneOf<'d>(Ranks<'d>, u32);
 
-impl Conductor for OneOf<'_> {
+impl GroupCallbacks for OneOf<'_> {
     fn devices(&self, rank: u32) -> Option<Vec<DeviceSource>> {
         self.0.devices(rank)
     }
@@ -216,8 +216,8 @@ fn a_rank_that_cannot_be_opened_ends_all() {
     let devices = devices(2, |_| Behaviour::default());
     let mut config = ranks_config(folder.path(), AnyStrategy::Wrr(Wrr), 2);
     config.memory_budget_bytes = 4 << 20;
-    let conductor = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
-    let error = group::run(&config, 1, &conductor).unwrap_err().to_string();
+    let callbacks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
+    let error = group::run(&config, 1, &callbacks).unwrap_err().to_string();
     assert!(error.contains("the memory budget of 4 MiB is too small"), "{error}");
 }
 

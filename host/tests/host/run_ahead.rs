@@ -1,7 +1,7 @@
 //! Devices that begin the next epoch early: the same batches, and none of one epoch in another.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
-use crate::support::{Seen, config, consume, dataset, sorted};
+use crate::support::{BatchCopy, config, consume, dataset, sorted};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::{DeviceSource, Epoch, Loader, LoaderConfig};
 use meetpoint_scheduler::{AnyStrategy, Mte, Split, Tail};
@@ -20,7 +20,7 @@ fn running_ahead(dataset: &Path, device: &FakeDevice) -> LoaderConfig {
     config
 }
 
-fn of_host_alone(dataset: &Path, epochs: u32) -> Vec<Vec<Seen>> {
+fn of_host_alone(dataset: &Path, epochs: u32) -> Vec<Vec<BatchCopy>> {
     let mut loader = Loader::open(config(dataset)).unwrap();
     (0..epochs).map(|epoch| consume(loader.start_epoch(epoch).unwrap()).0).collect()
 }
@@ -30,10 +30,10 @@ fn consume_once_ahead(
     mut epoch: Epoch<'_>,
     device: &FakeDevice,
     begun: u32,
-) -> (Vec<Seen>, EpochStats) {
+) -> (Vec<BatchCopy>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
-        seen.push(Seen::from(&batch));
+        seen.push(BatchCopy::from(&batch));
         drop(batch);
         if seen.len() == 14 {
             device.await_batches(begun);
@@ -70,7 +70,7 @@ fn a_device_that_is_done_begins_the_next_epoch_and_no_epoch_after_the_last() {
 }
 
 #[test]
-fn another_epoch_than_the_next_makes_what_was_begun_void() {
+fn an_epoch_out_of_order_voids_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 4);
     let device = FakeDevice::start(Behaviour::default());
@@ -84,12 +84,12 @@ fn another_epoch_than_the_next_makes_what_was_begun_void() {
 }
 
 #[test]
-fn an_epoch_that_is_dropped_takes_what_was_begun_of_the_next_with_it() {
+fn a_dropped_epoch_drops_the_batches_prepared_ahead() {
     let folder = dataset(60);
     let expected = of_host_alone(folder.path(), 2);
     let device = FakeDevice::start(Behaviour::default());
     let mut config = running_ahead(folder.path(), &device);
-    // Few slots: one that did not come back would be missed.
+    // Few slots, so that a slot that was not released would be noticed.
     config.spool.quota_bytes = 12 * (8 << 10);
     let mut loader = Loader::open(config).unwrap();
     for _ in 0..5 {

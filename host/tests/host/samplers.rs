@@ -2,7 +2,7 @@
 //! epochs, resumed ones, and job files.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{Seen, config, consume, dataset_in_parts, sorted};
+use crate::support::{BatchCopy, config, consume, dataset_in_parts, sorted};
 use meetpoint_format::sampler::{
     ClassBalanced, Expression, Filter, Indices, Repeated, Sampler, SamplerError, Sequential,
     Shuffled, Weighted, Weights,
@@ -45,7 +45,7 @@ fn with(dataset: &Path, sampler: &Sampler) -> LoaderConfig {
     LoaderConfig { sampler: sampler.clone(), verify_samples: true, ..config(dataset) }
 }
 
-fn epochs(config: LoaderConfig, count: u32) -> Vec<Vec<Seen>> {
+fn epochs(config: LoaderConfig, count: u32) -> Vec<Vec<BatchCopy>> {
     let mut loader = Loader::open(config).unwrap();
     (0..count).map(|epoch| sorted(consume(loader.start_epoch(epoch).unwrap()).0)).collect()
 }

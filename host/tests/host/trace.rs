@@ -1,4 +1,4 @@
-//! Traces are what their viewers read, and hold what happened.
+//! Traces have the format that viewers read, and contain the events of the run.
 
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, consume, dataset};
@@ -84,7 +84,7 @@ fn of_a_long_run_the_last_batches_are_traced_and_the_rest_is_counted() {
 }
 
 #[test]
-fn nothing_is_a_trace_too() {
+fn an_empty_run_has_a_trace() {
     let (trace, _) = trace(&[], 10);
     assert_eq!(named(&trace, "X", "step").len(), 0);
 }

@@ -1,7 +1,7 @@
 //! Loaders whose numbers of workers and of batches ahead adapt: batches, order and budget.
 
 use crate::support::{config, consume, dataset};
-use meetpoint_host::explain::{Surroundings, explain};
+use meetpoint_host::explain::{RunContext, explain};
 use meetpoint_host::{Loader, LoaderConfig, Tune};
 
 #[test]
@@ -19,7 +19,7 @@ fn a_tuned_loader_gives_the_same_batches_in_the_same_order() {
             let used = stats.tuning.unwrap();
             assert!(used.end.workers >= 1 && used.end.workers <= workers.max(used.budget.cores));
             assert!(used.end.ahead <= used.budget.ahead_max);
-            let explained = explain(&stats, &Surroundings::default()).unwrap();
+            let explained = explain(&stats, &RunContext::default()).unwrap();
             assert_eq!(explained.tuning, Some(used));
             assert_eq!(explained.workers, used.end.workers);
         }
@@ -27,7 +27,7 @@ fn a_tuned_loader_gives_the_same_batches_in_the_same_order() {
 }
 
 #[test]
-fn without_tuning_nothing_is_said_of_it() {
+fn without_tuning_it_is_not_reported() {
     let folder = dataset(8);
     let mut loader = Loader::open(config(folder.path())).unwrap();
     let (_, stats) = consume(loader.start_epoch(0).unwrap());
@@ -37,7 +37,8 @@ fn without_tuning_nothing_is_said_of_it() {
 #[test]
 fn a_small_memory_budget_leaves_no_room_to_raise() {
     let folder = dataset(8);
-    // A place of the ring has at least 2 MiB: four batches, of which two are the consumer's.
+    // A slot of the ring has at least 2 MiB, so the budget holds four batches, two of which the
+    // consumer uses.
     let config = LoaderConfig {
         memory_budget_bytes: 8 << 20,
         workers: 1,

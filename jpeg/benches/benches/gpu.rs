@@ -1,13 +1,13 @@
 //! JPEG files in memory to tensors on a GPU: decoding, a random crop, resize, flip, normalisation.
 //!
-//! Files with entry points (as `meetpoint pack` stores them), files without, files with restart
-//! markers, and coefficient forms, from one thread and from several; beside the same pictures on
-//! all cores of the CPU. Before anything is timed, all tensors are compared with the CPU's. Times
-//! are those of the clock around work that was waited for; the first batches, which allocate and
-//! compile, do not count.
+//! Measures files with entry points (as `meetpoint pack` stores them), files without, files with
+//! restart markers, and coefficient forms, with one thread and with several; compared with the same
+//! pictures on all cores of the CPU. Before anything is timed, all tensors are compared with the
+//! CPU's. Times are wall time until the work has completed; the first batches, which allocate and
+//! compile, are not measured.
 //!
 //! Run it with `cargo bench -p meetpoint-jpeg-benches --bench gpu`. Options: `--dir FOLDER` of
-//! JPEGs, `--device N`, `--batch N`. Without a GPU it says so and ends.
+//! JPEGs, `--device N`, `--batch N`. Without a GPU, it reports that and ends.
 #![expect(clippy::disallowed_methods, reason = "a bench reads the clock")]
 
 use anyhow::{Context, bail, ensure};
@@ -17,7 +17,7 @@ use meetpoint_gpu::cuda::{Driver, Gpu, Options as GpuOptions};
 use meetpoint_jpeg_benches::{Options, Report, Row, Target, encoded_picture, jpeg_files, median};
 use meetpoint_kernels::jpeg::{Form, Restarts, Rewrite, Spacing, entry_points, rewrite, to_form};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
-use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, Taken};
+use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, OfferOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -149,7 +149,7 @@ fn id(number: usize) -> SampleId {
     SampleId { seed: 1, epoch: 0, sample: number as u64 }
 }
 
-/// Compares the tensors of two batches with the CPU's; says how many the GPU prepared.
+/// Compares the tensors of two batches with the CPU's; prints how many the GPU prepared.
 fn compare(
     gpu: &Arc<Gpu>,
     recipe: &Recipe,
@@ -166,7 +166,7 @@ fn compare(
         for position in 0..batch {
             let number = first + position;
             let file = files[number % files.len()].encoded();
-            if let Taken::No(reason) = on_gpu.take(position, file, id(number))? {
+            if let OfferOutcome::No(reason) = on_gpu.take(position, file, id(number))? {
                 refused += 1;
                 why = format!(", such as: {reason}");
             }
@@ -195,11 +195,11 @@ fn compare(
     Ok(format!("{equal} tensors equal the CPU's, {unsound} flagged, {refused} refused{why}"))
 }
 
-/// What a measurement gives.
+/// The results of a measurement.
 struct Times {
     /// Images per second of all threads.
     rate: f64,
-    /// Milliseconds of a thread to take a batch, and until the GPU has done it.
+    /// Milliseconds that a batch occupies its thread, and until the GPU has completed it.
     staging_ms: f64,
     gpu_ms: f64,
     /// Bytes of the GPU's memory for the batches of one thread.
@@ -253,7 +253,7 @@ fn gpu_times(
                 on_gpu.start()?;
                 *is_started = true;
                 if threads == 1 {
-                    // Alone, so that its own time is seen.
+                    // Alone, to measure its own time.
                     on_gpu.wait()?;
                     *is_started = false;
                 }

@@ -6,7 +6,7 @@ use meetpoint_jpeg::Picture;
 const WIDTH: u16 = 384;
 const HEIGHT: u16 = 288;
 
-/// Smooth areas, edges and grain, a function of `index`: 384 x 288 pixels.
+/// Smooth areas, edges and noise, a function of `index`: 384 x 288 pixels.
 pub fn generated_picture(index: u32) -> Picture {
     let mut state = index.wrapping_mul(0x9e37_79b9) | 1;
     let mut pixels = Vec::with_capacity(usize::from(WIDTH) * usize::from(HEIGHT) * 3);

@@ -1,7 +1,8 @@
-//! What measurements share: options, rows of results, the machine, thread time, pictures; and, as a
+//! Shared parts of benches: options, rows of results, the machine, thread time, pictures; and, as a
 //! peer and an oracle for the kernels, libjpeg-turbo.
 //!
-//! It knows only formats and kernels, so that a kernel is measured and checked without the rest.
+//! It depends only on formats and kernels, so that a kernel is measured and checked without other
+//! crates.
 
 mod clock;
 mod files;

@@ -125,7 +125,7 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Prints the table and writes the JSON where asked for. With `--judge`, a missed target is an
+    /// Prints the table, and writes the JSON if requested. With `--judge`, a missed target is an
     /// error.
     pub fn finish(&self, options: &Options) -> anyhow::Result<()> {
         print!("{self}");

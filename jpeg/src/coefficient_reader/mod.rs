@@ -48,7 +48,7 @@ pub fn read_coefficients(file: &[u8]) -> Result<Coefficients, Error> {
 
 /// The part of a scan that its coefficients do not determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ending {
+pub(super) struct ScanEnd {
     /// The bits that fill up the last byte before each restart marker and at the end, below a one.
     pub(super) paddings: Vec<u8>,
     /// Offset of the first byte after the last one that codes anything.
@@ -61,7 +61,7 @@ pub(super) fn read(
     file: &[u8],
     header: &Header,
     interrupt: &Interrupt,
-) -> Result<(Coefficients, Vec<Ending>), Error> {
+) -> Result<(Coefficients, Vec<ScanEnd>), Error> {
     check_scans(header)?;
     check_sizes(header)?;
     let mut coefficients = zeros(&header.frame);
@@ -231,13 +231,13 @@ impl<'a> ScanReader<'a> {
         Self { interrupt, file, scan, order, unstuffed }
     }
 
-    fn run(&mut self, blocks: &mut impl ReadBlock) -> Result<Ending, Error> {
+    fn run(&mut self, blocks: &mut impl ReadBlock) -> Result<ScanEnd, Error> {
         let mcus = self.order.mcus();
         let length = match self.scan.restart_interval {
             0 => mcus,
             interval => interval as usize,
         };
-        let mut ending = Ending { paddings: Vec::new(), end: self.scan.data.start };
+        let mut ending = ScanEnd { paddings: Vec::new(), end: self.scan.data.start };
         let mut first = 0;
         while first < mcus {
             if first > 0 {
@@ -269,7 +269,7 @@ impl<'a> ScanReader<'a> {
         first: usize,
         end: usize,
         blocks: &mut impl ReadBlock,
-        ending: &mut Ending,
+        ending: &mut ScanEnd,
     ) -> Result<(), Error> {
         let start = ending.end;
         self.unstuffed.clear();
@@ -305,7 +305,7 @@ impl<'a> ScanReader<'a> {
     }
 
     /// Expects the next restart marker at the end of the last interval.
-    fn pass_restart_marker(&self, ending: &mut Ending) -> Result<(), Error> {
+    fn pass_restart_marker(&self, ending: &mut ScanEnd) -> Result<(), Error> {
         let code = restart_marker(ending.paddings.len() - 1);
         let at = ending.end;
         let data = &self.file[at..self.scan.data.end];

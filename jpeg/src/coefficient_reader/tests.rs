@@ -125,7 +125,7 @@ proptest! {
         for (at, bit) in flips {
             file[(at * length) as usize] ^= 1 << bit;
         }
-        // Any result will do, but no panic.
+        // Any result is valid, but no panic.
         drop(read_coefficients(&file));
     }
 }

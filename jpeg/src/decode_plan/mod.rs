@@ -1,5 +1,6 @@
-//! What a decoder for another processor needs of one picture: the parsed headers, the parts that a
-//! region depends on, and the positions from which its data can be decoded in parallel.
+//! The inputs that a decoder for another processor needs for one picture: the parsed headers, the
+//! parts that a region depends on, and the positions from which its data can be decoded in
+//! parallel.
 //!
 //! ```
 //! use meetpoint_jpeg::{DecodeOptions, DecodePlan, Planner, Region};

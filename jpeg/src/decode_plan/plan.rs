@@ -43,7 +43,7 @@ pub struct DecodePlan {
     pub form: Option<PlannedForm>,
 }
 
-/// What a plan says of a coefficient form.
+/// The part of a plan that describes a coefficient form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PlannedForm {
     /// Lanes of each row; 0: the bytes of the fast form.
@@ -164,9 +164,9 @@ pub struct Segment {
     pub dc: [i16; 3],
     /// Its first MCU, counted through the scan.
     pub mcu: u32,
-    /// Behind the last of its MCUs that the region depends on.
+    /// The MCU after the last one that the region depends on.
     pub mcu_end: u32,
-    /// Behind the last byte that it can read.
+    /// The offset after the last byte that it can read.
     pub offset_end: usize,
     /// What follows MCU `mcu_end - 1`.
     pub end: SegmentEnd,
@@ -199,7 +199,7 @@ pub enum PlanError {
     /// The decoder refuses it too, or fills in missing data.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// Its coefficients come in several passes.
+    /// Its coefficients are coded in several passes.
     #[error("the JPEG is progressive")]
     Progressive,
     /// It is sequential, with a scan for each component.
@@ -214,7 +214,7 @@ pub enum PlanError {
     /// It is not the file that was opened.
     #[error("another file than the one that was opened")]
     NotOpen,
-    /// It is to be decoded at less than full resolution.
+    /// The options request less than full resolution.
     #[error("decoding at less than full resolution")]
     Scaled,
 }

@@ -18,7 +18,7 @@ use crate::{
     Cpu, DecodeOptions, DecodeScale, Encoded, Error, OnDamage, OutputColour, QuantTable, Region,
 };
 
-/// Makes plans one after another, reusing its memory.
+/// Creates plans one after another, reusing its memory.
 #[derive(Debug, Default)]
 pub struct Planner {
     header: Header,
@@ -33,8 +33,8 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Reads the headers of a file, which [`Planner::plan_opened`] then makes a plan of; returns
-    /// its columns and rows of pixels.
+    /// Reads the headers of a file, for [`Planner::plan_opened`]; returns its columns and rows of
+    /// pixels.
     pub fn open(
         &mut self,
         encoded: Encoded<'_>,
@@ -61,7 +61,7 @@ impl Planner {
         Ok(header.frame.size())
     }
 
-    /// Makes the plan of a region of a coefficient form.
+    /// Creates the plan of a region of a coefficient form.
     fn plan_form(
         &mut self,
         stored: &[u8],
@@ -97,7 +97,7 @@ impl Planner {
         Ok(())
     }
 
-    /// Makes the plan of a region of the file that was opened last. After an error the content of
+    /// Creates the plan of a region of the file that was opened last. After an error the content of
     /// `plan` is unspecified.
     pub fn plan_opened(
         &mut self,

@@ -21,7 +21,7 @@ pub use super::unpack::RowComponent;
 pub struct RowScratch {
     shared: Shared,
     /// The codes that a compact form has selected for each kind.
-    choices: ArrayVec<compact::Chosen, KINDS>,
+    choices: ArrayVec<compact::SelectedTables, KINDS>,
     /// The same by their numbers.
     codes: ArrayVec<KindCodes, KINDS>,
     decoded: compact::Decoded,
@@ -253,7 +253,7 @@ fn coding(
         let widths = std::array::from_fn(|index| pairs[index / 2] >> (4 * (index % 2)) & 15);
         let choice = Choice { classes, widths };
         scratch.codes.push(choice.codes());
-        scratch.choices.push(compact::Chosen::new(&choice, kind));
+        scratch.choices.push(compact::SelectedTables::new(&choice, kind));
     }
     Ok(Coding::Compact { lanes })
 }

@@ -8,7 +8,7 @@ use super::super::markers::HuffmanSpec;
 use super::input::Input;
 
 /// Bits of a lookup.
-const LOOK_BITS: u32 = 8;
+const LOOKUP_BITS: u32 = 8;
 
 /// A length above the longest code: the bits are not a code.
 const NO_CODE: usize = 17;
@@ -45,7 +45,7 @@ impl Bits {
 #[derive(Debug, Clone)]
 pub(super) struct Table {
     /// By the next bits: length of the code and symbol; length 9 for longer codes.
-    looks: [(u8, u8); 1 << LOOK_BITS],
+    lookup: [(u8, u8); 1 << LOOKUP_BITS],
     /// By length: the largest code, -1 if there is none.
     largest: [i32; NO_CODE + 1],
     /// By length: index of the symbol less the code.
@@ -58,7 +58,7 @@ impl Table {
     /// all ones must be free.
     pub(super) fn new(spec: &HuffmanSpec) -> Option<Self> {
         let mut table = Self {
-            looks: [(LOOK_BITS as u8 + 1, 0); 1 << LOOK_BITS],
+            lookup: [(LOOKUP_BITS as u8 + 1, 0); 1 << LOOKUP_BITS],
             largest: [-1; NO_CODE + 1],
             offsets: [0; NO_CODE + 1],
             symbols: spec.symbols,
@@ -68,11 +68,11 @@ impl Table {
         let (mut code, mut index) = (0_i32, 0_i32);
         for (length, count) in (1_u32..).zip(&spec.counts[..last]) {
             for _ in 0..*count {
-                if length <= LOOK_BITS {
-                    let free = LOOK_BITS - length;
+                if length <= LOOKUP_BITS {
+                    let free = LOOKUP_BITS - length;
                     let from = (code as usize) << free;
                     let symbol = spec.symbols[index as usize];
-                    table.looks.get_mut(from..from + (1 << free))?.fill((length as u8, symbol));
+                    table.lookup.get_mut(from..from + (1 << free))?.fill((length as u8, symbol));
                 }
                 code += 1;
                 index += 1;
@@ -109,14 +109,14 @@ pub(super) trait ReadBits {
 
 /// The reader that stops at markers and substitutes zeros after them.
 #[derive(Debug)]
-pub(super) struct Careful<'s, 'a> {
+pub(super) struct MarkerCheckedBits<'s, 'a> {
     pub(super) input: &'s mut Input<'a>,
     pub(super) bits: &'s mut Bits,
     /// Whether bits were substituted.
     pub(super) is_short: &'s mut bool,
 }
 
-impl Careful<'_, '_> {
+impl MarkerCheckedBits<'_, '_> {
     /// Loads bits.
     fn need(&mut self, count: u32) {
         if self.bits.left < count {
@@ -152,15 +152,15 @@ impl Careful<'_, '_> {
     }
 }
 
-impl ReadBits for Careful<'_, '_> {
+impl ReadBits for MarkerCheckedBits<'_, '_> {
     fn symbol(&mut self, table: &Table) -> u8 {
-        if self.bits.left < LOOK_BITS {
+        if self.bits.left < LOOKUP_BITS {
             self.fill(0);
         }
         let mut length = 1;
-        if self.bits.left >= LOOK_BITS {
-            let (short, symbol) = table.looks[self.bits.peek(LOOK_BITS) as usize];
-            if u32::from(short) <= LOOK_BITS {
+        if self.bits.left >= LOOKUP_BITS {
+            let (short, symbol) = table.lookup[self.bits.peek(LOOKUP_BITS) as usize];
+            if u32::from(short) <= LOOKUP_BITS {
                 self.bits.left -= u32::from(short);
                 return symbol;
             }
@@ -184,14 +184,14 @@ impl ReadBits for Careful<'_, '_> {
 
 /// The fast reader.
 #[derive(Debug)]
-pub(super) struct Quick<'a> {
+pub(super) struct FastBits<'a> {
     pub(super) input: Input<'a>,
     pub(super) bits: Bits,
     /// Whether it reached a marker, or 0xff twice: the bits that were read must be discarded.
     pub(super) failed: bool,
 }
 
-impl Quick<'_> {
+impl FastBits<'_> {
     fn fill(&mut self) {
         if self.bits.left > 16 {
             return;
@@ -212,11 +212,11 @@ impl Quick<'_> {
     }
 }
 
-impl ReadBits for Quick<'_> {
+impl ReadBits for FastBits<'_> {
     fn symbol(&mut self, table: &Table) -> u8 {
         self.fill();
-        let (short, symbol) = table.looks[self.bits.peek(LOOK_BITS) as usize];
-        if u32::from(short) <= LOOK_BITS {
+        let (short, symbol) = table.lookup[self.bits.peek(LOOKUP_BITS) as usize];
+        if u32::from(short) <= LOOKUP_BITS {
             self.bits.left -= u32::from(short);
             return symbol;
         }

@@ -4,7 +4,7 @@ use super::super::Block;
 use super::super::coefficient_reader::Order;
 use super::super::damaged;
 use super::super::markers::{COMPONENTS_MAX, Coding};
-use super::bits::{Bits, Careful, Quick, Table};
+use super::bits::{Bits, FastBits, MarkerCheckedBits, Table};
 use super::blocks::{self, Band};
 use super::input::Input;
 use super::markers::{Markers, ScanHead};
@@ -111,7 +111,7 @@ impl<'a> Scan<'a> {
             return Ok(());
         }
         let Self { input, bits, is_short, dc, run, .. } = self;
-        let bits = &mut Careful { input, bits, is_short };
+        let bits = &mut MarkerCheckedBits { input, bits, is_short };
         for (cell, block) in self.order.cells().iter().zip(into) {
             let (slot, dc) = (cell.slot, &mut dc[cell.slot]);
             match self.kind {
@@ -136,7 +136,7 @@ impl<'a> Scan<'a> {
     /// Reads an MCU of a sequential scan with the fast reader; false if it fails.
     fn quick_mcu(&mut self, into: &mut [Block]) -> bool {
         let mut dc = self.dc;
-        let mut bits = Quick { input: self.input, bits: self.bits, failed: false };
+        let mut bits = FastBits { input: self.input, bits: self.bits, failed: false };
         for (cell, block) in self.order.cells().iter().zip(into) {
             let tables = (&self.dc_tables[cell.slot], &self.ac_tables[cell.slot]);
             blocks::sequential(&mut bits, tables, &mut dc[cell.slot], block);

@@ -46,14 +46,14 @@ const NONE: [Weights; COUNT] = [
 ];
 
 /// The lowest bit of a coefficient that is present; -1 for none.
-type Reached = [i32; COUNT];
+type LowestBit = [i32; COUNT];
 
 /// The progress of the scans of a progressive file.
 #[derive(Debug)]
 pub(super) struct Progress {
-    now: [Reached; COMPONENTS_MAX],
+    now: [LowestBit; COMPONENTS_MAX],
     /// The same as it was before the last scan of a component.
-    before: [Reached; COMPONENTS_MAX],
+    before: [LowestBit; COMPONENTS_MAX],
     scans: u32,
     /// Last row of MCUs of the frame in which the last scan had data.
     pub(super) last_row: u32,
@@ -134,8 +134,8 @@ struct Smoothed<'a> {
     /// Rows of blocks in a row of MCUs of the frame.
     factor: usize,
     steps: [i64; COUNT],
-    now: Reached,
-    before: Reached,
+    now: LowestBit,
+    before: LowestBit,
     last_good: usize,
 }
 
@@ -162,7 +162,7 @@ impl Smoothed<'_> {
         [above_2, above, row, below, below_2]
     }
 
-    fn row(&mut self, row: usize, reached: &Reached) {
+    fn row(&mut self, row: usize, reached: &LowestBit) {
         let starts = self.around(row).map(|row| row * self.pitch);
         let mean = |column: usize| starts.map(|start| i32::from(self.means[start + column]));
         // Five columns of five DC values. At the right edge the previous values stay.
@@ -183,7 +183,12 @@ impl Smoothed<'_> {
 }
 
 /// Estimates the coefficients of a block that are absent and zero.
-fn fill_in(block: &mut [i16; 64], window: &[[i32; 5]; 5], steps: &[i64; COUNT], reached: &Reached) {
+fn fill_in(
+    block: &mut [i16; 64],
+    window: &[[i32; 5]; 5],
+    steps: &[i64; COUNT],
+    reached: &LowestBit,
+) {
     let nothing_came = reached[1..].iter().all(|bit| *bit == -1);
     let weights = if nothing_came { NONE.as_slice() } else { SOME.as_slice() };
     let estimate = |at: usize| {

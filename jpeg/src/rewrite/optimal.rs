@@ -1,4 +1,4 @@
-//! Makes the Huffman table that codes given symbols in the fewest bits (T.81, K.2).
+//! Builds the Huffman table that codes given symbols in the fewest bits (T.81, K.2).
 //!
 //! It breaks ties as libjpeg's `jpeg_gen_optimal_table` does, so that the tables equal those of its
 //! encoders.

@@ -76,18 +76,18 @@ pub(crate) struct OutOfRange;
 
 /// Why a scan was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unwritten {
+pub(crate) enum RewriteFailure {
     OutOfRange,
     Interrupted,
 }
 
-impl From<OutOfRange> for Unwritten {
+impl From<OutOfRange> for RewriteFailure {
     fn from(_: OutOfRange) -> Self {
         Self::OutOfRange
     }
 }
 
-impl Unwritten {
+impl RewriteFailure {
     /// Converts to [`Error`]; `out_of_range` is the message for a coefficient out of range.
     pub(crate) fn or(self, out_of_range: Error) -> Error {
         match self {

@@ -1,7 +1,7 @@
 //! Turns the blocks of a scan into symbols, sequential ones here (T.81, F.1.2).
 
 use super::block::{Predictions, WriteBlock, at, size_and_bits};
-use super::plan::{OutOfRange, Part, ScanPlan, Unwritten};
+use super::plan::{OutOfRange, Part, RewriteFailure, ScanPlan};
 use super::present::present;
 use super::progressive::{AcFirst, AcRefine, DcFirst, DcRefine};
 use super::sink::Sink;
@@ -17,7 +17,7 @@ pub(crate) fn write_scan(
     coefficients: &Coefficients,
     sink: &mut impl Sink,
     interrupt: &Interrupt,
-) -> Result<(), Unwritten> {
+) -> Result<(), RewriteFailure> {
     let from = (plan, frame, &coefficients.planes[..], interrupt);
     match (plan.progressive, plan.first, plan.high) {
         (false, ..) => walk(from, sink, &mut Sequential::new(plan)),
@@ -32,7 +32,7 @@ fn walk<S: Sink>(
     (plan, frame, planes, interrupt): (&ScanPlan, &Frame, &[CoefficientPlane], &Interrupt),
     sink: &mut S,
     blocks: &mut impl WriteBlock<S>,
-) -> Result<(), Unwritten> {
+) -> Result<(), RewriteFailure> {
     let order = plan.order(frame);
     let interval = match plan.restart_interval {
         0 => order.mcus(),
@@ -42,7 +42,7 @@ fn walk<S: Sink>(
     let (mut left, mut ended) = (interval, 0);
     for y in 0..order.mcus_high {
         if interrupt.is_raised() {
-            return Err(Unwritten::Interrupted);
+            return Err(RewriteFailure::Interrupted);
         }
         for x in 0..order.mcus_wide {
             if left == 0 {

@@ -3,7 +3,7 @@
 
 use super::bits::BitWriter;
 use super::optimal::{Frequencies, optimal_table};
-use super::plan::Unwritten;
+use super::plan::RewriteFailure;
 use crate::Interrupt;
 use crate::coefficient_reader::restart_marker;
 use crate::markers::HuffmanSpec;
@@ -98,11 +98,11 @@ impl Tape {
         &self,
         sink: &mut impl Sink,
         interrupt: &Interrupt,
-    ) -> Result<(), Unwritten> {
+    ) -> Result<(), RewriteFailure> {
         let mut interval = 0;
         for steps in self.steps.chunks(Self::STEPS_PER_CHECK) {
             if interrupt.is_raised() {
-                return Err(Unwritten::Interrupted);
+                return Err(RewriteFailure::Interrupted);
             }
             Self::play_some(steps, &mut interval, sink);
         }

@@ -196,7 +196,7 @@ proptest! {
         }
         let damaged = Skeleton { outside, endings: skeleton.endings };
         for skeleton in Skeleton::from_bytes(&bytes).into_iter().chain([damaged]) {
-            // Any result will do, but no panic.
+            // Any result is valid, but no panic.
             drop(assemble(&skeleton, &coefficients));
         }
     }

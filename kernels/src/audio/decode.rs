@@ -5,6 +5,7 @@ use crate::series::{Pause, Series, SeriesDecoder, SeriesShape, SeriesSource};
 use crate::{Cpu, Error, contain_panic};
 use meetpoint_format::recipe::{DecodeAudio, LENGTH_MAX, PIXELS_MAX};
 use std::io::Cursor;
+use symphonia::core::audio::{Audio, GenericAudioBufferRef};
 use symphonia::core::codecs::audio::{AudioDecoder as Codec, AudioDecoderOptions};
 use symphonia::core::errors::Error as Problem;
 use symphonia::core::formats::probe::Hint;
@@ -223,6 +224,14 @@ impl AudioDecoder {
             if length > limit {
                 let reason = format!("it continues after the {limit} samples stated in its header");
                 return Err(damaged(opened.format, reason));
+            }
+            if let GenericAudioBufferRef::F32(decoded) = &decoded
+                && channels.len() == found
+            {
+                for (index, channel) in channels.iter_mut().enumerate() {
+                    channel.extend_from_slice(decoded.plane(index).unwrap_or_default());
+                }
+                continue;
             }
             decoded.copy_to_vecs_planar(&mut planes);
             match channels.len() == found {

@@ -110,10 +110,10 @@ impl RealFft {
             let radix = self.radices[index];
             let (from, to, roots) = (&self.from[..], &mut self.to[..], &self.roots[..]);
             match radix {
-                2 => stage::<2>(from, to, roots, (length, stride), butterfly_2),
-                3 => stage::<3>(from, to, roots, (length, stride), butterfly_3),
-                4 => stage::<4>(from, to, roots, (length, stride), butterfly_4),
-                _ => stage::<5>(from, to, roots, (length, stride), butterfly_5),
+                2 => stage::<2, Radix2>(from, to, roots, (length, stride)),
+                3 => stage::<3, Radix3>(from, to, roots, (length, stride)),
+                4 => stage::<4, Radix4>(from, to, roots, (length, stride)),
+                _ => stage::<5, Radix5>(from, to, roots, (length, stride)),
             }
             std::mem::swap(&mut self.from, &mut self.to);
             length /= radix;
@@ -122,14 +122,27 @@ impl RealFft {
     }
 }
 
+/// The transform of a few numbers.
+///
+/// This is a trait, because a function that is passed as an argument is compiled for the baseline
+/// instruction set.
+trait Butterfly<const RADIX: usize> {
+    /// Transforms the numbers. Implementations are `#[inline(always)]`.
+    fn apply(numbers: &mut [Complex; RADIX]);
+}
+
+struct Radix2;
+struct Radix3;
+struct Radix4;
+struct Radix5;
+
 /// One stage of decimation in frequency.
 #[inline(always)]
-fn stage<const RADIX: usize>(
+fn stage<const RADIX: usize, B: Butterfly<RADIX>>(
     from: &[Complex],
     to: &mut [Complex],
     roots: &[(f32, f32)],
     (length, stride): (usize, usize),
-    butterfly: impl Fn(&mut [Complex; RADIX]),
 ) {
     let part = length / RADIX;
     for first in 0..part {
@@ -138,7 +151,7 @@ fn stage<const RADIX: usize>(
             for (index, number) in numbers.iter_mut().enumerate() {
                 *number = from[offset + stride * (first + index * part)];
             }
-            butterfly(&mut numbers);
+            B::apply(&mut numbers);
             for (index, number) in numbers.iter().enumerate() {
                 let target = &mut to[offset + stride * (RADIX * first + index)];
                 *target = match first * index {
@@ -217,51 +230,63 @@ impl Complex {
     }
 }
 
-#[inline(always)]
-fn butterfly_2(numbers: &mut [Complex; 2]) {
-    let [a, b] = numbers;
-    *numbers = [a.add(b), a.subtract(b)];
+impl Butterfly<2> for Radix2 {
+    #[inline(always)]
+    fn apply(numbers: &mut [Complex; 2]) {
+        let [a, b] = numbers;
+        *numbers = [a.add(b), a.subtract(b)];
+    }
 }
 
-#[inline(always)]
-fn butterfly_3(numbers: &mut [Complex; 3]) {
-    /// sin(pi / 3).
-    const SIN: f32 = 0.866_025_4;
-    let [a, b, c] = numbers;
-    let (sum, difference) = (b.add(c), b.subtract(c));
-    let middle = a.add_scaled(-0.5, &sum);
-    let side = ZERO.add_scaled(SIN, &difference);
-    *numbers = [a.add(&sum), middle.subtract_turned(&side), middle.add_turned(&side)];
+impl Butterfly<3> for Radix3 {
+    #[inline(always)]
+    fn apply(numbers: &mut [Complex; 3]) {
+        /// sin(pi / 3).
+        const SIN: f32 = 0.866_025_4;
+        let [a, b, c] = numbers;
+        let (sum, difference) = (b.add(c), b.subtract(c));
+        let middle = a.add_scaled(-0.5, &sum);
+        let side = ZERO.add_scaled(SIN, &difference);
+        *numbers = [a.add(&sum), middle.subtract_turned(&side), middle.add_turned(&side)];
+    }
 }
 
-#[inline(always)]
-fn butterfly_4(numbers: &mut [Complex; 4]) {
-    let [a, b, c, d] = numbers;
-    let (even, odd) = (a.add(c), b.add(d));
-    let (low, high) = (a.subtract(c), b.subtract(d));
-    *numbers =
-        [even.add(&odd), low.subtract_turned(&high), even.subtract(&odd), low.add_turned(&high)];
+impl Butterfly<4> for Radix4 {
+    #[inline(always)]
+    fn apply(numbers: &mut [Complex; 4]) {
+        let [a, b, c, d] = numbers;
+        let (even, odd) = (a.add(c), b.add(d));
+        let (low, high) = (a.subtract(c), b.subtract(d));
+        *numbers = [
+            even.add(&odd),
+            low.subtract_turned(&high),
+            even.subtract(&odd),
+            low.add_turned(&high),
+        ];
+    }
 }
 
-#[inline(always)]
-fn butterfly_5(numbers: &mut [Complex; 5]) {
-    /// Cosine and sine of 2 pi / 5 and 4 pi / 5.
-    const COS: [f32; 2] = [0.309_017, -0.809_017];
-    const SIN: [f32; 2] = [0.951_056_5, 0.587_785_25];
-    let [a, b, c, d, e] = numbers;
-    let (outer, inner) = (b.add(e), c.add(d));
-    let (outer_side, inner_side) = (b.subtract(e), c.subtract(d));
-    let one = a.add(&outer.mixed(COS[0], COS[1], &inner));
-    let two = a.add(&outer.mixed(COS[1], COS[0], &inner));
-    let one_side = outer_side.mixed(SIN[0], SIN[1], &inner_side);
-    let two_side = outer_side.mixed(SIN[1], -SIN[0], &inner_side);
-    *numbers = [
-        a.add(&outer).add(&inner),
-        one.subtract_turned(&one_side),
-        two.subtract_turned(&two_side),
-        two.add_turned(&two_side),
-        one.add_turned(&one_side),
-    ];
+impl Butterfly<5> for Radix5 {
+    #[inline(always)]
+    fn apply(numbers: &mut [Complex; 5]) {
+        /// Cosine and sine of 2 pi / 5 and 4 pi / 5.
+        const COS: [f32; 2] = [0.309_017, -0.809_017];
+        const SIN: [f32; 2] = [0.951_056_5, 0.587_785_25];
+        let [a, b, c, d, e] = numbers;
+        let (outer, inner) = (b.add(e), c.add(d));
+        let (outer_side, inner_side) = (b.subtract(e), c.subtract(d));
+        let one = a.add(&outer.mixed(COS[0], COS[1], &inner));
+        let two = a.add(&outer.mixed(COS[1], COS[0], &inner));
+        let one_side = outer_side.mixed(SIN[0], SIN[1], &inner_side);
+        let two_side = outer_side.mixed(SIN[1], -SIN[0], &inner_side);
+        *numbers = [
+            a.add(&outer).add(&inner),
+            one.subtract_turned(&one_side),
+            two.subtract_turned(&two_side),
+            two.add_turned(&two_side),
+            one.add_turned(&one_side),
+        ];
+    }
 }
 
 #[cfg(test)]

@@ -164,8 +164,12 @@ impl<B: Bins> SeriesChange for Transform<B> {
                 execute(cpu, &mut Block { transform: self, first, frames });
                 let count = LANES.min(frames - first);
                 for (row, lanes) in self.rows.iter().enumerate() {
-                    let at = row * frames + first;
-                    result[at..at + count].copy_from_slice(&lanes[..count]);
+                    let out = &mut result[row * frames + first..][..count];
+                    match out.first_chunk_mut::<LANES>() {
+                        // A copy of constant length.
+                        Some(out) => *out = *lanes,
+                        None => out.copy_from_slice(&lanes[..count]),
+                    }
                 }
                 pause()?;
             }

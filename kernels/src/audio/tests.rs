@@ -158,7 +158,7 @@ fn a_header_that_claims_4_gib_takes_no_such_memory() {
 }
 
 #[test]
-fn what_is_no_recording_is_named() {
+fn bytes_of_no_audio_format_are_an_error() {
     let mut preparer = SamplePreparer::new(&recipe(&OPERATIONS), Cpu::detect());
     let mut prepare = |bytes: &[u8]| preparer.prepare_tensor(bytes.into(), ID).unwrap_err();
     assert_eq!(prepare(b""), Error::UnknownAudio);

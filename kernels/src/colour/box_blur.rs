@@ -9,14 +9,14 @@ const PASSES: usize = 3;
 
 /// A box filter whose two outermost values have a smaller weight.
 #[derive(Debug, Clone, Copy)]
-struct Box {
+struct BoxFilter {
     /// Number of values on each side with full weight.
     radius: usize,
     /// Full weight, and the weight of the two outermost values, in units of 1 / 2^24.
     weights: [u32; 2],
 }
 
-impl Box {
+impl BoxFilter {
     /// The box for a standard deviation, as Pillow computes it: in float32, except for the square
     /// root.
     fn of(deviation: f32) -> Self {
@@ -48,7 +48,7 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     if radius == 0.0 {
         return Ok(());
     }
-    let kernel = Box::of(radius);
+    let kernel = BoxFilter::of(radius);
     blur_rows(kernel, pixels)?;
     for _ in 0..PASSES {
         blur_columns(kernel, pixels)?;
@@ -60,7 +60,7 @@ pub(super) fn blur(radius: f64, pixels: &mut Pixels<'_>) -> Result<(), Error> {
 /// effect.
 pub(super) fn box_of(radius: f64) -> Option<(u32, [u32; 2])> {
     let radius = radius as f32;
-    let Box { radius, weights } = (radius != 0.0).then(|| Box::of(radius))?;
+    let BoxFilter { radius, weights } = (radius != 0.0).then(|| BoxFilter::of(radius))?;
     Some((radius as u32, weights))
 }
 
@@ -68,7 +68,7 @@ pub(super) fn box_of(radius: f64) -> Option<(u32, [u32; 2])> {
 type Side = [u8; BLOCK];
 
 /// All blurs along the rows, for several rows at once.
-fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+fn blur_rows(kernel: BoxFilter, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let (cpu, size) = (pixels.cpu(), pixels.size());
     let (width, height) = (size.0 as usize, size.1 as usize);
     let mut columns = [0; 3].map(|_: u8| vec![[0; BLOCK]; width]);
@@ -84,7 +84,7 @@ fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
                     }
                 }
                 for _ in 0..PASSES {
-                    run(cpu, Across { kernel, columns, out: &mut next });
+                    run(cpu, HorizontalBlur { kernel, columns, out: &mut next });
                     std::mem::swap(columns, &mut next);
                 }
             }
@@ -98,13 +98,13 @@ fn blur_rows(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
 }
 
 /// One blur along the rows, for several rows at once.
-struct Across<'a> {
-    kernel: Box,
+struct HorizontalBlur<'a> {
+    kernel: BoxFilter,
     columns: &'a [Side],
     out: &'a mut [Side],
 }
 
-impl Kernel for Across<'_> {
+impl Kernel for HorizontalBlur<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -139,7 +139,7 @@ impl Kernel for Across<'_> {
 }
 
 /// One blur along the columns.
-fn blur_columns(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+fn blur_columns(kernel: BoxFilter, pixels: &mut Pixels<'_>) -> Result<(), Error> {
     let (cpu, size) = (pixels.cpu(), pixels.size());
     let (width, height) = (size.0 as usize, size.1 as usize);
     let mut sums = [0; 3].map(|_: u8| vec![0; width]);
@@ -155,22 +155,22 @@ fn blur_columns(kernel: Box, pixels: &mut Pixels<'_>) -> Result<(), Error> {
                     *sum = radius as u32 * u32::from(row(0)[x]) + below;
                 }
             } else {
-                run(cpu, Shift { sums, leaving: above, entering: row(y + radius) });
+                run(cpu, SlidingSum { sums, leaving: above, entering: row(y + radius) });
             }
-            run(cpu, Down { kernel, sums, outer: [above, row(y + radius + 1)], out });
+            run(cpu, VerticalBlur { kernel, sums, outer: [above, row(y + radius + 1)], out });
         }
     })
 }
 
 /// Running sums from which one row is subtracted and to which another is added, all of equal
 /// length.
-struct Shift<'a> {
+struct SlidingSum<'a> {
     sums: &'a mut [u32],
     leaving: &'a [u8],
     entering: &'a [u8],
 }
 
-impl Kernel for Shift<'_> {
+impl Kernel for SlidingSum<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -182,14 +182,14 @@ impl Kernel for Shift<'_> {
 }
 
 /// Computes a row of results from running sums and the two outermost rows, all of equal length.
-struct Down<'a> {
-    kernel: Box,
+struct VerticalBlur<'a> {
+    kernel: BoxFilter,
     sums: &'a [u32],
     outer: [&'a [u8]; 2],
     out: &'a mut [u8],
 }
 
-impl Kernel for Down<'_> {
+impl Kernel for VerticalBlur<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -70,26 +70,26 @@ pub(super) fn blur(
                         *value = f32::from(values[*column]);
                     }
                     row.resize(width, 0.0);
-                    run(cpu, Across { weights: &across, line: &line, out: row });
+                    run(cpu, HorizontalBlur { weights: &across, line: &line, out: row });
                 }
             }
         }
         for (plane, out) in planes.into_iter().enumerate() {
             taken.clear();
             taken.extend((0..down.len()).map(|tap| from(tap) % kept));
-            run(cpu, Down { weights: &down, rows: &rows, taken: &taken, plane, out });
+            run(cpu, VerticalBlur { weights: &down, rows: &rows, taken: &taken, plane, out });
         }
     })
 }
 
 /// Blurs a row horizontally; its line contains the values of all positions that the kernel covers.
-struct Across<'a> {
+struct HorizontalBlur<'a> {
     weights: &'a [f32],
     line: &'a [f32],
     out: &'a mut [f32],
 }
 
-impl Kernel for Across<'_> {
+impl Kernel for HorizontalBlur<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -122,7 +122,7 @@ fn add(sums: &mut [f32; BLOCK], weight: f32, values: &[f32]) {
 }
 
 /// Computes a row of a plane of the result: the weighted sum of horizontally blurred rows.
-struct Down<'a> {
+struct VerticalBlur<'a> {
     weights: &'a [f32],
     rows: &'a [[Vec<f32>; 3]],
     /// The index of the row for each weight.
@@ -140,7 +140,7 @@ fn rounded(number: f32) -> u8 {
     (number + WHOLE).to_bits() as u8
 }
 
-impl Kernel for Down<'_> {
+impl Kernel for VerticalBlur<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -9,11 +9,11 @@ use crate::vector::{Change, truncated};
 
 /// Rotates the hue of a pixel: adds to it, as 8 bits of Pillow's mode HSV.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Turn {
+pub(crate) struct HueRotation {
     shift: u8,
 }
 
-impl Turn {
+impl HueRotation {
     /// Creates the change for a fraction of the circle.
     pub(super) fn by(factor: f64) -> Self {
         // Rounded towards zero, then modulo 256.
@@ -26,7 +26,7 @@ impl Turn {
     }
 }
 
-impl Change for Turn {
+impl Change for HueRotation {
     #[inline(always)]
     fn pixel(&self, colour: [u8; 3]) -> [u8; 3] {
         let [hue, saturation, value] = to_hsv(colour);

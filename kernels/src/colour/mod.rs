@@ -23,6 +23,7 @@ pub(crate) use spaces::Converter;
 
 use crate::pixels::Pixels;
 use crate::recording::Recording;
+use crate::tensor::{Bits, ChangeBits};
 use crate::vector::{Change as PixelChange, Changed, run};
 use crate::{Cpu, Error};
 
@@ -147,8 +148,8 @@ impl Change {
         let table = RowChange::Table;
         Some(match self {
             Self::Brightness(factor) => table(blend::table(0, factor)),
-            Self::Invert => table(tables::invert()),
-            Self::Posterize(bits) => table(tables::posterize(bits)),
+            Self::Invert => RowChange::Bits(tables::invert()),
+            Self::Posterize(bits) => RowChange::Bits(tables::posterize(bits)),
             Self::Solarize(threshold) => table(tables::solarize(threshold)),
             Self::SolarizeAdd { addend, threshold } => {
                 table(tables::solarize_add(addend, threshold))
@@ -156,7 +157,7 @@ impl Change {
             Self::Gamma { gamma, gain } => table(tables::gamma(gamma, gain)),
             Self::SigmoidContrast(contrast) => table(tables::tone(contrast, 1.0)),
             Self::Saturation(factor) => RowChange::Saturation(blend::Saturate::by(factor)),
-            Self::Hue(factor) => RowChange::Hue(hue::Turn::by(factor)),
+            Self::Hue(factor) => RowChange::Hue(hue::HueRotation::by(factor)),
             Self::Grey => RowChange::Grey,
             Self::Channels(order) => RowChange::Channels(Permute { order }),
             Self::Contrast(_)
@@ -214,10 +215,12 @@ impl RowChanges {
 pub(crate) enum RowChange {
     /// Replaces each value by its entry in a table.
     Table(tables::Table),
+    /// Changes the bits of each value.
+    Bits(Bits),
     /// See [`Change::Saturation`].
     Saturation(blend::Saturate),
     /// See [`Change::Hue`].
-    Hue(hue::Turn),
+    Hue(hue::HueRotation),
     /// See [`Change::Grey`].
     Grey,
     /// See [`Change::Channels`].
@@ -230,6 +233,9 @@ impl RowChange {
         match self {
             Self::Table(table) => {
                 planes.into_iter().for_each(|plane| look_up::look_up(cpu, table, plane));
+            }
+            Self::Bits(bits) => {
+                planes.into_iter().for_each(|bytes| run(cpu, ChangeBits { bits: *bits, bytes }));
             }
             Self::Saturation(change) => run(cpu, Changed { change: *change, planes }),
             Self::Hue(change) => run(cpu, Changed { change: *change, planes }),

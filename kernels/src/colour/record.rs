@@ -52,6 +52,7 @@ impl RowChange {
     fn record(&self, recording: &mut Recording<'_>) {
         match self {
             Self::Table(table) => recording.push_table(*table),
+            Self::Bits(bits) => recording.push_table(tables::of_bits(*bits)),
             Self::Saturation(change) => {
                 recording.push(PictureChange::Saturation(change.factor()));
             }

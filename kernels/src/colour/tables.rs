@@ -1,4 +1,6 @@
-//! Changes of single values, as tables of 256 values.
+//! Changes of single values, as tables of 256 values or as bits.
+
+use crate::tensor::Bits;
 
 /// A result for each value of a byte.
 pub(super) type Table = [u8; 256];
@@ -8,9 +10,14 @@ pub(super) fn identity() -> Table {
     std::array::from_fn(|value| value as u8)
 }
 
-/// Subtracts every value from 255.
-pub(super) fn invert() -> Table {
-    identity().map(|value| 255 - value)
+/// Subtracts every value from 255, which inverts its bits.
+pub(super) fn invert() -> Bits {
+    Bits { retained: 0xff, inverted: 0xff }
+}
+
+/// The table of a change of bits.
+pub(super) fn of_bits(bits: Bits) -> Table {
+    identity().map(|value| bits.of(value))
 }
 
 /// Subtracts values from a threshold on from 255.
@@ -25,9 +32,9 @@ pub(super) fn solarize_add(addend: u8, threshold: f64) -> Table {
 }
 
 /// Retains only the upper bits of every value.
-pub(super) fn posterize(bits: u32) -> Table {
+pub(super) fn posterize(bits: u32) -> Bits {
     let lower = 0xff_u32.checked_shr(bits).unwrap_or(0) as u8;
-    identity().map(|value| value & !lower)
+    Bits { retained: !lower, inverted: 0 }
 }
 
 /// torchvision's `adjust_gamma` on PIL images.

@@ -234,7 +234,10 @@ impl Decoder {
         let decoded = match info.format {
             ImageFormat::Tiff => self.tiff.decode(file, &mut self.jpeg, options.colour, out),
             ImageFormat::Pnm => pnm::decode(encoded.bytes, out, &self.interrupt),
-            format => other::decode(format, file, &mut self.scratch, out),
+            format => {
+                let pixels = u64::from(info.width) * u64::from(info.height);
+                other::decode((format, pixels), file, &mut self.scratch, out)
+            }
         };
         // The decoder's error comes from the interrupted read, not from the picture.
         self.interrupt.check()?;

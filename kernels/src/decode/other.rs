@@ -7,6 +7,8 @@
 //! - If the first frame of a GIF does not fill the picture, the rest is black; Pillow uses the
 //!   background colour.
 //! - A panic of a decoder is reported as a damaged file.
+//! - These decoders cannot be interrupted everywhere, so large pictures run on the helper of the
+//!   [`Interrupt`], where the caller can abandon them.
 
 use super::input::Input;
 use super::{ImageFormat, PIXELS_MAX, Picture};
@@ -14,6 +16,7 @@ use crate::{Error, Interrupt, contain_panic};
 use image::codecs::{bmp, gif, png, webp};
 use image::{ColorType, ImageDecoder, ImageResult, Limits};
 use meetpoint_format::recipe::DecodeMode;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Maximum side; no format here needs more, and areas are limited separately.
 const SIDE_MAX: u32 = 1 << 20;
@@ -51,20 +54,29 @@ pub(super) fn decode_bytes(format: ImageFormat, encoded: &[u8]) -> Result<u64, E
         ImageFormat::WebP => 7,
     };
     let pixels = u64::from(width) * u64::from(height);
-    Ok(pixels * (3 + samples + own) + encoded.len() as u64)
+    // The decoder's and the helper's copies of the file.
+    Ok(pixels * (3 + samples + own) + 2 * encoded.len() as u64)
 }
 
-/// Decodes the whole picture. Reads fail once the interrupt is raised. WebP is read completely
-/// before decoding, which then cannot be interrupted.
+/// Decodes the whole picture, which has this number of pixels according to its header. Reads fail
+/// once the interrupt is raised; a large picture runs on the interrupt's helper, if it has one.
 pub(super) fn decode(
-    format: ImageFormat,
+    (format, pixels): (ImageFormat, u64),
     (encoded, interrupt): (&[u8], &Interrupt),
     scratch: &mut Vec<u8>,
     out: &mut Picture,
 ) -> Result<(), Error> {
     let moved = if format == ImageFormat::Bmp { bmp_behind_palette(encoded) } else { None };
     let encoded = moved.as_deref().unwrap_or(encoded);
-    contained(format, || read(format, (encoded, interrupt), scratch, out))
+    let mut buffers = (std::mem::take(scratch), std::mem::take(out));
+    let decode = move |(encoded, interrupt): (&[u8], &Interrupt),
+                       (scratch, out): &mut (Vec<u8>, Picture)| {
+        contained(format, || read(format, (encoded, interrupt), scratch, out))
+    };
+    let is_large = pixels > pixels_inline_max(format);
+    let decoded = abandonable(is_large, (encoded, interrupt), &mut buffers, decode);
+    (*scratch, *out) = buffers;
+    decoded
 }
 
 /// Calls a decoder of another crate; a panic is reported as damage, like an error.
@@ -128,7 +140,7 @@ fn limits(pixels: u64) -> Limits {
 /// Decodes the whole picture to the bytes of its pixels, in a mode that is not RGB or grey of
 /// bytes.
 pub(super) fn decode_wide(
-    format: ImageFormat,
+    (format, pixels): (ImageFormat, u64),
     (encoded, interrupt): (&[u8], &Interrupt),
     mode: DecodeMode,
     scratch: &mut Vec<u8>,
@@ -136,39 +148,50 @@ pub(super) fn decode_wide(
 ) -> Result<(), Error> {
     let moved = if format == ImageFormat::Bmp { bmp_behind_palette(encoded) } else { None };
     let encoded = moved.as_deref().unwrap_or(encoded);
-    let colours = contained(format, || {
-        let (decoder, pixels) = begin(format, (encoded, interrupt))?;
-        let colours = decoder.color_type();
-        scratch.clear();
-        scratch.resize(pixels as usize * usize::from(colours.bytes_per_pixel()), 0);
-        decoder.read_image_boxed(scratch)?;
-        Ok(colours)
-    })?;
+    let decode = move |(encoded, interrupt): (&[u8], &Interrupt), scratch: &mut Vec<u8>| {
+        contained(format, || {
+            let (decoder, pixels) = begin(format, (encoded, interrupt))?;
+            let colours = decoder.color_type();
+            scratch.clear();
+            scratch.resize(pixels as usize * usize::from(colours.bytes_per_pixel()), 0);
+            decoder.read_image_boxed(scratch)?;
+            Ok(colours)
+        })
+    };
+    let is_large = pixels > pixels_inline_max(format);
+    let colours = abandonable(is_large, (encoded, interrupt), scratch, decode)?;
     out.clear();
-    let pixels = scratch.chunks_exact(usize::from(colours.bytes_per_pixel()));
+    let bytes = usize::from(colours.bytes_per_pixel());
+    // If the interrupt is raised, the result is incomplete, and the caller returns an error.
+    let blocks = scratch.chunks(PIXELS_PER_POLL * bytes).take_while(|_| !interrupt.is_raised());
     let word = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).to_le_bytes();
     match (mode, colours) {
         (DecodeMode::Rgba, _) => {
             let is_grey_png = is_grey_png(format, encoded);
-            let bytes = usize::from(colours.bytes_per_pixel());
-            let mut rgb = vec![0; scratch.len() / bytes * 3];
-            contained(format, || to_rgb(colours, is_grey_png, scratch, &mut rgb))?;
+            let mut rgb = vec![0; PIXELS_PER_POLL * 3];
             let alpha: &dyn Fn(&[u8]) -> u8 = match colours {
                 ColorType::La8 | ColorType::Rgba8 => &|p| p[p.len() - 1],
                 ColorType::La16 | ColorType::Rgba16 => &|p| word(&p[p.len() - 2..])[1],
                 _ => &|_| 255,
             };
-            for (rgb, pixel) in rgb.as_chunks::<3>().0.iter().zip(pixels) {
-                out.extend([rgb[0], rgb[1], rgb[2], alpha(pixel)]);
+            for block in blocks {
+                let rgb = &mut rgb[..block.len() / bytes * 3];
+                contained(format, || to_rgb(colours, is_grey_png, (block, interrupt), rgb))?;
+                for (rgb, pixel) in rgb.as_chunks::<3>().0.iter().zip(block.chunks_exact(bytes)) {
+                    out.extend([rgb[0], rgb[1], rgb[2], alpha(pixel)]);
+                }
             }
             Ok(())
         }
         (DecodeMode::Gray16, ColorType::L16 | ColorType::La16) => {
-            out.extend(pixels.flat_map(word));
+            blocks.for_each(|block| out.extend(block.chunks_exact(bytes).flat_map(word)));
             Ok(())
         }
         (DecodeMode::Rgb16, ColorType::Rgb16 | ColorType::Rgba16) => {
-            out.extend(pixels.flat_map(|p| [word(p), word(&p[2..]), word(&p[4..])]).flatten());
+            let words = |p: &[u8]| [word(p), word(&p[2..]), word(&p[4..])];
+            for block in blocks {
+                out.extend(block.chunks_exact(bytes).flat_map(words).flatten());
+            }
             Ok(())
         }
         (_, colours) => {
@@ -179,6 +202,49 @@ pub(super) fn decode_wide(
                 .not_of_mode(&format_args!("{channels} channel{plural} of {bits} bits"), mode))
         }
     }
+}
+
+/// Maximum number of pixels that are decoded in the calling thread, in about 50 ms at most: the
+/// decoders read far ahead (WebP reads the whole file) or work on the whole picture at the end.
+fn pixels_inline_max(format: ImageFormat) -> u64 {
+    match format {
+        ImageFormat::WebP => 1 << 18,
+        ImageFormat::Png | ImageFormat::Bmp | ImageFormat::Gif => 1 << 22,
+        ImageFormat::Jpeg | ImageFormat::Coefficients | ImageFormat::Tiff | ImageFormat::Pnm => {
+            unreachable!("{} has a decoder of its own", format.name())
+        }
+    }
+}
+
+/// Calls `decode` with a file and memory for its result: in the calling thread, or if the picture
+/// is large, on the helper of the interrupt with a copy of the file. If that is interrupted,
+/// `buffers` are left empty.
+fn abandonable<B, T>(
+    is_large: bool,
+    (encoded, interrupt): (&[u8], &Interrupt),
+    buffers: &mut B,
+    decode: impl FnOnce((&[u8], &Interrupt), &mut B) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error>
+where
+    B: Default + Send + 'static,
+    T: Send + 'static,
+{
+    let Some(helper) = interrupt.helper().filter(|_| is_large) else {
+        return decode((encoded, interrupt), buffers);
+    };
+    let returned = Arc::new(Mutex::new(None));
+    let (file, asked, mut owned) = (encoded.to_vec(), interrupt.clone(), std::mem::take(buffers));
+    let result = Arc::clone(&returned);
+    let work = move || {
+        let decoded = decode((&file, &asked), &mut owned);
+        drop(file);
+        *result.lock().unwrap_or_else(PoisonError::into_inner) = Some((decoded, owned));
+    };
+    helper.run(Box::new(work), interrupt)?;
+    let result = returned.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (decoded, owned) = result.expect("work that ended without a panic has a result");
+    *buffers = owned;
+    decoded
 }
 
 /// Opens a file with memory limits for its size; returns its decoder and its number of pixels.
@@ -210,7 +276,7 @@ fn read(
     scratch.clear();
     scratch.resize(out.pixels.len() / 3 * bytes, 0);
     decoder.read_image_boxed(scratch)?;
-    to_rgb(colours, is_grey_png(format, encoded), scratch, &mut out.pixels)
+    to_rgb(colours, is_grey_png(format, encoded), (scratch, interrupt), &mut out.pixels)
 }
 
 /// Whether a file is a grey PNG without an alpha channel.
@@ -222,10 +288,18 @@ fn is_grey_png(format: ImageFormat, encoded: &[u8]) -> bool {
 /// alpha channel.
 const PNG_COLOUR_TYPE: usize = 25;
 
+/// Pixels that are converted between two polls of the interrupt.
+const PIXELS_PER_POLL: usize = 1 << 16;
+
 /// Converts all pixels. A grey PNG has no alpha channel, but the decoder may have added one for
-/// `tRNS`.
-fn to_rgb(colours: ColorType, is_grey_png: bool, from: &[u8], rgb: &mut [u8]) -> ImageResult<()> {
-    let pixels = from.chunks_exact(usize::from(colours.bytes_per_pixel()));
+/// `tRNS`. Stops once the interrupt is raised, which the caller checks.
+fn to_rgb(
+    colours: ColorType,
+    is_grey_png: bool,
+    (from, interrupt): (&[u8], &Interrupt),
+    rgb: &mut [u8],
+) -> ImageResult<()> {
+    let bytes = usize::from(colours.bytes_per_pixel());
     let grey = |value: u8| [value; 3];
     let upper = |pair: &[u8]| (u16::from_ne_bytes([pair[0], pair[1]]) >> 8) as u8;
     let clipped = |pair: &[u8]| u16::from_ne_bytes([pair[0], pair[1]]).min(255) as u8;
@@ -238,8 +312,14 @@ fn to_rgb(colours: ColorType, is_grey_png: bool, from: &[u8], rgb: &mut [u8]) ->
         ColorType::Rgb16 | ColorType::Rgba16 => &|p| [upper(p), upper(&p[2..]), upper(&p[4..])],
         _ => return Err(unsupported(colours)),
     };
-    for (to, from) in rgb.chunks_exact_mut(3).zip(pixels) {
-        to.copy_from_slice(&convert(from));
+    let blocks = from.chunks(PIXELS_PER_POLL * bytes);
+    for (rgb, from) in rgb.chunks_mut(PIXELS_PER_POLL * 3).zip(blocks) {
+        if interrupt.is_raised() {
+            return Ok(());
+        }
+        for (to, from) in rgb.chunks_exact_mut(3).zip(from.chunks_exact(bytes)) {
+            to.copy_from_slice(&convert(from));
+        }
     }
     Ok(())
 }

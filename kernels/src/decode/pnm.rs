@@ -131,12 +131,16 @@ fn number(encoded: &[u8], at: &mut usize) -> Result<u32, Error> {
             Some(_) => break,
         }
     }
+    let no_number = || damaged(&"its header has no number where one must be");
     let digits = encoded[*at..].iter().take(DIGITS_MAX + 1).take_while(|it| it.is_ascii_digit());
-    let count = digits.count();
-    let text = std::str::from_utf8(&encoded[*at..*at + count]).unwrap_or_default();
-    let number = text.parse().map_err(|_| damaged(&"its header has no number where one must be"));
-    *at += count;
-    number
+    let mut number = None;
+    for digit in digits {
+        let before: u64 = number.unwrap_or(0);
+        // At most 11 digits.
+        number = Some(10 * before + u64::from(digit - b'0'));
+        *at += 1;
+    }
+    number.and_then(|number| u32::try_from(number).ok()).ok_or_else(no_number)
 }
 
 fn damaged(reason: &impl ToString) -> Error {

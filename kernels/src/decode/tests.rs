@@ -159,7 +159,7 @@ fn a_jpeg_whose_data_cannot_fill_its_size_is_refused_before_memory_is_taken() {
 }
 
 #[test]
-fn what_is_no_picture_is_an_unknown_format() {
+fn bytes_of_no_picture_format_are_an_unknown_format() {
     for bytes in [&b""[..], b"\xff", b"\xff\xd8", b"hello", b"RIFF\0\0\0\0WAVE", &[0; 100]] {
         assert_eq!(probe(bytes), Err(Error::UnknownFormat));
         assert_eq!(decoded(bytes), Err(Error::UnknownFormat));

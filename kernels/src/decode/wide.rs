@@ -39,7 +39,10 @@ impl Decoder {
                 self.tiff.decode_wide(file, mode, &mut self.jpeg, &mut self.picture, out)
             }
             ImageFormat::Pnm => pnm::decode_wide(encoded.bytes, mode, out),
-            format => other::decode_wide(format, file, mode, &mut self.scratch, out),
+            format => {
+                let pixels = u64::from(info.width) * u64::from(info.height);
+                other::decode_wide((format, pixels), file, mode, &mut self.scratch, out)
+            }
         };
         // The decoder's error comes from the interrupted read, not from the picture.
         self.interrupt.check()?;

@@ -193,14 +193,14 @@ fn nearest(from: &Planes, (column, row): (f64, f64), fill: [u8; 3]) -> [u8; 3] {
 }
 
 /// The displacement of each pixel of the result from its position in the source.
-struct Moves {
+struct Displacements {
     across: Smoothed,
     down: Smoothed,
     /// Twice the displacement in pixels for a value of 1, along rows and along columns.
     alpha: (f64, f64),
 }
 
-impl Moves {
+impl Displacements {
     fn drawn(
         cpu: Cpu,
         elastic: &ElasticTransform,
@@ -244,11 +244,13 @@ impl PictureOperation for ElasticTransform {
         let Self { interpolation, fill, .. } = *self;
         let fill = pixels.fill(fill.rgba());
         let is_nearest = pixels.is_nearest();
-        let mut moves = Moves::drawn(pixels.cpu(), self, pixels.size(), draws);
+        let mut displacements = Displacements::drawn(pixels.cpu(), self, pixels.size(), draws);
         pixels.replace(pixels.size(), |from, y, out| {
             let [red, green, blue] = out;
             let out = red.iter_mut().zip(green).zip(blue);
-            for (x, (((red, green), blue), (across, down))) in out.zip(moves.row(y)).enumerate() {
+            for (x, (((red, green), blue), (across, down))) in
+                out.zip(displacements.row(y)).enumerate()
+            {
                 let position = (x as f64 + across, y as f64 + down);
                 [*red, *green, *blue] = match interpolation {
                     WarpInterpolation::Nearest => nearest(from, position, fill),
@@ -274,7 +276,7 @@ impl PictureOperation for ElasticTransform {
         if points.is_empty() {
             return Ok(());
         }
-        let mut moves = Moves::drawn(Cpu::Portable, self, size, draws);
+        let mut displacements = Displacements::drawn(Cpu::Portable, self, size, draws);
         let pixel = |position: f64, side: u32| (position.max(0.0) as usize).min(side as usize - 1);
         let points = points.all_mut();
         let mut by_row: Vec<usize> = (0..points.len()).collect();
@@ -283,10 +285,10 @@ impl PictureOperation for ElasticTransform {
         for y in 0..size.1 as usize {
             let Some(index) = next.peek() else { break };
             if pixel(points[*index].1, size.1) > y {
-                moves.skip(y);
+                displacements.skip(y);
                 continue;
             }
-            let row: Vec<(f64, f64)> = moves.row(y).collect();
+            let row: Vec<(f64, f64)> = displacements.row(y).collect();
             while let Some(index) = next.next_if(|index| pixel(points[*index].1, size.1) == y) {
                 let point = &mut points[index];
                 let (across, down) = row[pixel(point.0, size.0)];

@@ -1,6 +1,6 @@
 //! Executes `five_crop` and `ten_crop`: computes one of their pictures.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::crop::center_span;
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
@@ -68,7 +68,12 @@ impl OneCrop {
 }
 
 impl Geometry for OneCrop {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        _draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let (height, width) = stage.size();
         let (Some(down), Some(across)) =
             (height.checked_sub(self.height), width.checked_sub(self.width))

@@ -263,3 +263,55 @@ fn crops_of_one_picture_equal_those_of_torchvision() {
     }
     assert_eq!(lines.len(), 90);
 }
+
+/// A move by whole pixels joins a pass of rows; after an operation on the whole picture, it is a
+/// warp.
+#[test]
+fn moves_by_whole_pixels_equal_warps() {
+    let affine = "name = 'random_affine'\ndegrees = [0.0, 0.0]\ntranslate = [0.6, 1.0]\n\
+                  fill = [9, 8, 7]";
+    let invert = |p: &str| format!("name = 'random_invert'\np = {p}");
+    // Its fill is not inverted, since it comes first.
+    let inverted = |pixels: &[u8]| pixels.iter().map(|value| 255 - value).collect::<Vec<u8>>();
+    for flips in ["p = 0.0", "p = 1.0"] {
+        let flip = format!("name = 'random_horizontal_flip'\n{flips}");
+        for sample in 0..60 {
+            let mut picture = golden::picture("noise", 3, 41, 29);
+            let file = |picture: &crate::Picture| {
+                let header = format!("P6 {} {} 255\n", picture.width, picture.height);
+                [header.as_bytes(), &picture.pixels[..]].concat()
+            };
+            let moved = recipe(&[&flip, &invert("0.0"), affine, "name = 'center_crop'\nsize = 23"]);
+            let warped =
+                recipe(&[&flip, &invert("1.0"), affine, "name = 'center_crop'\nsize = 23"]);
+            let found = prepare(&moved, &file(&picture), sample);
+            picture.pixels = inverted(&picture.pixels);
+            assert_eq!(found, prepare(&warped, &file(&picture), sample), "{sample}");
+        }
+    }
+}
+
+#[test]
+fn rectangles_are_erased_alike_in_every_layout_and_type() {
+    let erasing = "name = 'random_erasing'\np = 1.0\nvalue = [3.0, 70.0, 200.0]\nmax_count = 3";
+    let file = png("noise", 5, 37, 41);
+    for sample in 0..20 {
+        let bytes = prepare(&recipe(&[erasing]), &file, sample);
+        let planes = "name = 'layout'\nlayout = 'NCHW'";
+        let floats = "name = 'to_dtype'\ndtype = 'float32'\nscale = false";
+        let (rows, pixels) = (bytes.spec.height as usize, 37 * 41);
+        assert_eq!(rows, 41);
+        // One operation precedes it in both, so that its random parameters are equal.
+        let in_planes = prepare(&recipe(&[planes, erasing]), &file, sample);
+        let as_floats = prepare(&recipe(&[floats, erasing]), &file, sample);
+        let mut erased = 0;
+        for (index, value) in bytes.data.iter().enumerate() {
+            let (pixel, channel) = (index / 3, index % 3);
+            let float = as_floats.data.as_chunks::<4>().0[index];
+            let same = in_planes.data[channel * pixels + pixel];
+            erased += u32::from(*value == [3, 70, 200][channel]);
+            assert_eq!(f32::from_le_bytes(float), f32::from(same), "{sample} {index}");
+        }
+        assert!(erased > 3 * 10, "{sample}: {erased}");
+    }
+}

@@ -93,7 +93,7 @@ use crate::mixing::MixedBatch;
 use crate::pixels::Pixels;
 use crate::points::Points;
 use crate::series::{SeriesDecoder, SeriesOperation};
-use crate::stage::{Fit, Stage};
+use crate::stage::{Fit, Shift, Stage};
 use crate::tensor::ElementTable;
 use crate::text::TextOperation;
 use crate::{Error, Misfit};
@@ -103,23 +103,24 @@ use std::fmt::Debug;
 
 pub(crate) use choice::Choice;
 use five_crop::OneCrop;
+use gaussian_noise::Noise;
 
 /// Why an operation cannot join a stage.
 #[derive(Debug)]
-pub(crate) enum Refused {
+pub(crate) enum StageRefusal {
     /// It does not fit the picture of the stage.
     Misfit(Misfit),
     /// Anything else.
     Error(Error),
 }
 
-impl From<Misfit> for Refused {
+impl From<Misfit> for StageRefusal {
     fn from(misfit: Misfit) -> Self {
         Self::Misfit(misfit)
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for StageRefusal {
     fn from(error: Error) -> Self {
         Self::Error(error)
     }
@@ -135,7 +136,7 @@ pub(crate) trait Geometry: Debug + Send + Sync {
         stage: &mut Stage,
         draws: &mut Draws,
         points: &mut Points,
-    ) -> Result<Fit, Refused>;
+    ) -> Result<Fit, StageRefusal>;
 
     /// The key that determines the size of the result, for errors if the size does not fit a
     /// picture.
@@ -173,6 +174,12 @@ pub(crate) trait PictureOperation: Debug + Send + Sync {
     /// alpha.
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
         false
+    }
+
+    /// The operation as a move of the picture by whole pixels, if it is one for this sample and
+    /// this size. `draws` is at its beginning again.
+    fn shift(&self, _size: (u32, u32), _draws: &mut Draws) -> Option<Shift> {
+        None
     }
 
     /// Moves points of a picture of this size like [`Self::apply`] moves its pixels. `draws` is at
@@ -378,7 +385,7 @@ fn of(operation: &Operation, picture: u32) -> Step {
         Operation::RandomSigmoidContrast(it) => Step::Pixels(Box::new(it)),
         Operation::GaussianBlur(it) => Step::Pixels(Box::new(it)),
         Operation::PillowGaussianBlur(it) => Step::Pixels(Box::new(it)),
-        Operation::GaussianNoise(it) => Step::Pixels(Box::new(it)),
+        Operation::GaussianNoise(it) => Step::Pixels(Box::new(Noise::new(it))),
         Operation::RandomSensorNoise(it) => Step::Pixels(Box::new(it)),
         Operation::AugMix(it) => Step::Pixels(Box::new(it)),
         Operation::AutoAugment(it) => Step::Pixels(Box::new(it)),

@@ -1,6 +1,6 @@
 //! Executes `pad`.
 
-use super::{Geometry, PictureOperation, Refused};
+use super::{Geometry, PictureOperation, StageRefusal};
 use crate::Error;
 use crate::frame::Frame;
 use crate::pixels::Pixels;
@@ -10,7 +10,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Pad, Padding, PaddingMode};
 
 impl Geometry for Pad {
-    fn join(&self, stage: &mut Stage, _draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        _draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let (height, width) = self.padding.around(stage.size());
         check_pixels(width, height)?;
         let none = Padding { left: 0, top: 0, right: 0, bottom: 0 };

@@ -4,13 +4,14 @@ use super::PictureOperation;
 use crate::Error;
 use crate::pixels::Pixels;
 use crate::points::Points;
+use crate::stage::Shift;
 use crate::warp::{Map, Warp, packed_bytes};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomAffine, WarpInterpolation};
 
 /// A warp, and the number of samples along each side of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Drawn {
+struct DrawnWarp {
     warp: Warp,
     samples: u32,
 }
@@ -65,7 +66,7 @@ impl Parameters {
     }
 }
 
-fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
+fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> DrawnWarp {
     let result = affine.size.map_or(size, |(height, width)| (width, height));
     let parameters = Parameters::drawn(affine, result, draws);
     let sides = |(width, height): (u32, u32)| (f64::from(width), f64::from(height));
@@ -86,7 +87,7 @@ fn drawn(affine: &RandomAffine, size: (u32, u32), draws: &mut Draws) -> Drawn {
         // The cast saturates.
         ((1.0 / (parameters.scale * grow)).ceil() as u32).clamp(1, most)
     });
-    Drawn { warp, samples }
+    DrawnWarp { warp, samples }
 }
 
 impl PictureOperation for RandomAffine {
@@ -95,7 +96,7 @@ impl PictureOperation for RandomAffine {
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Drawn { warp, samples } = drawn(self, pixels.size(), draws);
+        let DrawnWarp { warp, samples } = drawn(self, pixels.size(), draws);
         warp.apply_sampled(samples, pixels)
     }
 
@@ -105,6 +106,15 @@ impl PictureOperation for RandomAffine {
 
     fn mixes_pixels(&self, _size: (u32, u32), _draws: &mut Draws) -> bool {
         self.interpolation != WarpInterpolation::Nearest
+    }
+
+    fn shift(&self, size: (u32, u32), draws: &mut Draws) -> Option<Shift> {
+        if self.interpolation != WarpInterpolation::Nearest {
+            return None;
+        }
+        let DrawnWarp { warp, samples } = drawn(self, size, draws);
+        let from = warp.map.shift().filter(|_| samples == 1)?;
+        Some(Shift { from, size: warp.size, fill: warp.fill })
     }
 
     fn move_points(

@@ -1,6 +1,6 @@
 //! Executes `random_crop`.
 
-use super::{Geometry, PictureOperation, Refused};
+use super::{Geometry, PictureOperation, StageRefusal};
 use crate::frame::Frame;
 use crate::pixels::Pixels;
 use crate::points::Points;
@@ -28,7 +28,12 @@ fn drawn(
 }
 
 impl Geometry for RandomCrop {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let (height, width) = stage.size();
         let (padding, part) = drawn(self, (height, width), draws)?;
         let Padding { left, top, .. } = padding;

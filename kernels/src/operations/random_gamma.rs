@@ -8,13 +8,13 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{RandomGamma, RandomSigmoidContrast};
 
 /// The random parameters; `None` if not applied.
-struct Drawn {
+struct DrawnFactors {
     brightness: Option<f64>,
     color: Option<[f64; 3]>,
     contrast: Option<f64>,
 }
 
-impl Drawn {
+impl DrawnFactors {
     fn of(operation: &RandomGamma, draws: &mut Draws) -> Self {
         let &RandomGamma { brightness: (low, high), color, contrast, p } = operation;
         let brightness = draws.chance(p).then(|| draws.uniform_in(low, high));
@@ -29,12 +29,12 @@ impl Drawn {
 
 impl PixelOperation for RandomGamma {
     fn is_applied(&self, draws: &mut Draws) -> bool {
-        let Drawn { brightness, color, contrast } = Drawn::of(self, draws);
+        let DrawnFactors { brightness, color, contrast } = DrawnFactors::of(self, draws);
         brightness.is_some() || color.is_some() || contrast.is_some()
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Drawn { brightness, color, contrast } = Drawn::of(self, draws);
+        let DrawnFactors { brightness, color, contrast } = DrawnFactors::of(self, draws);
         let of_all = brightness.map_or(1.0, RandomGamma::gamma);
         let color = color.filter(|_| !pixels.is_grey());
         let gammas = color.map_or([1.0; 3], |numbers| numbers.map(RandomGamma::gamma));

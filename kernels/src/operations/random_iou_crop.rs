@@ -1,6 +1,6 @@
 //! Executes `random_iou_crop`.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::points::{BoxesAt, Points};
 use crate::stage::{Fit, Stage};
 use crate::{Error, Region};
@@ -76,7 +76,7 @@ impl Geometry for RandomIouCrop {
         stage: &mut Stage,
         draws: &mut Draws,
         points: &mut Points,
-    ) -> Result<Fit, Refused> {
+    ) -> Result<Fit, StageRefusal> {
         let boxes = match points.boxes(|point| stage.place(point, stage.canvas)) {
             BoxesAt::Known(boxes) => boxes,
             BoxesAt::Unknown => return Ok(Fit::Here),

@@ -1,6 +1,6 @@
 //! Executes `random_shortest_size`.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -8,7 +8,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomShortestSize;
 
 impl Geometry for RandomShortestSize {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let Self { min_size, max_size, interpolation, antialias } = *self;
         let sides = min_size.as_slice();
         let side = sides[draws.up_to(sides.len() as u32 - 1) as usize];

@@ -1,13 +1,18 @@
 //! Executes `random_vertical_flip`.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::points::Points;
 use crate::stage::{Fit, Stage};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::RandomVerticalFlip;
 
 impl Geometry for RandomVerticalFlip {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         if draws.chance(self.p) {
             stage.flip();
         }

@@ -1,13 +1,18 @@
 //! Executes `random_zoom_out`.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::points::Points;
 use crate::stage::{Fit, Stage, check_pixels};
 use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::{Padding, RandomZoomOut};
 
 impl Geometry for RandomZoomOut {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         if !draws.chance(self.p) {
             return Ok(Fit::Here);
         }

@@ -1,6 +1,6 @@
 //! Executes `scale_jitter`.
 
-use super::{Geometry, Refused};
+use super::{Geometry, StageRefusal};
 use crate::points::Points;
 use crate::resize::Filter;
 use crate::stage::{Fit, Stage};
@@ -8,7 +8,12 @@ use meetpoint_format::random::Draws;
 use meetpoint_format::recipe::ScaleJitter;
 
 impl Geometry for ScaleJitter {
-    fn join(&self, stage: &mut Stage, draws: &mut Draws, _: &mut Points) -> Result<Fit, Refused> {
+    fn join(
+        &self,
+        stage: &mut Stage,
+        draws: &mut Draws,
+        _: &mut Points,
+    ) -> Result<Fit, StageRefusal> {
         let Self { target_size, scale_range, interpolation, antialias } = *self;
         let scale = draws.uniform_in(scale_range.0, scale_range.1);
         let (height, width) = stage.size();

@@ -40,7 +40,7 @@ impl SamplePreparer {
         };
         self.turn_source(info, orientation);
         let spec = self.plan_opened(info, &[], id)?;
-        if self.turn.is_some() {
+        if self.orientation.is_some() {
             return Ok(Err(NotExported::Turned));
         }
         if self.options.scale != DecodeScale::Eight {

@@ -1,13 +1,14 @@
 //! A recipe applied to a sample.
 //!
-//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `turn` (Exif
-//! orientation), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
+//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `orientation` (of
+//! Exif), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
 //! `views` (several pictures of one sample), `series` with `series_preparer` (sound and signals),
 //! `text` (text and tokens).
 
 mod export;
 #[cfg(test)]
 mod mode_tests;
+mod orientation;
 mod plan;
 mod resume;
 mod series;
@@ -16,7 +17,6 @@ mod targets;
 #[cfg(test)]
 mod tests;
 mod text;
-mod turn;
 #[cfg(test)]
 mod view_tests;
 mod views;
@@ -39,11 +39,11 @@ use crate::{Cpu, Error, Interrupt};
 use meetpoint_format::random::{DrawKey, Draws};
 use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
+use orientation::Orientation;
 pub(crate) use plan::choose;
-use plan::{Ends, for_each_stage};
+use plan::{ProgramEnd, for_each_stage};
 use series_preparer::SeriesPreparer;
 use text::TextPreparer;
-use turn::Turn;
 use views::Views;
 use wide::WidePicture;
 
@@ -141,6 +141,28 @@ fn folded(steps: &[Step]) -> ElementTable {
     table
 }
 
+/// A sample whose stages are planned, and its tensor.
+#[derive(Debug)]
+struct Planned {
+    sample: PlannedSample,
+    spec: TensorSpec,
+}
+
+/// What a planned sample is told by: its id, and where and what its bytes are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PlannedSample {
+    id: SampleId,
+    address: usize,
+    bytes: usize,
+    crc32c: Option<u32>,
+}
+
+impl PlannedSample {
+    fn of(Encoded { bytes, crc32c, .. }: Encoded<'_>, id: SampleId) -> Self {
+        Self { id, address: bytes.as_ptr().addr(), bytes: bytes.len(), crc32c }
+    }
+}
+
 /// The source of the first stage.
 #[derive(Debug, Clone, Copy)]
 enum Source<'a> {
@@ -188,7 +210,9 @@ pub struct SamplePreparer {
     decode: Decode,
     /// The decode options and, if needed, the orientation of the current sample.
     options: DecodeOptions,
-    turn: Option<(Turn, ImageInfo)>,
+    orientation: Option<(Orientation, ImageInfo)>,
+    /// The sample that is planned but not prepared.
+    planned: Option<Planned>,
     /// The current picture as decoded, and after orientation.
     source: Geometry,
     /// The stages of the current sample.
@@ -247,9 +271,10 @@ impl SamplePreparer {
             program,
             decode: decode.unwrap_or(Decode::EXACT),
             options: DecodeOptions::default(),
-            turn: None,
+            orientation: None,
             decoder: Decoder::new(cpu),
             interrupt: Interrupt::default(),
+            planned: None,
             source: Geometry::upright(0, 0),
             stages: Vec::new(),
             unscaled: None,
@@ -299,21 +324,21 @@ impl SamplePreparer {
         // The largest picture between two stages.
         let mut pixels = u64::from(info.width) * u64::from(info.height);
         let picture = Geometry::upright(info.width, info.height);
-        let turned = if self.decode.orient { picture.bytes() } else { 0 };
-        let turned = turned.max(self.mask_bytes(picture));
-        let mut most = turned;
+        let oriented = if self.decode.orient { picture.bytes() } else { 0 };
+        let oriented = oriented.max(self.mask_bytes(picture));
+        let mut most = oriented;
         let mut chosen = Vec::new();
         choose(&self.program.steps, 0, self.program.steps.len(), id, &mut chosen);
         let sides = [(info.width, info.height), (info.height, info.width)];
         // The orientation is unknown here.
         let sides = if self.decode.orient { &sides[..] } else { &sides[..1] };
         for &(width, height) in sides {
-            let mut before = turned;
+            let mut before = oriented;
             let picture = Geometry::upright(width, height);
             let points = &mut Points::unknown();
             for_each_stage(
                 (&self.program.steps, &self.program.names),
-                (&chosen, Ends::Tensor),
+                (&chosen, ProgramEnd::Tensor),
                 picture,
                 id,
                 points,
@@ -329,6 +354,30 @@ impl SamplePreparer {
         }
         let of_wide = if is_wide { WidePicture::bytes(mode, pixels) } else { 0 };
         Ok(of_decoder + most + of_wide)
+    }
+
+    /// Like [`Self::memory_bytes`], where the plan from which it follows is the one of the next
+    /// call of [`Self::prepare`] or [`Self::prepare_columns`], which then need not plan again.
+    pub fn plan_memory(&mut self, encoded: Encoded<'_>, id: SampleId) -> Result<u64, Error> {
+        let is_plain = self.views.is_none()
+            && self.series.is_none()
+            && self.text.is_none()
+            && self.targets.is_empty()
+            && !self.decode.mode.is_wide();
+        if !is_plain {
+            return self.memory_bytes(encoded.bytes, id);
+        }
+        let of_decoder = decode_bytes(encoded.bytes, self.decode.on_error)?;
+        let spec = self.plan(encoded, &[], id.into())?;
+        self.planned = Some(Planned { sample: PlannedSample::of(encoded, id), spec });
+        let mut before = if self.orientation.is_some() { self.source.bytes() } else { 0 };
+        let mut most = before;
+        for stage in &self.stages {
+            let held = if stage.is_last { 0 } else { stage.result().bytes() };
+            most = most.max(before + held).max(stage.whole_bytes_max);
+            before = if stage.is_last { 0 } else { stage.after.bytes() };
+        }
+        Ok(of_decoder + most)
     }
 
     /// Whether a sample can have more than one stage.
@@ -436,6 +485,12 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: Streams,
     ) -> Result<TensorSpec, Error> {
+        if let Some(Planned { sample, spec }) = self.planned.take()
+            && stored.is_empty()
+            && sample == PlannedSample::of(encoded, id.id)
+        {
+            return Ok(spec);
+        }
         let info = self.open(encoded)?;
         self.plan_opened(info, stored, id)
     }
@@ -447,6 +502,7 @@ impl SamplePreparer {
         stored: &[&[u8]],
         id: Streams,
     ) -> Result<TensorSpec, Error> {
+        self.planned = None;
         assert!(self.views.is_none(), "the recipe makes one picture of a sample");
         self.begin_targets(stored)?;
         self.chosen.clear();
@@ -455,7 +511,7 @@ impl SamplePreparer {
         let found = &mut |stage| self.stages.push(stage);
         let (source, points) = (self.source, &mut self.points);
         let programs = (&self.program.steps[..], &self.program.names[..]);
-        let ending = (&self.chosen[..], Ends::Tensor);
+        let ending = (&self.chosen[..], ProgramEnd::Tensor);
         let picture = for_each_stage(programs, ending, source, id, points, found)?;
         self.scale_down(info);
         Ok(self.program.result.tensor((picture.height, picture.width)))
@@ -474,9 +530,10 @@ impl SamplePreparer {
 
     /// Determines the source picture of the stages, given its orientation.
     fn turn_source(&mut self, info: ImageInfo, orientation: Option<u8>) {
-        self.turn = orientation.and_then(Turn::of).map(|turn| (turn, info));
+        self.orientation = orientation.and_then(Orientation::of).map(|it| (it, info));
         let size = (info.width, info.height);
-        let (width, height) = self.turn.map_or(size, |(turn, _)| turn.size(size));
+        let (width, height) =
+            self.orientation.map_or(size, |(orientation, _)| orientation.size(size));
         self.source = Geometry::upright(width, height);
     }
 
@@ -490,7 +547,7 @@ impl SamplePreparer {
         };
         // A picture that needs orientation is decoded completely first.
         if self.decode.scaled
-            && self.turn.is_none()
+            && self.orientation.is_none()
             && info.format.has_stripes()
             && let Some(first) = self.stages.first_mut()
         {
@@ -525,8 +582,8 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if let (Source::Encoded(encoded), Some((turn, info))) = (source, self.turn) {
-            self.decode_turned(encoded, turn, info, after_stage)?;
+        if let (Source::Encoded(encoded), Some((orientation, info))) = (source, self.orientation) {
+            self.decode_oriented(encoded, orientation, info, after_stage)?;
         }
         // Position of the first operation of a stage.
         let mut first = 0;
@@ -553,7 +610,7 @@ impl SamplePreparer {
             };
             if let Source::Encoded(encoded) = source
                 && index == 0
-                && self.turn.is_none()
+                && self.orientation.is_none()
             {
                 self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
@@ -605,21 +662,21 @@ impl SamplePreparer {
     }
 
     /// Decodes a whole picture and applies its orientation.
-    fn decode_turned(
+    fn decode_oriented(
         &mut self,
         encoded: Encoded<'_>,
-        turn: Turn,
+        orientation: Orientation,
         info: ImageInfo,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
         let (width, height) = (info.width, info.height);
-        let turned = turn.size((width, height));
+        let oriented = orientation.size((width, height));
         let picture = &mut self.picture;
-        picture.set_size(turned.0 as usize, turned.1 as usize);
+        picture.set_size(oriented.0 as usize, oriented.1 as usize);
         let whole = Region { x: 0, y: 0, width, height };
         let mut first = 0;
         self.decoder.decode_opened(encoded, whole, &self.options, &mut |stripe| {
-            turn.put(stripe, first, (width as usize, height as usize), picture);
+            orientation.put(stripe, first, (width as usize, height as usize), picture);
             first += stripe.rows;
             after_stage();
         })

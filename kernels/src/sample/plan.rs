@@ -2,37 +2,37 @@
 
 use super::Streams;
 use crate::colour::RowChanges;
-use crate::operations::{Refused, Step};
+use crate::operations::{StageRefusal, Step};
 use crate::points::Points;
 use crate::stage::{Fit, Geometry, Stage, check_pixels};
 use crate::{DoesNotFit, Error};
 use meetpoint_format::random::OPERATIONS_MAX;
 
 /// An operation that does not fit the picture after the preceding operations.
-struct Unfit {
+struct OperationMisfit {
     number: usize,
     key: &'static str,
     /// Height and width.
     picture: (u32, u32),
-    why: Refused,
+    why: StageRefusal,
 }
 
-impl Unfit {
+impl OperationMisfit {
     fn error(self, names: &[&'static str]) -> Error {
         let Self { number, key, picture, why } = self;
         match why {
-            Refused::Misfit(misfit) => {
+            StageRefusal::Misfit(misfit) => {
                 let operation = names[number];
                 Error::DoesNotFit(Box::new(DoesNotFit { operation, key, picture, misfit }))
             }
-            Refused::Error(error) => error,
+            StageRefusal::Error(error) => error,
         }
     }
 }
 
 /// The target of the last operation on the geometry of a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ends {
+pub(super) enum ProgramEnd {
     /// The tensor.
     Tensor,
     /// A picture in memory for further operations.
@@ -77,7 +77,7 @@ fn choose_one(steps: &[Step], number: usize, id: Streams, chosen: &mut Vec<usize
 /// picture that is applied to the sample ends its stage, and another stage always follows.
 pub(super) fn for_each_stage(
     (steps, names): (&[Step], &[&'static str]),
-    (chosen, ends): (&[usize], Ends),
+    (chosen, ends): (&[usize], ProgramEnd),
     mut picture: Geometry,
     id: Streams,
     points: &mut Points,
@@ -89,14 +89,14 @@ pub(super) fn for_each_stage(
         let joined = join((steps, chosen), next, id, &mut stage, points);
         let (first, fit) = joined.map_err(|unfit| unfit.error(names))?;
         next = first;
-        if ends == Ends::Tensor
+        if ends == ProgramEnd::Tensor
             && let Some(changes) = changes_to_the_end((steps, &chosen[first..]), id)
         {
             stage.changes = changes;
             next = chosen.len();
         }
         let (first, fit) = if next == first { (first, fit) } else { (next, Fit::Here) };
-        stage.is_last = ends == Ends::Tensor && next == chosen.len();
+        stage.is_last = ends == ProgramEnd::Tensor && next == chosen.len();
         let canvas = Geometry::upright(stage.canvas.width, stage.canvas.height);
         let followed = follow((steps, chosen), &mut next, fit, id, canvas);
         let (after, bytes_max) = followed.map_err(|unfit| unfit.error(names))?;
@@ -109,7 +109,7 @@ pub(super) fn for_each_stage(
             move_points(steps, numbers, (canvas.width, canvas.height), id, points)?;
         }
         picture = stage.after;
-        let is_last = stage.is_last || ends == Ends::Picture && next == chosen.len();
+        let is_last = stage.is_last || ends == ProgramEnd::Picture && next == chosen.len();
         found(stage);
         if is_last {
             return Ok(picture);
@@ -125,7 +125,7 @@ fn join(
     id: Streams,
     stage: &mut Stage,
     points: &mut Points,
-) -> Result<(usize, Fit), Unfit> {
+) -> Result<(usize, Fit), OperationMisfit> {
     for (index, number) in chosen.iter().enumerate().skip(from) {
         match &steps[*number] {
             Step::Geometry(operation) => {
@@ -133,7 +133,7 @@ fn join(
                 match operation.join(stage, &mut id.draws(number), points) {
                     Ok(Fit::Here) => (),
                     Ok(fit @ (Fit::Next | Fit::Whole)) => return Ok((index, fit)),
-                    Err(why) => return Err(Unfit { number, key, picture, why }),
+                    Err(why) => return Err(OperationMisfit { number, key, picture, why }),
                 }
             }
             Step::Pixels(operation) => {
@@ -143,8 +143,16 @@ fn join(
             }
             Step::Picture(operation) => {
                 let (height, width) = stage.size();
-                if operation.size((width, height), &mut id.draws(*number)).is_some() {
-                    return Ok((index, Fit::Whole));
+                let (size, draws) = ((width, height), || id.draws(*number));
+                let is_applied = operation.size(size, &mut draws()).is_some();
+                let shift = if is_applied { operation.shift(size, &mut draws()) } else { None };
+                let fit = match shift {
+                    Some(shift) => stage.shift(shift),
+                    None if is_applied => Fit::Whole,
+                    None => Fit::Here,
+                };
+                if fit != Fit::Here {
+                    return Ok((index, fit));
                 }
             }
             Step::Decode(_)
@@ -202,7 +210,7 @@ fn follow(
     fit: Fit,
     id: Streams,
     mut picture: Geometry,
-) -> Result<(Geometry, u64), Unfit> {
+) -> Result<(Geometry, u64), OperationMisfit> {
     let mut bytes_max = 0;
     let first = *next;
     while let Some(number) = chosen.get(*next) {
@@ -233,7 +241,7 @@ fn follow(
             if let Some((width, height)) = operation.size(size, &mut id.draws(*number)) {
                 check_pixels(width, height).map_err(|misfit| {
                     let (number, key, why) = (*number, operation.size_key(), misfit.into());
-                    Unfit { number, key, picture: (size.1, size.0), why }
+                    OperationMisfit { number, key, picture: (size.1, size.0), why }
                 })?;
                 let result = Geometry::upright(width, height);
                 let held = picture.bytes() + result.bytes() + operation.buffer_bytes(size);

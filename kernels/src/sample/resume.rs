@@ -1,6 +1,6 @@
 //! Resumes a recipe in the middle, from the result of its first operations.
 
-use super::plan::{Ends, choose, for_each_stage};
+use super::plan::{ProgramEnd, choose, for_each_stage};
 use super::wide::WidePicture;
 use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::Error;
@@ -118,7 +118,7 @@ impl SamplePreparer {
         let mut chosen = Vec::new();
         choose(&self.program.steps, first, self.program.steps.len(), id, &mut chosen);
         let programs = (&self.program.steps[..], &self.program.names[..]);
-        let (ending, points) = ((&chosen[..], Ends::Tensor), &mut Points::unknown());
+        let (ending, points) = ((&chosen[..], ProgramEnd::Tensor), &mut Points::unknown());
         for_each_stage(programs, ending, picture, id, points, &mut |stage| {
             pixels = pixels.max(pixels_of(stage.result())).max(pixels_of(stage.after));
             let held = if stage.is_last { 0 } else { stage.result().bytes() };
@@ -149,7 +149,7 @@ impl SamplePreparer {
         if data.len() != spec.bytes() {
             return Err(Error::OutputSize { got: data.len(), expected: spec.bytes() });
         }
-        self.turn = None;
+        self.orientation = None;
         self.unscaled = None;
         self.source = Geometry::upright(spec.width, spec.height);
         self.begin_targets(stored)?;
@@ -159,7 +159,7 @@ impl SamplePreparer {
         let found = &mut |stage| self.stages.push(stage);
         let (source, points) = (self.source, &mut self.points);
         let programs = (&self.program.steps[..], &self.program.names[..]);
-        let ending = (&self.chosen[..], Ends::Tensor);
+        let ending = (&self.chosen[..], ProgramEnd::Tensor);
         let picture = for_each_stage(programs, ending, source, id, points, found)?;
         Ok(self.program.result.tensor((picture.height, picture.width)))
     }

@@ -389,3 +389,26 @@ fn a_scaled_decode_shows_the_same_part_of_the_picture() {
         assert!(differs, "nothing was decoded at a lower resolution");
     }
 }
+
+#[test]
+fn a_plan_for_the_memory_of_a_sample_is_that_of_the_sample() {
+    let pad = "{ name = 'pad', padding = 3, padding_mode = 'edge' }";
+    let crop = "{ name = 'random_resized_crop', size = 24 }, { name = 'gaussian_noise' }";
+    for operations in ["{ name = 'center_crop', size = 20 }", pad, crop] {
+        let text = format!("operation = [{{ name = 'decode' }}, {operations}]");
+        let recipe = Recipe::from_toml(&text).unwrap();
+        let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
+        let mut alone = SamplePreparer::new(&recipe, Cpu::detect());
+        for (sample, seed) in (0..6).zip([1, 1, 2, 3, 3, 4]) {
+            let file = png(&golden::picture("noise", seed, 40 + seed, 33));
+            let id = SampleId { seed: 5, epoch: 1, sample };
+            let expected = alone.memory_bytes(&file, id).unwrap();
+            assert_eq!(preparer.plan_memory((&file).into(), id).unwrap(), expected, "{text}");
+            // A plan of another sample, or one that is never used, changes nothing.
+            let other = SampleId { sample: sample + sample % 2, ..id };
+            let found = preparer.prepare_tensor((&file).into(), other).unwrap();
+            assert_eq!(found, alone.prepare_tensor((&file).into(), other).unwrap(), "{text}");
+            preparer.plan_memory((&file).into(), other).unwrap();
+        }
+    }
+}

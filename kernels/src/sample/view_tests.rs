@@ -146,10 +146,10 @@ fn a_column_has_the_same_bits_whichever_columns_are_prepared() {
         let one = preparer.prepare_tensors((&file).into(), ID).unwrap();
         assert_eq!(one, both[1..]);
         preparer.set_columns(vec![1, 0]);
-        let turned = preparer.prepare_tensors((&file).into(), ID).unwrap();
-        assert_eq!([&turned[1], &turned[0]], [&both[0], &both[1]]);
+        let oriented = preparer.prepare_tensors((&file).into(), ID).unwrap();
+        assert_eq!([&oriented[1], &oriented[0]], [&both[0], &both[1]]);
         let data = |pictures: &[Tensor]| pictures.iter().flat_map(|it| it.data.clone()).collect();
-        let expected: [Vec<u8>; 2] = [data(&turned[0]), data(&turned[1])];
+        let expected: [Vec<u8>; 2] = [data(&oriented[0]), data(&oriented[1])];
         let mut memory = expected.clone().map(|bytes| vec![0; bytes.len()]);
         let [one, other] = &mut memory;
         let outs = &mut [&mut one[..], &mut other[..]];

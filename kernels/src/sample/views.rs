@@ -5,7 +5,7 @@
 //! together. Each picture then passes through separate stages, and is bit-identical to the result
 //! of a recipe with all its operations.
 
-use super::plan::{Ends, choose, for_each_stage};
+use super::plan::{ProgramEnd, choose, for_each_stage};
 use super::{Program, SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::decode::{Encoded, ImageInfo, probe};
 use crate::operations::numbers_of;
@@ -26,7 +26,7 @@ pub(super) struct Views {
     /// The encoded current sample.
     info: Option<ImageInfo>,
     /// The common operations of the current sample.
-    common: Common,
+    common: CommonOperations,
     /// The pictures of the current sample.
     pictures: Vec<Picture>,
 }
@@ -42,7 +42,7 @@ struct Column {
 
 /// The common operations of a sample.
 #[derive(Debug, Default)]
-struct Common {
+struct CommonOperations {
     chosen: Vec<usize>,
     stages: Vec<Stage>,
     /// Whether their result is shared; if not, the decoded picture is.
@@ -80,7 +80,7 @@ impl Views {
             columns: columns.collect(),
             own: numbers_of(&first.operations[..first.common]),
             info: None,
-            common: Common::default(),
+            common: CommonOperations::default(),
             pictures: Vec::new(),
         }
     }
@@ -101,11 +101,11 @@ impl Views {
     }
 
     /// Plans the stages of the common operations on a picture of this size.
-    fn plan_common(&self, picture: Geometry, id: SampleId) -> Result<Common, Error> {
+    fn plan_common(&self, picture: Geometry, id: SampleId) -> Result<CommonOperations, Error> {
         let Program { steps, names, .. } = &self.columns[0].programs[0];
-        let mut common = Common::default();
+        let mut common = CommonOperations::default();
         choose(steps, 0, self.own, id.into(), &mut common.chosen);
-        let ending = (&common.chosen[..], Ends::Picture);
+        let ending = (&common.chosen[..], ProgramEnd::Picture);
         let points = &mut Points::unknown();
         let mut before = picture.bytes();
         let (stages, bytes_max) = (&mut common.stages, &mut common.bytes_max);
@@ -127,7 +127,7 @@ impl Views {
     /// Plans the stages of a picture from the shared one.
     fn plan_picture(
         &self,
-        common: &Common,
+        common: &CommonOperations,
         (column, program): (usize, usize),
         streams: Streams,
         found: &mut dyn FnMut(Stage),
@@ -137,7 +137,7 @@ impl Views {
         let first = if common.is_shared { self.own } else { 0 };
         choose(steps, first, steps.len(), streams, &mut chosen);
         let picture = common.picture.expect("the common operations were planned");
-        let ending = (&chosen[..], Ends::Tensor);
+        let ending = (&chosen[..], ProgramEnd::Tensor);
         let points = &mut Points::unknown();
         let result = for_each_stage((steps, names), ending, picture, streams, points, found)?;
         Ok((chosen, result))
@@ -376,7 +376,7 @@ impl SamplePreparer {
     ) -> Result<(), Error> {
         self.shared_at = (0, 0);
         if views.common.is_shared {
-            let Common { chosen, stages, .. } = &mut views.common;
+            let CommonOperations { chosen, stages, .. } = &mut views.common;
             std::mem::swap(&mut self.stages, stages);
             std::mem::swap(&mut self.chosen, chosen);
             self.scale_down(views.info.expect("a picture was opened"));
@@ -387,8 +387,8 @@ impl SamplePreparer {
             return Ok(());
         }
         self.options.scale = scale;
-        if let Some((turn, info)) = self.turn {
-            self.decode_turned(encoded, turn, info, after_stage)?;
+        if let Some((orientation, info)) = self.orientation {
+            self.decode_oriented(encoded, orientation, info, after_stage)?;
             std::mem::swap(&mut self.picture, &mut self.shared);
             return Ok(());
         }

@@ -114,16 +114,16 @@ impl SamplePreparer {
         let pixels = &mut self.wide.pixels;
         let size = self.decoder.decode_wide(encoded, mode, &self.options, pixels)?;
         let size = (size.0 as usize, size.1 as usize);
-        let Some((turn, info)) = self.turn else {
+        let Some((orientation, info)) = self.orientation else {
             self.wide.from.put(mode, size, pixels);
             return Ok(());
         };
         self.wide.to.put(mode, size, pixels);
-        let (width, height) = turn.size((info.width, info.height));
+        let (width, height) = orientation.size((info.width, info.height));
         self.wide.from.set_size(mode, (width as usize, height as usize));
         for layer in 0..count(mode) {
             let whole = self.wide.to.layer(layer).stripe((0, 0), size.0, size.1);
-            turn.put(whole, 0, size, self.wide.from.layer_mut(layer));
+            orientation.put(whole, 0, size, self.wide.from.layer_mut(layer));
         }
         Ok(())
     }

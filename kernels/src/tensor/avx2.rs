@@ -1,10 +1,12 @@
 //! Reorders the bytes of a row with AVX2, 32 pixels at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
+use super::Bits;
 use crate::planes::Row;
 use std::arch::x86_64::{
-    __m256i, _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_loadu_si256, _mm256_permute2x128_si256,
-    _mm256_setr_epi8, _mm256_shuffle_epi8, _mm256_storeu_si256,
+    __m256i, _mm256_and_si256, _mm256_blend_epi32, _mm256_blendv_epi8, _mm256_loadu_si256,
+    _mm256_permute2x128_si256, _mm256_set1_epi8, _mm256_setr_epi8, _mm256_shuffle_epi8,
+    _mm256_storeu_si256, _mm256_xor_si256,
 };
 
 /// Pixels of a step.
@@ -13,13 +15,14 @@ const STEP: usize = 32;
 /// Interleaves three planes, like [`super::portable::interleave`].
 ///
 /// The caller must have checked that the machine has AVX2.
-pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
+pub(super) fn interleave(row: Row<'_>, mirrored: bool, bits: Bits, out: &mut [u8]) {
     // SAFETY: `TensorWriter` comes here only on a machine with AVX2.
     unsafe {
-        if mirrored {
-            interleave_avx2::<true>(row, out);
-        } else {
-            interleave_avx2::<false>(row, out);
+        match (mirrored, bits == Bits::NONE) {
+            (true, true) => interleave_avx2::<true, false>(row, bits, out),
+            (true, false) => interleave_avx2::<true, true>(row, bits, out),
+            (false, true) => interleave_avx2::<false, false>(row, bits, out),
+            (false, false) => interleave_avx2::<false, true>(row, bits, out),
         }
     }
 }
@@ -31,7 +34,11 @@ pub(super) fn reverse(from: &[u8], out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2")]
-fn interleave_avx2<const MIRRORED: bool>(row: Row<'_>, out: &mut [u8]) {
+fn interleave_avx2<const MIRRORED: bool, const CHANGED: bool>(
+    row: Row<'_>,
+    bits: Bits,
+    out: &mut [u8],
+) {
     let (whole, rest) = (row.width / STEP * STEP, row.width % STEP);
     let (first, last) =
         if MIRRORED { out.split_at_mut(rest * 3) } else { out.split_at_mut(whole * 3) };
@@ -41,7 +48,7 @@ fn interleave_avx2<const MIRRORED: bool>(row: Row<'_>, out: &mut [u8]) {
     for (index, out) in steps.iter_mut().enumerate() {
         let x = if MIRRORED { (count - 1 - index) * STEP } else { index * STEP };
         let (parts, _) = out.as_chunks_mut::<STEP>();
-        for (part, pixels) in parts.iter_mut().zip(step::<MIRRORED>(row, x)) {
+        for (part, pixels) in parts.iter_mut().zip(step::<MIRRORED, CHANGED>(row, x, bits)) {
             store(part, pixels);
         }
     }
@@ -49,7 +56,7 @@ fn interleave_avx2<const MIRRORED: bool>(row: Row<'_>, out: &mut [u8]) {
         // Bytes beyond the row's end come last, or first if mirrored, and are left out.
         let skip = if MIRRORED { (STEP - rest) * 3 } else { 0 };
         let mut bytes = [[0; STEP]; 3];
-        for (part, pixels) in bytes.iter_mut().zip(step::<MIRRORED>(row, whole)) {
+        for (part, pixels) in bytes.iter_mut().zip(step::<MIRRORED, CHANGED>(row, whole, bits)) {
             store(part, pixels);
         }
         partial.copy_from_slice(&bytes.as_flattened()[skip..][..rest * 3]);
@@ -59,9 +66,24 @@ fn interleave_avx2<const MIRRORED: bool>(row: Row<'_>, out: &mut [u8]) {
 /// Three vectors of 32 pixels from column `x` on.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn step<const MIRRORED: bool>(row: Row<'_>, x: usize) -> [__m256i; 3] {
+fn step<const MIRRORED: bool, const CHANGED: bool>(
+    row: Row<'_>,
+    x: usize,
+    bits: Bits,
+) -> [__m256i; 3] {
     let [red, green, blue] = row.planes;
-    pixels::<MIRRORED>([load(red, x), load(green, x), load(blue, x)])
+    let planes = [load(red, x), load(green, x), load(blue, x)];
+    if !CHANGED {
+        return pixels::<MIRRORED>(planes);
+    }
+    let retained = _mm256_set1_epi8(bits.retained.cast_signed());
+    let inverted = _mm256_set1_epi8(bits.inverted.cast_signed());
+    let [red, green, blue] = planes;
+    pixels::<MIRRORED>([
+        _mm256_xor_si256(_mm256_and_si256(red, retained), inverted),
+        _mm256_xor_si256(_mm256_and_si256(green, retained), inverted),
+        _mm256_xor_si256(_mm256_and_si256(blue, retained), inverted),
+    ])
 }
 
 #[inline]
@@ -138,7 +160,7 @@ fn spread<const CHANNEL: usize>() -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn mirrored(order: __m256i) -> __m256i {
-    use std::arch::x86_64::{_mm256_set1_epi8, _mm256_sub_epi8};
+    use std::arch::x86_64::_mm256_sub_epi8;
     _mm256_sub_epi8(_mm256_set1_epi8(15), order)
 }
 

@@ -28,8 +28,10 @@ mod tests;
 use crate::Cpu;
 use crate::picture_program::TensorProgram;
 use crate::planes::Row;
+use crate::vector::{BLOCK, Kernel, run};
 use half::f16;
 use meetpoint_format::recipe::{Dtype, Layout};
+use std::ops::Range;
 
 pub(crate) use elements::convert_elements;
 pub use table::ElementTable;
@@ -87,6 +89,56 @@ impl Arithmetic {
                 (centred / self.std[channel]).to_le_bytes() == *element
             })
         })
+    }
+}
+
+/// A change of the bits of every byte: some are retained, then some are inverted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bits {
+    /// The bits that are retained; the others become 0.
+    pub(crate) retained: u8,
+    /// The bits that are inverted after that.
+    pub(crate) inverted: u8,
+}
+
+impl Bits {
+    /// No change.
+    pub(crate) const NONE: Self = Self { retained: 0xff, inverted: 0 };
+
+    /// A changed byte.
+    #[inline(always)]
+    pub(crate) fn of(self, byte: u8) -> u8 {
+        (byte & self.retained) ^ self.inverted
+    }
+}
+
+/// The part of a tensor's row that a row of pixels becomes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowPart {
+    /// The position of the tensor's row.
+    pub(crate) place: RowPosition,
+    /// First column of the part in the tensor.
+    pub(crate) x: usize,
+    /// Columns of the tensor.
+    pub(crate) columns: usize,
+}
+
+/// Equally long pieces of memory at equal distances.
+#[derive(Debug, Clone, Copy)]
+struct Pieces {
+    /// Offset of the first.
+    first: usize,
+    /// Bytes of each.
+    bytes: usize,
+    /// Bytes from the beginning of one to that of the next.
+    step: usize,
+    count: usize,
+}
+
+impl Pieces {
+    fn range(self, index: usize) -> Range<usize> {
+        let first = self.first + index * self.step;
+        first..first + self.bytes
     }
 }
 
@@ -161,42 +213,80 @@ impl TensorWriter {
 
     /// Writes a row into `out`, which must have exactly the tensor's bytes.
     pub fn write_row(&mut self, row: Row<'_>, place: RowPosition, out: &mut [u8]) {
-        let RowPosition { y, height, mirrored } = place;
-        let bytes = self.dtype().bytes();
-        let elements = self.channels * row.width * height;
-        assert_eq!(out.len(), elements * bytes, "the output has the tensor's bytes");
-        assert!(y < height, "the row is in the tensor");
-        // A single channel is one plane in any layout.
-        let layout = if self.channels == 1 { Layout::Nchw } else { self.layout };
-        match layout {
-            Layout::Nhwc | Layout::Nt | Layout::Ntc => {
-                let out = &mut out[y * row.width * 3 * bytes..][..row.width * 3 * bytes];
-                if let Elements::Uint8 = self.elements {
-                    self.interleave(row, mirrored, out);
-                } else {
-                    let mut ordered = self.take_ordered(3 * row.width);
-                    self.interleave(row, mirrored, &mut ordered);
-                    self.convert(&ordered, [0, 1, 2], out);
-                    self.ordered = ordered;
-                }
+        self.write_part(row, RowPart { place, x: 0, columns: row.width }, Bits::NONE, out);
+    }
+
+    /// Whether [`Self::write_part`] can change bits.
+    pub(crate) fn changes_bits(&self) -> bool {
+        matches!(self.elements, Elements::Uint8)
+    }
+
+    /// Writes a row into a part of a tensor's row, after a change of the bits of its values, which
+    /// requires [`Self::changes_bits`]. `out` must have exactly the tensor's bytes.
+    pub(crate) fn write_part(&mut self, row: Row<'_>, part: RowPart, bits: Bits, out: &mut [u8]) {
+        assert!(bits == Bits::NONE || self.changes_bits(), "elements have no bits of values");
+        let (width, mirrored) = (row.width, part.place.mirrored);
+        let pieces = self.pieces(&part, width, out.len());
+        if pieces.count == 1 && self.channels == 3 {
+            let out = &mut out[pieces.range(0)];
+            if let Elements::Uint8 = self.elements {
+                return self.interleave(row, mirrored, bits, out);
             }
-            Layout::Nchw | Layout::Nct => {
-                let planes = out.chunks_exact_mut(row.width * height * bytes);
-                for (channel, (out, from)) in planes.zip(row.planes).enumerate() {
-                    let out = &mut out[y * row.width * bytes..][..row.width * bytes];
-                    if let Elements::Uint8 = self.elements {
-                        self.copy(&from[..row.width], mirrored, out);
-                    } else if mirrored {
-                        let mut ordered = self.take_ordered(row.width);
-                        self.copy(&from[..row.width], mirrored, &mut ordered);
-                        self.convert_plane(&ordered, channel, out);
-                        self.ordered = ordered;
-                    } else {
-                        self.convert_plane(&from[..row.width], channel, out);
-                    }
-                }
+            let mut ordered = self.take_ordered(3 * width);
+            self.interleave(row, mirrored, bits, &mut ordered);
+            self.convert(&ordered, [0, 1, 2], out);
+            self.ordered = ordered;
+            return;
+        }
+        for (channel, from) in row.planes.into_iter().enumerate().take(self.channels) {
+            let (from, out) = (&from[..width], &mut out[pieces.range(channel)]);
+            if let Elements::Uint8 = self.elements {
+                self.copy(from, mirrored, bits, out);
+            } else if mirrored {
+                let mut ordered = self.take_ordered(width);
+                self.copy(from, mirrored, bits, &mut ordered);
+                self.convert_plane(&ordered, channel, out);
+                self.ordered = ordered;
+            } else {
+                self.convert_plane(from, channel, out);
             }
         }
+    }
+
+    /// Copies a part of `width` columns of a tensor's row from the same columns of `row`, which is
+    /// a tensor of one row.
+    pub(crate) fn copy_part(&self, row: &[u8], part: RowPart, width: usize, out: &mut [u8]) {
+        if width == 0 {
+            return;
+        }
+        let own = RowPart { place: RowPosition { y: 0, height: 1, ..part.place }, ..part };
+        let (from, to) =
+            (self.pieces(&own, width, row.len()), self.pieces(&part, width, out.len()));
+        for piece in 0..to.count {
+            out[to.range(piece)].copy_from_slice(&row[from.range(piece)]);
+        }
+    }
+
+    /// Bytes of a tensor of one row.
+    pub(crate) fn row_bytes(&self, columns: usize) -> usize {
+        self.channels * columns * self.dtype().bytes()
+    }
+
+    /// The pieces of memory of `width` columns of a row in a tensor of `bytes` bytes: one if all
+    /// channels of a pixel are together.
+    #[inline]
+    fn pieces(&self, part: &RowPart, width: usize, bytes: usize) -> Pieces {
+        let &RowPart { place: RowPosition { y, height, .. }, x, columns } = part;
+        let (count, channels) = match self.layout {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => (1, self.channels),
+            Layout::Nchw | Layout::Nct => (self.channels, 1),
+        };
+        let pixel = channels * self.dtype().bytes();
+        let step = height * columns * pixel;
+        assert_eq!(bytes, count * step, "the output has the tensor's bytes");
+        assert!(y < height, "the row is in the tensor");
+        assert!(x + width <= columns, "the part is in the row");
+        Pieces { first: (y * columns + x) * pixel, bytes: width * pixel, step, count }
     }
 
     /// Takes the buffer for the bytes of a row.
@@ -206,22 +296,28 @@ impl TensorWriter {
         ordered
     }
 
-    fn interleave(&self, row: Row<'_>, mirrored: bool, out: &mut [u8]) {
+    fn interleave(&self, row: Row<'_>, mirrored: bool, bits: Bits, out: &mut [u8]) {
         match self.cpu {
             #[cfg(target_arch = "x86_64")]
-            Cpu::Avx2 | Cpu::Avx512 => avx2::interleave(row, mirrored, out),
-            _ => portable::interleave(row, mirrored, out),
+            Cpu::Avx2 | Cpu::Avx512 => avx2::interleave(row, mirrored, bits, out),
+            _ => portable::interleave(row, mirrored, bits, out),
         }
     }
 
-    fn copy(&self, from: &[u8], mirrored: bool, out: &mut [u8]) {
-        if !mirrored {
-            return out.copy_from_slice(from);
-        }
-        match self.cpu {
-            #[cfg(target_arch = "x86_64")]
-            Cpu::Avx2 | Cpu::Avx512 => avx2::reverse(from, out),
-            _ => portable::reverse(from, out),
+    fn copy(&self, from: &[u8], mirrored: bool, bits: Bits, out: &mut [u8]) {
+        if mirrored {
+            match self.cpu {
+                #[cfg(target_arch = "x86_64")]
+                Cpu::Avx2 | Cpu::Avx512 => avx2::reverse(from, out),
+                _ => portable::reverse(from, out),
+            }
+            if bits != Bits::NONE {
+                run(self.cpu, ChangeBits { bits, bytes: out });
+            }
+        } else if bits == Bits::NONE {
+            out.copy_from_slice(from);
+        } else {
+            run(self.cpu, CopyBits { bits, from, out });
         }
     }
 
@@ -251,6 +347,48 @@ impl TensorWriter {
                 portable::look_up(&from[done..], tables, channels, &mut out[4 * done..]);
             }
         }
+    }
+}
+
+/// Changes the bits of bytes in place.
+pub(crate) struct ChangeBits<'a> {
+    pub(crate) bits: Bits,
+    pub(crate) bytes: &'a mut [u8],
+}
+
+impl Kernel for ChangeBits<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { bits, bytes } = self;
+        let (blocks, rest) = bytes.as_chunks_mut::<BLOCK>();
+        for block in blocks {
+            *block = block.map(|byte| bits.of(byte));
+        }
+        rest.iter_mut().for_each(|byte| *byte = bits.of(*byte));
+    }
+}
+
+/// Copies bytes and changes their bits.
+struct CopyBits<'a> {
+    bits: Bits,
+    from: &'a [u8],
+    out: &'a mut [u8],
+}
+
+impl Kernel for CopyBits<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        let Self { bits, from, out } = self;
+        let ((blocks, rest), (out, last)) =
+            (from.as_chunks::<BLOCK>(), out.as_chunks_mut::<BLOCK>());
+        for (out, block) in out.iter_mut().zip(blocks) {
+            *out = block.map(|byte| bits.of(byte));
+        }
+        last.iter_mut().zip(rest).for_each(|(out, byte)| *out = bits.of(*byte));
     }
 }
 

@@ -1,12 +1,13 @@
 //! The reference implementation of the conversion of rows.
 
-use super::VALUES;
+use super::{Bits, VALUES};
 use crate::planes::Row;
 
-/// Interleaves three planes to pixels.
-pub(super) fn interleave(row: Row<'_>, mirrored: bool, out: &mut [u8]) {
+/// Interleaves three planes to pixels, and changes the bits of their values.
+pub(super) fn interleave(row: Row<'_>, mirrored: bool, bits: Bits, out: &mut [u8]) {
     let [red, green, blue] = row.planes.map(|plane| &plane[..row.width]);
-    let pixels = red.iter().zip(green).zip(blue).map(|((red, green), blue)| [*red, *green, *blue]);
+    let pixels = red.iter().zip(green).zip(blue);
+    let pixels = pixels.map(|((red, green), blue)| [*red, *green, *blue].map(|it| bits.of(it)));
     let out = out.as_chunks_mut::<3>().0;
     if mirrored {
         out.iter_mut().rev().zip(pixels).for_each(|(out, pixel)| *out = pixel);

@@ -101,19 +101,19 @@ struct WarpRow<'a> {
 /// An interpolation of blocks.
 trait Interpolation {
     /// The data that all planes share.
-    type Around;
+    type Neighbours;
 
     /// Determines the pixels around the positions of a block.
-    fn around(block: &Block, from: &Planes) -> Self::Around;
+    fn around(block: &Block, from: &Planes) -> Self::Neighbours;
 
     /// The values of a block in a plane.
-    fn values(block: &Block, around: &Self::Around, plane: &[u8], width: usize) -> [u8; BLOCK];
+    fn values(block: &Block, around: &Self::Neighbours, plane: &[u8], width: usize) -> [u8; BLOCK];
 }
 
 /// Computes a row with an interpolation.
-struct By<'a, I>(WarpRow<'a>, PhantomData<I>);
+struct InterpolateRow<'a, I>(WarpRow<'a>, PhantomData<I>);
 
-impl<I: Interpolation> Kernel for By<'_, I> {
+impl<I: Interpolation> Kernel for InterpolateRow<'_, I> {
     type Output = ();
 
     #[inline(always)]
@@ -147,7 +147,7 @@ struct Pairs {
 }
 
 impl Interpolation for Bilinear {
-    type Around = Pairs;
+    type Neighbours = Pairs;
 
     #[inline(always)]
     fn around(block: &Block, from: &Planes) -> Pairs {
@@ -220,10 +220,10 @@ struct Bicubic;
 
 impl Interpolation for Bicubic {
     /// Offsets of the four rows.
-    type Around = [[u64; BLOCK]; 4];
+    type Neighbours = [[u64; BLOCK]; 4];
 
     #[inline(always)]
-    fn around(block: &Block, from: &Planes) -> Self::Around {
+    fn around(block: &Block, from: &Planes) -> Self::Neighbours {
         let bottom = from.size().1 as i32 - 1;
         let mut rows = [[0; BLOCK]; 4];
         for (tap, rows) in rows.iter_mut().enumerate() {
@@ -236,7 +236,7 @@ impl Interpolation for Bicubic {
     }
 
     #[inline(always)]
-    fn values(block: &Block, rows: &Self::Around, plane: &[u8], width: usize) -> [u8; BLOCK] {
+    fn values(block: &Block, rows: &Self::Neighbours, plane: &[u8], width: usize) -> [u8; BLOCK] {
         let mut taps = [[0; BLOCK]; 4];
         let last = width as i32 - 1;
         let mut is_amid = true;
@@ -289,7 +289,7 @@ pub(super) fn bilinear(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
         let row = WarpRow { map, from, out, fill: warp.fill };
-        run(cpu, By::<Bilinear>(row, PhantomData));
+        run(cpu, InterpolateRow::<Bilinear>(row, PhantomData));
     })
 }
 
@@ -298,6 +298,6 @@ pub(super) fn bicubic(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
     Box::new(move |from: &Planes, y, out: [&mut [u8]; 3]| {
         let map = RowOfMap::new(warp.map, y);
         let row = WarpRow { map, from, out, fill: warp.fill };
-        run(cpu, By::<Bicubic>(row, PhantomData));
+        run(cpu, InterpolateRow::<Bicubic>(row, PhantomData));
     })
 }

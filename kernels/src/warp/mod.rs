@@ -35,7 +35,18 @@ pub(crate) enum Map {
     Perspective([f64; 8]),
 }
 
+/// Moves by more pixels than this are not recognised as moves by whole pixels.
+const SHIFT_MAX: f64 = 1_048_576.0;
+
 impl Map {
+    /// The position in the source, column and row, of the first pixel of the result, if the map is
+    /// a move by whole pixels.
+    pub(crate) fn shift(self) -> Option<(i32, i32)> {
+        let Self::Affine([1.0, 0.0, column, 0.0, 1.0, row]) = self else { return None };
+        let is_whole = |at: f64| at.abs() <= SHIFT_MAX && at.fract() == 0.0;
+        (is_whole(column) && is_whole(row)).then_some((column as i32, row as i32))
+    }
+
     /// Moves points of the source to the result, by the inverse of the map: the adjugate of its
     /// matrix, since all multiples of a matrix are the same perspective.
     pub(crate) fn move_points(self, points: &mut Points) {

@@ -1,9 +1,11 @@
 //! The nearest pixel, with Pillow's three ways to accumulate positions, whose roundings differ.
+#![expect(unsafe_code, reason = "loads of pixels at computed positions")]
 
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::{BLOCK, Kernel, gather, run};
+use std::ops::Range;
 
 /// Fraction bits of a position in fixed point.
 const FRACTION_BITS: u32 = 16;
@@ -19,14 +21,14 @@ fn whole(position: f64) -> i32 {
 
 /// Writes a row of the result with these positions of its columns (column and row of the source).
 /// Positions are requested in order, including some after the last column.
-struct Put<'a, P> {
+struct WriteRow<'a, P> {
     from: &'a Planes,
     out: [&'a mut [u8]; 3],
     fill: [u8; 4],
     position: P,
 }
 
-impl<P: FnMut(usize) -> (i32, i32)> Kernel for Put<'_, P> {
+impl<P: FnMut(usize) -> (i32, i32)> Kernel for WriteRow<'_, P> {
     type Output = ();
 
     #[inline(always)]
@@ -139,7 +141,7 @@ fn scale(warp: &Warp, [a0, _, a2, _, a4, a5]: [f64; 6], cpu: Cpu) -> RowWriter<'
             Some(first) => copy(from, out, warp.fill, (i64::from(first), y)),
             None => {
                 let position = |x: usize| (columns[x], y);
-                run(cpu, Put { from, out, fill: warp.fill, position });
+                run(cpu, WriteRow { from, out, fill: warp.fill, position });
             }
         }
         row += a4;
@@ -179,14 +181,107 @@ fn copy(from: &Planes, out: [&mut [u8]; 3], fill: [u8; 4], (first, y): (i64, i32
 fn fixed(warp: &Warp, map: [f64; 6], cpu: Cpu) -> RowWriter<'_> {
     let FixedMap { mut begin, across, down } = FixedMap::of(map);
     Box::new(move |from, _, out| {
-        // The sum of `count` steps, modulo 2^32.
-        let sum = |begin: i32, step: i32, x: usize| {
-            begin.wrapping_add(step.wrapping_mul(x as i32)) >> FRACTION_BITS
-        };
-        let position = |x| (sum(begin[0], across[0], x), sum(begin[1], across[1], x));
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteFixedRow { from, out, fill: warp.fill, begin, across });
         begin = [0, 1].map(|axis| begin[axis].wrapping_add(down[axis]));
     })
+}
+
+/// Writes a row of the result whose positions are in fixed point: column and row of the first
+/// pixel, and the steps to the next.
+///
+/// Both are linear along the row, so that the pixels inside the picture are one range of columns,
+/// which is computed once.
+struct WriteFixedRow<'a> {
+    from: &'a Planes,
+    out: [&'a mut [u8]; 3],
+    fill: [u8; 4],
+    begin: [i32; 2],
+    across: [i32; 2],
+}
+
+/// The columns `x` of `0..count` whose position, `begin + step * x` in fixed point, is one of
+/// `length`.
+fn inside(begin: i32, step: i32, length: usize, count: usize) -> Range<usize> {
+    let (begin, step) = (i64::from(begin), i64::from(step));
+    let end = (length as i64) << FRACTION_BITS;
+    let divided_up = |number: i64, by: i64| -(-number).div_euclid(by);
+    // The first column with a position of at least 0, and the first of at least `end`; the same
+    // from the other side for a position that falls.
+    let (first, last) = match step {
+        0 if (0..end).contains(&begin) => return 0..count,
+        0 => return 0..0,
+        1.. => (divided_up(-begin, step), divided_up(end - begin, step)),
+        _ => (divided_up(begin - end + 1, -step), divided_up(begin + 1, -step)),
+    };
+    let first = first.clamp(0, count as i64);
+    first as usize..last.clamp(first, count as i64) as usize
+}
+
+impl WriteFixedRow<'_> {
+    /// The pixels inside the picture, if no position exceeds fixed point.
+    fn columns(&self) -> Option<Range<usize>> {
+        let ((width, height), count) = (self.from.size(), self.out[0].len());
+        let last = i64::try_from(count).ok()?;
+        for (begin, step) in self.begin.into_iter().zip(self.across) {
+            i32::try_from(i64::from(begin) + i64::from(step) * last).ok()?;
+        }
+        let columns = inside(self.begin[0], self.across[0], width, count);
+        let rows = inside(self.begin[1], self.across[1], height, count);
+        let first = columns.start.max(rows.start);
+        Some(first..columns.end.min(rows.end).max(first))
+    }
+}
+
+impl Kernel for WriteFixedRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn compute(self) {
+        // The sum of `count` steps, modulo 2^32.
+        let sum = |begin: i32, step: i32, x: usize| begin.wrapping_add(step.wrapping_mul(x as i32));
+        let (begin, across, fill) = (self.begin, self.across, self.fill);
+        let Some(columns) = self.columns() else {
+            let whole = |axis: usize, x| sum(begin[axis], across[axis], x) >> FRACTION_BITS;
+            let position = |x| (whole(0, x), whole(1, x));
+            let Self { from, out, .. } = self;
+            return WriteRow { from, out, fill, position }.compute();
+        };
+        let Self { from, mut out, .. } = self;
+        for (out, fill) in out.iter_mut().zip(fill) {
+            out[..columns.start].fill(fill);
+            out[columns.end..].fill(fill);
+        }
+        if columns.is_empty() {
+            return;
+        }
+        let ((width, height), stride) = (from.size(), from.stride());
+        let at = |x: usize| {
+            let [column, row] =
+                [0, 1].map(|axis| sum(begin[axis], across[axis], x) >> FRACTION_BITS);
+            (column as usize, row as usize)
+        };
+        for (column, row) in [at(columns.start), at(columns.end - 1)] {
+            assert!(column < width && row < height, "the range of columns is in the picture");
+        }
+        let planes = from.planes();
+        assert!(planes.iter().all(|plane| plane.len() >= height * stride), "planes have all rows");
+        let [red, green, blue] = planes.map(|plane| plane.as_ptr());
+        let [reds, greens, blues] = out.map(|out| &mut out[columns.clone()]);
+        let [mut column, mut row] =
+            [0, 1].map(|axis| sum(begin[axis], across[axis], columns.start));
+        for ((out_red, out_green), out_blue) in reds.iter_mut().zip(greens).zip(blues) {
+            let offset =
+                (row >> FRACTION_BITS) as usize * stride + (column >> FRACTION_BITS) as usize;
+            // SAFETY: columns and rows change in equal steps without wrapping, so that each lies
+            // between those of the first and the last pixel, which are in the picture, as asserted;
+            // hence the offset is below `height * stride`, the least length of a plane.
+            unsafe {
+                (*out_red, *out_green, *out_blue) =
+                    (*red.add(offset), *green.add(offset), *blue.add(offset));
+            }
+            (column, row) = (column.wrapping_add(across[0]), row.wrapping_add(across[1]));
+        }
+    }
 }
 
 /// The writer with float64, for positions that do not fit into fixed point.
@@ -199,7 +294,7 @@ fn summed(warp: &Warp, [a0, a1, a2, a3, a4, a5]: [f64; 6], cpu: Cpu) -> RowWrite
             (column, row) = (column + a0, row + a3);
             position
         };
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteRow { from, out, fill: warp.fill, position });
         begin = (begin.0 + a1, begin.1 + a4);
     })
 }
@@ -213,6 +308,30 @@ pub(super) fn perspective(warp: &Warp, cpu: Cpu) -> RowWriter<'_> {
             let (column, row) = map.at(x);
             (outside(column), outside(row))
         };
-        run(cpu, Put { from, out, fill: warp.fill, position });
+        run(cpu, WriteRow { from, out, fill: warp.fill, position });
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FRACTION_BITS, inside};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_columns_inside_are_those_whose_position_is_inside(
+            begin in any::<i16>(), step in -70_000..70_000i32, fraction in 0..1 << FRACTION_BITS,
+            length in 0..300usize, count in 0..300usize,
+        ) {
+            let begin = (i32::from(begin) % 400 << FRACTION_BITS) + fraction;
+            let expected: Vec<usize> = (0..count)
+                .filter(|x| {
+                    let position = i64::from(begin) + i64::from(step) * *x as i64;
+                    (0..length as i64).contains(&(position >> FRACTION_BITS))
+                })
+                .collect();
+            let found: Vec<usize> = inside(begin, step, length, count).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
 }

@@ -8,7 +8,7 @@
 use super::interpolate::{between, cubic};
 use crate::vector::{truncated, whole};
 
-/// The weighed pixels along an axis: of the four around a position, the second and the third, or
+/// The weighted pixels along an axis: of the four around a position, the second and the third, or
 /// all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Taps {

@@ -1,7 +1,7 @@
 //! Generates recipes with an operation from its declaration, with random values of its keys.
 
 use meetpoint_format::recipe::{
-    Bounds, DECLARATIONS, Declaration, Described, Key, KeyType, Phase, Presence, Recipe, Takes,
+    Bounds, DECLARATIONS, Declaration, Described, InputType, Key, KeyType, Phase, Presence, Recipe,
     Value, ValueKind,
 };
 
@@ -188,7 +188,7 @@ pub(crate) fn after(declaration: &Declaration) -> &'static str {
     }
 }
 
-/// What is in the file that a recipe decodes.
+/// The content of the file that a recipe decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     /// A picture, with alpha or without.
@@ -231,7 +231,7 @@ fn before_series(declaration: &Declaration, takes: ValueKind) -> Option<(&'stati
 
 /// A recipe with an operation. Others precede it, as its input requires, and may follow it.
 pub(crate) fn case(declaration: &Declaration, chance: &mut Chance) -> Case {
-    let all: Vec<&Takes> = declaration.takes.iter().collect();
+    let all: Vec<&InputType> = declaration.takes.iter().collect();
     for attempt in (0..=ATTEMPTS).rev() {
         let has_random_keys = attempt > 0;
         let takes = if has_random_keys { chance.of(&all) } else { all[0] };

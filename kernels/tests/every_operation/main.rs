@@ -1,8 +1,8 @@
 //! Every operation of the registry gives the same bits on every instruction set, for random keys,
 //! random parameters and pictures of many sizes.
 //!
-//! The cases come from the declarations alone: a new operation is tested without a line here, and
-//! one of which no case succeeds fails the test.
+//! The cases come from the declarations alone: a new operation is tested without a change here, and
+//! an operation without a successful case fails the test.
 
 mod generate;
 

@@ -4,7 +4,7 @@ use super::experiments::FASTER;
 use super::paper;
 use super::region::{self, Method, Reading};
 use crate::Progress;
-use crate::bench::{Bench, Knobs, Material, PHOTOGRAPHS, Pictures, Times};
+use crate::bench::{Bench, JobParameters, Material, PHOTOGRAPHS, Pictures, Times};
 use meetpoint_report::grid::Grid;
 use meetpoint_report::units::{seconds, signed_percent, significant};
 use meetpoint_report::{Report, Run};
@@ -107,11 +107,11 @@ struct Setting<'a> {
     host_path: &'static str,
     workers: u32,
     material: &'a Material,
-    knobs: Knobs,
+    parameters: JobParameters,
 }
 
 /// The step and the share of a core with which a host of this speed is at a point.
-fn knobs(prepare: Duration, (x, y): (f64, f64)) -> (Duration, f64) {
+fn parameters_at(prepare: Duration, (x, y): (f64, f64)) -> (Duration, f64) {
     let step = prepare.mul_f64(x / (1.0 - x));
     (step, prepare.as_secs_f64() / (y * (prepare + step).as_secs_f64()))
 }
@@ -125,7 +125,7 @@ pub fn photographs<B: Bench>(bench: &B, size: Size) -> Result<Material, B::Error
 /// A sentence about the host's speed with the photographs, and the settings that follow from it.
 pub fn describe(photographs: &Material) -> String {
     let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
-    let (step, cpu_ratio) = knobs(photographs.prepare, point);
+    let (step, cpu_ratio) = parameters_at(photographs.prepare, point);
     format!(
         "this host prepares {BATCH_SIZE} photographs in {}; step {}, device {cpu_ratio:.3} of a \
          core",
@@ -142,15 +142,15 @@ pub fn run<B: Bench>(
     progress: Progress<'_>,
 ) -> Result<Outcome, B::Error> {
     let point = region::point(AIM, paper::IMAGENET_GAIN, paper::USAGE_LESS);
-    let (step, cpu_ratio) = knobs(photos.prepare, point);
+    let (step, cpu_ratio) = parameters_at(photos.prepare, point);
     let mut outcome = Outcome { machine: String::new(), ..Outcome::default() };
-    let knobs_with = |workers| Knobs { workers, step, cpu_ratio };
+    let parameters_with = |workers| JobParameters { workers, step, cpu_ratio };
     let setting = |workers| Setting {
         recipe: "ImageNet-like",
         host_path: "exact",
         workers,
         material: photos,
-        knobs: knobs_with(workers),
+        parameters: parameters_with(workers),
     };
     let small;
     let faster;
@@ -162,17 +162,17 @@ pub fn run<B: Bench>(
         // same.
         let share = cpu_ratio * faster.prepare.as_secs_f64() / photos.prepare.as_secs_f64();
         for workers in [0, 16] {
-            let knobs = Knobs { workers, step, cpu_ratio: share };
+            let parameters = JobParameters { workers, step, cpu_ratio: share };
             let (recipe, host_path) = ("ImageNet-like", "faster");
-            settings.push(Setting { recipe, host_path, workers, material: &faster, knobs });
+            settings.push(Setting { recipe, host_path, workers, material: &faster, parameters });
         }
         small = bench.material("small.set", Pictures::Small, 128 * 60, 128, SMALL_RECIPE)?;
         let y = region::border(Method::Wrr, AIM, paper::CIFAR_GAIN, point.0);
-        let (step, cpu_ratio) = knobs(small.prepare, (point.0, y));
+        let (step, cpu_ratio) = parameters_at(small.prepare, (point.0, y));
         for workers in [0, 16] {
-            let knobs = Knobs { workers, step, cpu_ratio };
+            let parameters = JobParameters { workers, step, cpu_ratio };
             let (recipe, host_path) = ("CIFAR-10-like", "exact");
-            settings.push(Setting { recipe, host_path, workers, material: &small, knobs });
+            settings.push(Setting { recipe, host_path, workers, material: &small, parameters });
         }
     }
     let total = settings.len() as u64;
@@ -181,9 +181,9 @@ pub fn run<B: Bench>(
         use StrategyName::{DeviceOnly, HostOnly, Mte, Wrr};
         // The first access to memory is slow, and would slow down the first strategy: with 16
         // workers by up to half an epoch.
-        bench.run(setting.material, setting.knobs, &[HostOnly])?;
+        bench.run(setting.material, setting.parameters, &[HostOnly])?;
         let report =
-            bench.run(setting.material, setting.knobs, &[HostOnly, Mte, Wrr, DeviceOnly])?;
+            bench.run(setting.material, setting.parameters, &[HostOnly, Mte, Wrr, DeviceOnly])?;
         take(bench, &mut outcome, setting, &report);
     }
     Ok(outcome)
@@ -324,16 +324,16 @@ pub fn left_out() -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FASTER_RECIPE, SMALL_RECIPE, knobs};
+    use super::{FASTER_RECIPE, SMALL_RECIPE, parameters_at};
     use meetpoint_format::recipe::Recipe;
     use std::time::Duration;
 
     #[test]
-    fn the_recipes_can_be_read_and_the_knobs_put_the_host_at_the_point() {
+    fn the_recipes_can_be_read_and_the_parameters_put_the_host_at_the_point() {
         for recipe in [FASTER_RECIPE, SMALL_RECIPE] {
             assert!(Recipe::from_toml(recipe).unwrap().output().is_some());
         }
-        let (step, ratio) = knobs(Duration::from_millis(50), (0.494, 2.15));
+        let (step, ratio) = parameters_at(Duration::from_millis(50), (0.494, 2.15));
         let t_c = 0.050 + step.as_secs_f64();
         assert!((step.as_secs_f64() / t_c - 0.494).abs() < 1e-6);
         assert!((0.050 / ratio / t_c - 2.15).abs() < 1e-6);

@@ -8,7 +8,7 @@ use meetpoint_report::charts::{Axis, Chart, Line, Map, lines, map};
 use meetpoint_report::svg::Picture;
 use meetpoint_scheduler::Source;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Span};
-use meetpoint_sim::{Doing, Recording};
+use meetpoint_sim::{Recording, WorkKind};
 
 /// Maximum number of batches of a chart over time, for which every step is recorded.
 const DRAWN_BATCHES_MAX: u32 = 200_000;
@@ -146,7 +146,7 @@ fn over_time(loaded: &Loaded, seed: u64) -> Result<Picture, Error> {
     let timeline = rank.and_then(|rank| rank.timeline.as_deref()).unwrap_or_default();
     let (mut host, mut device) = (vec![(0.0, 0.0)], vec![(0.0, 0.0)]);
     for interval in timeline {
-        let Doing::Step(source) = interval.what else { continue };
+        let WorkKind::Step(source) = interval.what else { continue };
         let line = if source == Source::Host { &mut host } else { &mut device };
         let so_far = line.len() as f64;
         line.push((interval.end_ns as f64 / 1e9, so_far));

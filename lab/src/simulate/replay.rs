@@ -146,7 +146,7 @@ fn scenario(report: &Report, run: &Run, epoch: &Epoch) -> Result<Scenario, NotRe
     }
     let name: StrategyName = run.strategy.parse()?;
     let mut strategy = job.strategies.strategy(name);
-    if strategy.picks() {
+    if strategy.is_selector() {
         return Err(NotReplayed::Picks(name));
     }
     if let (AnyStrategy::Mte(mte), Some(split)) = (&mut strategy, epoch.split) {

@@ -6,7 +6,7 @@
 //! settings.
 
 use crate::Progress;
-use crate::bench::{Bench, Knobs, Material, Times};
+use crate::bench::{Bench, JobParameters, Material, Times};
 use crate::simulate::constants::Constants;
 use crate::simulate::replay;
 use meetpoint_report::grid::Grid;
@@ -90,7 +90,7 @@ pub fn points(quick: bool) -> Vec<Point> {
 }
 
 /// Settings for a point, given the seconds in which the host prepares a batch.
-fn knobs(point: Point, prepare: f64) -> Knobs {
+fn parameters_at(point: Point, prepare: f64) -> JobParameters {
     let (step, t_c) = match point.workers {
         // t_c = t_p + t_t, t_g = t_t.
         0 => {
@@ -100,7 +100,7 @@ fn knobs(point: Point, prepare: f64) -> Knobs {
         // t_c = max(t_p, t_t) = t_p for x ≤ 1.
         _ => (prepare * point.x, prepare),
     };
-    Knobs {
+    JobParameters {
         workers: point.workers,
         step: std::time::Duration::from_secs_f64(step),
         cpu_ratio: prepare / (point.y * t_c),
@@ -118,24 +118,30 @@ pub fn rows<B: Bench>(
     let (mut rows, mut replays) = (Vec::new(), Vec::new());
     for (done, &point) in points.iter().enumerate() {
         progress(done as u64, total);
-        let knobs = knobs(point, material.prepare.as_secs_f64());
+        let parameters = parameters_at(point, material.prepare.as_secs_f64());
         let strategies = [StrategyName::HostOnly, StrategyName::Mte, StrategyName::Wrr];
-        let report = bench.run(material, knobs, &strategies)?;
+        let report = bench.run(material, parameters, &strategies)?;
         for failure in &report.failures {
             bench.failed(&format!("{} failed: {}", failure.what, failure.error));
         }
-        rows.extend(report.runs.iter().map(|run| row(point, knobs, material, &report, run)));
+        rows.extend(report.runs.iter().map(|run| row(point, parameters, material, &report, run)));
         replays.extend(replay::report(&report));
     }
     Ok((rows, replays))
 }
 
-fn row(point: Point, knobs: Knobs, material: &Material, report: &Report, run: &Run) -> Row {
+fn row(
+    point: Point,
+    parameters: JobParameters,
+    material: &Material,
+    report: &Report,
+    run: &Run,
+) -> Row {
     let measured = run.totals.seconds;
     let times = Times::of(run);
     let batches = report.job.batches;
     let simulated = times.and_then(|times| simulated(&times, point.workers, batches, run));
-    let foretold = foretold(point, knobs, material, batches, run);
+    let foretold = foretold(point, parameters, material, batches, run);
     let off = simulated.map(|simulated| simulated / measured - 1.0);
     let invalid = run.invalid().into_iter().chain(run.event_lines()).next();
     let verdict = match (invalid, off) {
@@ -201,7 +207,7 @@ fn simulated(times: &Times, workers: u32, batches: u32, run: &Run) -> Option<f64
 /// The prediction before the run, from the calibration and the settings alone.
 fn foretold(
     point: Point,
-    knobs: Knobs,
+    parameters: JobParameters,
     material: &Material,
     batches: u32,
     run: &Run,
@@ -209,9 +215,9 @@ fn foretold(
     let prepare = material.prepare.as_secs_f64();
     let constants = Constants {
         preparation_ns: prepare * 1e9,
-        step_ns: knobs.step.as_secs_f64() * 1e9,
+        step_ns: parameters.step.as_secs_f64() * 1e9,
         direct_read_ns: 0.0,
-        device_ns: prepare / knobs.cpu_ratio * 1e9,
+        device_ns: prepare / parameters.cpu_ratio * 1e9,
         workers: point.workers,
         batches,
     };
@@ -268,14 +274,14 @@ fn achieved(target: f64, measured: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{knobs, points};
+    use super::{parameters_at, points};
 
     #[test]
-    fn the_knobs_give_the_ratios_of_the_grid() {
+    fn the_parameters_give_the_ratios_of_the_grid() {
         let all = points(false);
         assert_eq!(all.len(), 24);
         for point in all {
-            let found = knobs(point, 0.030);
+            let found = parameters_at(point, 0.030);
             let step = found.step.as_secs_f64();
             let t_c = if point.workers == 0 { 0.030 + step } else { f64::max(0.030, step) };
             let t_s = 0.030 / found.cpu_ratio;

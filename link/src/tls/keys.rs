@@ -263,7 +263,7 @@ impl Authority {
         let crl = self.folder.join("crl.pem");
         let pem = list.signed_by(&self.issuer).and_then(|list| list.pem());
         let pem = pem.map_err(damaged(&crl))?;
-        write(&path, &issued.iter().map(Issued::line).collect::<String>(), 0o644, true)?;
+        write(&path, &issued.iter().map(CertificateEntry::line).collect::<String>(), 0o644, true)?;
         write(&crl, &pem, 0o644, true)?;
         Ok(crl)
     }
@@ -272,7 +272,7 @@ impl Authority {
     fn list(&self, certificate: &Certificate, serial: &SerialNumber) -> Result<(), KeysError> {
         let path = self.folder.join(LIST);
         let digest = hex(&Sha256::digest(certificate.der()));
-        let entry = Issued { digest, serial: serial.to_bytes(), revoked: None };
+        let entry = CertificateEntry { digest, serial: serial.to_bytes(), revoked: None };
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let written = file.and_then(|mut file| file.write_all(entry.line().as_bytes()));
         written.map_err(io("write", &path))
@@ -281,13 +281,13 @@ impl Authority {
 
 /// A line of the list: SHA-256 of the certificate, its serial number, and when it was revoked in
 /// seconds since 1970, or `-`.
-struct Issued {
+struct CertificateEntry {
     digest: String,
     serial: Vec<u8>,
     revoked: Option<u64>,
 }
 
-impl Issued {
+impl CertificateEntry {
     fn line(&self) -> String {
         let revoked = self.revoked.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string());
         format!("{} {} {revoked}\n", self.digest, hex(&self.serial))
@@ -307,13 +307,15 @@ impl Issued {
     }
 }
 
-fn parse_list(text: &str, path: &Path) -> Result<Vec<Issued>, KeysError> {
+fn parse_list(text: &str, path: &Path) -> Result<Vec<CertificateEntry>, KeysError> {
     let wrong = |number: usize| KeysError::Damaged {
         path: path.to_path_buf(),
         problem: format!("line {number} is damaged"),
     };
     let numbered = (1..).zip(text.lines());
-    numbered.map(|(number, line)| Issued::parse(line).ok_or_else(|| wrong(number))).collect()
+    numbered
+        .map(|(number, line)| CertificateEntry::parse(line).ok_or_else(|| wrong(number)))
+        .collect()
 }
 
 /// The content of an authority's certificate. It depends only on the key, so its file need not be
@@ -407,7 +409,7 @@ fn damaged(path: &Path) -> impl FnOnce(rcgen::Error) -> KeysError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Authority, Issued, KeysError, Subject, Validity};
+    use super::{Authority, CertificateEntry, KeysError, Subject, Validity};
 
     fn host(name: &str) -> Subject {
         Subject::Host { name: name.to_owned() }
@@ -417,13 +419,14 @@ mod tests {
     fn lines_of_the_list_are_read_as_they_are_written() {
         for revoked in [None, Some(1_700_000_000)] {
             let (digest, serial) = ("ab".repeat(32), vec![1, 0, 255]);
-            let issued = Issued { digest: digest.clone(), serial: serial.clone(), revoked };
-            let read = Issued::parse(issued.line().trim_end()).unwrap();
+            let issued =
+                CertificateEntry { digest: digest.clone(), serial: serial.clone(), revoked };
+            let read = CertificateEntry::parse(issued.line().trim_end()).unwrap();
             assert_eq!((read.digest, read.serial, read.revoked), (digest, serial, revoked));
         }
         let digest = "ab".repeat(32);
         for line in ["", "ab 01 -", &format!("{digest} 0 -"), &format!("{digest} 01 - x")] {
-            assert!(Issued::parse(line).is_none(), "{line}");
+            assert!(CertificateEntry::parse(line).is_none(), "{line}");
         }
     }
 

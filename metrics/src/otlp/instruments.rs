@@ -3,7 +3,7 @@
 //! Names and units are chosen so that a collector that exports them to Prometheus gives them the
 //! names that [`crate::Prometheus`] uses.
 
-use crate::{Ended, Handed, wait_buckets};
+use crate::{CompletedEpoch, ConsumedBatch, wait_buckets};
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::Resource;
@@ -76,17 +76,17 @@ impl Instruments {
         (instruments, Readout { reader, _provider: provider })
     }
 
-    pub(super) fn batch(&self, handed: &Handed) {
-        self.batches.add(1, &[KeyValue::new("source", handed.source)]);
-        self.samples.add(handed.samples, &[]);
-        self.bytes.add(handed.bytes, &[]);
-        for (action, samples) in handed.damaged() {
+    pub(super) fn batch(&self, consumed: &ConsumedBatch) {
+        self.batches.add(1, &[KeyValue::new("source", consumed.source)]);
+        self.samples.add(consumed.samples, &[]);
+        self.bytes.add(consumed.bytes, &[]);
+        for (action, samples) in consumed.damaged() {
             self.damaged.add(samples, &[KeyValue::new("action", action)]);
         }
-        self.wait.record(handed.waited.as_secs_f64(), &[]);
+        self.wait.record(consumed.waited.as_secs_f64(), &[]);
     }
 
-    pub(super) fn epoch(&self, ended: &Ended) {
+    pub(super) fn epoch(&self, ended: &CompletedEpoch) {
         self.epochs.add(1, &[]);
         self.revoked.add(ended.revoked, &[]);
         self.stalls.add(ended.stalls, &[]);

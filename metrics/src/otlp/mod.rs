@@ -11,7 +11,7 @@ mod settings;
 pub use sender::CLOSE_LIMIT;
 pub use settings::Settings;
 
-use crate::{Ended, Error, Handed};
+use crate::{CompletedEpoch, ConsumedBatch, Error};
 use instruments::Instruments;
 use sender::{ExportState, Sender};
 use settings::of_environment;
@@ -98,12 +98,12 @@ impl Exporter {
     }
 
     /// Counts a batch that was passed to the consumer.
-    pub fn batch(&self, handed: &Handed) {
-        self.instruments.batch(handed);
+    pub fn batch(&self, consumed: &ConsumedBatch) {
+        self.instruments.batch(consumed);
     }
 
     /// Counts a completed epoch.
-    pub fn epoch(&self, ended: &Ended) {
+    pub fn epoch(&self, ended: &CompletedEpoch) {
         self.instruments.epoch(ended);
     }
 

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_protocol_that_is_not_there_is_refused() {
+    fn an_unknown_protocol_is_refused() {
         let refused = Settings::check(environment(&[
             ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "http/protobuf"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_none_are_refused() {
+    fn invalid_times_are_refused() {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e300] {
             let settings = Settings { interval_seconds: Some(seconds), ..Settings::default() };
             assert!(matches!(settings.interval(|_| None), Err(Error::Interval { .. })));

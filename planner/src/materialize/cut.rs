@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cut_is_refused_with_the_reason() {
+    fn invalid_cuts_are_refused_with_the_reason() {
         let because = CutRefusal::Random { by: "random_erasing", position: 5 };
         let operation = "random_erasing".to_owned();
         assert_eq!(find("5", false), Err(CutError::Refused { operations: 5, operation, because }));

@@ -17,7 +17,7 @@ use meetpoint_datasets::operations::carried;
 use meetpoint_datasets::options::Choice;
 use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
-    Decider, Difference, PART_BYTES_TARGET, Recipe as Deciders, TOOL,
+    PART_BYTES_TARGET, ResumeConflict, TOOL, WriterInput, WriterInputs,
 };
 use meetpoint_datasets::{Error as DatasetsError, LeftOut, OnError, Writer, WriterOptions};
 use meetpoint_diagnose::Setting;
@@ -140,15 +140,15 @@ struct State {
     left_out: Vec<LeftOut>,
 }
 
-/// What one thread needs to prepare samples of a dataset.
-struct Maker<'a> {
+/// Builds the stored form of samples of a dataset, on one thread.
+struct StoredSampleBuilder<'a> {
     preparer: OnePreparer<'a>,
     point: &'a Point,
     codec: Codec,
     jpeg_quality: u8,
 }
 
-impl<'a> Maker<'a> {
+impl<'a> StoredSampleBuilder<'a> {
     fn new(
         dataset: &'a Dataset,
         beginning: &Recipe,
@@ -160,7 +160,7 @@ impl<'a> Maker<'a> {
     }
 
     /// The stored form of a sample.
-    fn make(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
+    fn build(&mut self, dataset: &Dataset, sample: u64) -> Result<Vec<u8>, Error> {
         // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample };
         let tensor = self.preparer.prepare(sample, id)?;
@@ -212,7 +212,7 @@ pub fn materialize(
         None => State::default(),
         Some(text) => serde_json::from_str(text).map_err(|_| DatasetsError::ResumeDiffers {
             path: writer.place().to_path_buf(),
-            difference: Box::new(Difference::Journal { problem: text.clone() }),
+            difference: Box::new(ResumeConflict::Journal { problem: text.clone() }),
         })?,
     };
     let work = Work { dataset, carried: &carried, beginning: &beginning, options };
@@ -282,9 +282,9 @@ fn writer_options(
     prepared: &Prepared,
     options: &PrepareOptions,
 ) -> WriterOptions {
-    let recipe = Deciders::default()
-        .with(Decider::Operation, "prepare")
-        .with(Decider::Parents, hexadecimal(&dataset.manifest_sha256()))
+    let inputs = WriterInputs::default()
+        .with(WriterInput::Operation, "prepare")
+        .with(WriterInput::Parents, hexadecimal(&dataset.manifest_sha256()))
         .option(Setting::Cut, Some(options.point.to_string()))
         .option(Setting::Recipe, Some(prepared.recipe_sha256.clone()))
         .option(Setting::Codec, Some(prepared.codec.name()))
@@ -295,7 +295,7 @@ fn writer_options(
         force: options.force,
         part_bytes_target: options.part_bytes_target,
         sources: vec![dataset.path().to_path_buf()],
-        recipe,
+        inputs,
         resume: options.resume,
     }
 }
@@ -393,15 +393,17 @@ impl Work<'_> {
             threads => threads,
         };
         let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
-        let begin = || Maker::new(dataset, beginning, options);
-        let make = |maker: &mut Result<Maker<'_>, Error>, sample| match maker {
+        let begin = || StoredSampleBuilder::new(dataset, beginning, options);
+        let build = |builder: &mut Result<StoredSampleBuilder<'_>, Error>, sample| match builder {
             _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
-            Ok(maker) => maker.make(dataset, sample),
-            Err(_) => Err(Maker::new(dataset, beginning, options).err().unwrap_or(Error::Stopped)),
+            Ok(builder) => builder.build(dataset, sample),
+            Err(_) => Err(StoredSampleBuilder::new(dataset, beginning, options)
+                .err()
+                .unwrap_or(Error::Stopped)),
         };
         let bytes = |made: &Result<Vec<u8>, Error>| made.as_ref().map_or(0, |it| it.len() as u64);
         let mut rows = DatasetRows { work: self, record_batch: None };
-        in_order(samples, (threads, ahead), begin, make, bytes, |sample, made| {
+        in_order(samples, (threads, ahead), begin, build, bytes, |sample, made| {
             if options.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }

@@ -8,7 +8,7 @@ use super::{
 use crate::Error;
 use crate::vocabulary::Codec;
 use meetpoint_datasets::shards::{
-    Attempt, Cutter, Joined, PartMaker, PartResult, PlanFolder, ShardCommand, ShardError,
+    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardError,
     ShardOptions, ShardPlan, ShardSummary, Totals, alone, check_rule, folder_of, join,
     with_remains,
 };
@@ -84,13 +84,13 @@ fn plan(
     let (prepared, _, _) = prepared_columns(dataset, recipe, options);
     Writer::may_write(to, &writer_options(dataset, &prepared, options))?;
     trial::run(dataset, recipe, to, options)?;
-    let mut cutter = Cutter::new(rule);
+    let mut splitter = PartSplitter::new(rule);
     for batch in 0..dataset.record_batches() {
         let rows = dataset.keyed_rows(batch)?;
         for (sample, key) in (rows.first_sample..).zip(&rows.keys) {
             let location = dataset.locate(sample)?;
             let bytes = location.bytes;
-            cutter.add(bytes, |listed| listed.add(key, location.label, bytes, ""));
+            splitter.add(bytes, |listed| listed.add(key, location.label, bytes, ""));
         }
     }
     let path = dataset.path().canonicalize().unwrap_or_else(|_| dataset.path().to_path_buf());
@@ -106,7 +106,7 @@ fn plan(
         force: options.force,
         on_error: options.on_error,
     };
-    let plan = ShardPlan::new(ShardCommand::Prepare, to, cutter.finish(), &job);
+    let plan = ShardPlan::new(ShardCommand::Prepare, to, splitter.finish(), &job);
     Ok(plan.at(options.time.clone()))
 }
 
@@ -164,23 +164,23 @@ fn run_missing(
     for part in missing.iter().cloned().flatten() {
         let first = planned(part).first;
         let range = first..first + planned(part).samples;
-        let mut maker = PartMaker::new(attempt, part, &columns);
+        let mut builder = PartBuilder::new(attempt, part, &columns);
         work.each(range.clone(), &mut |sample, prepared| {
             let (key, location) = (dataset.key(sample)?, dataset.locate(sample)?);
-            maker.listed().add(&key, location.label, location.bytes, "");
+            builder.listed().add(&key, location.label, location.bytes, "");
             match prepared {
-                PreparedRow::Row(row) => maker.push(*row)?,
-                PreparedRow::LeftOut(left_out) => maker.left_out.push(left_out),
+                PreparedRow::Row(row) => builder.push(*row)?,
+                PreparedRow::LeftOut(left_out) => builder.left_out.push(left_out),
             }
             done += 1;
             progress(PrepareProgress { done, samples });
             Ok(())
         })?;
-        if with.on_error == OnError::Fail && !maker.left_out.is_empty() {
-            let (files, checked) = (std::mem::take(&mut maker.left_out), done);
+        if with.on_error == OnError::Fail && !builder.left_out.is_empty() {
+            let (files, checked) = (std::mem::take(&mut builder.left_out), done);
             return Err(Error::Unreadable(Box::new(DatasetsError::Unreadable { files, checked })));
         }
-        options.report(&maker.finish()?);
+        options.report(&builder.finish()?);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Prepares a few samples before anything is written, to check whether the rest of the recipe is
 //! bit-identical to the whole, and to estimate the bytes of all samples.
 
-use super::{Maker, PrepareOptions};
+use super::{PrepareOptions, StoredSampleBuilder};
 use crate::Error;
 use meetpoint_datasets::Writer;
 use meetpoint_format::recipe::Recipe;
@@ -23,7 +23,7 @@ pub(super) fn run(
     let operations = options.point.operations;
     let beginning = recipe.beginning(operations);
     let cpu = Cpu::detect();
-    let mut maker = Maker::new(dataset, &beginning, options)?;
+    let mut builder = StoredSampleBuilder::new(dataset, &beginning, options)?;
     let mut first = OnePreparer::new(dataset, &beginning, cpu)?;
     let mut whole = OnePreparer::new(dataset, recipe, cpu)?;
     let mut rest = SamplePreparer::new(recipe, cpu);
@@ -34,7 +34,7 @@ pub(super) fn run(
             return Err(Error::Stopped);
         }
         let sample = number * (all / SAMPLES.min(all));
-        let content = match maker.make(dataset, sample) {
+        let content = match builder.build(dataset, sample) {
             Ok(content) => content,
             Err(Error::Dataset(error)) if error.is_damage() => continue,
             Err(error) => return Err(error),
@@ -91,7 +91,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn what_a_stopped_command_stored_is_not_needed_again() {
+    fn parts_of_a_stopped_command_reduce_the_needed_space() {
         assert!(!fits(11, 8, 0));
         assert!(fits(11, 8, 6));
         assert!(!fits(11, 4, 6));

@@ -1,7 +1,7 @@
 //! The choice: the best alternative within the limits, the runner-up, and what would change it.
 
 use super::alternatives::{Alternative, PREFETCH, alternatives};
-use super::model::{Outlook, outlook};
+use super::model::{Prediction, predict};
 use super::{Aim, PlanError, Request};
 use crate::results::Measured;
 use meetpoint_scheduler::StrategyName;
@@ -14,11 +14,12 @@ const PREFETCHES: [u32; 3] = [PREFETCH, 4, 8];
 
 /// An alternative, and its predicted results.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Weighed {
+pub struct RankedAlternative {
     /// The plan.
     pub alternative: Alternative,
     /// The predicted results.
-    pub outlook: Outlook,
+    #[serde(rename = "outlook")]
+    pub prediction: Prediction,
     /// Seconds or joules until the last epoch has ended.
     pub cost: f64,
 }
@@ -51,14 +52,15 @@ pub struct Refused {
     /// The plan.
     pub alternative: Alternative,
     /// The predicted results.
-    pub outlook: Outlook,
+    #[serde(rename = "outlook")]
+    pub prediction: Prediction,
     /// Why it is excluded.
     #[serde(flatten)]
     pub because: RefusedBecause,
 }
 
-/// A change that would make another plan the best; `index` is its position in [`Chosen::ranked`] or
-/// [`Chosen::refused`].
+/// A change that would make another plan the best; `index` is its position in
+/// [`PlanChoice::ranked`] or [`PlanChoice::refused`].
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -108,9 +110,9 @@ pub enum Change {
 
 /// The plan that was chosen, and those that were not.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub struct Chosen {
+pub struct PlanChoice {
     /// Plans within the limits, best first.
-    pub ranked: Vec<Weighed>,
+    pub ranked: Vec<RankedAlternative>,
     /// Plans that are excluded.
     pub refused: Vec<Refused>,
     /// Index in `ranked` of the best plan that differs in more than numbers of threads and batches.
@@ -131,34 +133,34 @@ pub struct Chosen {
     pub changes: Vec<Change>,
 }
 
-impl Chosen {
+impl PlanChoice {
     /// The plan that was chosen.
-    pub fn best(&self) -> &Weighed {
+    pub fn best(&self) -> &RankedAlternative {
         &self.ranked[0]
     }
 }
 
-fn cost(request: &Request, outlook: &Outlook, epochs: u32) -> f64 {
+fn cost(request: &Request, prediction: &Prediction, epochs: u32) -> f64 {
     match request.aim {
-        Aim::Time => outlook.seconds(epochs),
-        Aim::Energy => outlook.joules(epochs),
+        Aim::Time => prediction.seconds(epochs),
+        Aim::Energy => prediction.joules(epochs),
     }
 }
 
-fn refusal(request: &Request, of: &Alternative, outlook: &Outlook) -> Option<RefusedBecause> {
+fn refusal(request: &Request, of: &Alternative, prediction: &Prediction) -> Option<RefusedBecause> {
     if !request.allows_loss && !of.point.form.is_exact() {
         return Some(RefusedBecause::Lossy);
     }
     let over = |needed: f64, limit: Option<u64>| limit.filter(|limit| needed > *limit as f64);
-    if let Some(limit) = over(outlook.storage_bytes, request.storage_limit) {
-        return Some(RefusedBecause::Storage { needed: outlook.storage_bytes, limit });
+    if let Some(limit) = over(prediction.storage_bytes, request.storage_limit) {
+        return Some(RefusedBecause::Storage { needed: prediction.storage_bytes, limit });
     }
-    let limit = over(outlook.memory_bytes, request.memory_limit)?;
-    Some(RefusedBecause::Memory { needed: outlook.memory_bytes, limit })
+    let limit = over(prediction.memory_bytes, request.memory_limit)?;
+    Some(RefusedBecause::Memory { needed: prediction.memory_bytes, limit })
 }
 
 /// Chooses a plan from the measurements of a profile.
-pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanError> {
+pub fn choose(results: &[Measured], request: &Request) -> Result<PlanChoice, PlanError> {
     if request.epochs == 0 {
         return Err(PlanError::NoEpochs);
     }
@@ -168,18 +170,18 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
     let (mut fitting, mut refused) = (Vec::new(), Vec::new());
     let mut slow_device = None;
     for alternative in alternatives(results, request)? {
-        let outlook = match outlook(results, request, &alternative) {
+        let prediction = match predict(results, request, &alternative) {
             Err(PlanError::SlowDevice { batch_seconds, epoch_seconds }) => {
                 slow_device = Some([batch_seconds, epoch_seconds]);
                 continue;
             }
-            outlook => outlook?,
+            prediction => prediction?,
         };
-        match refusal(request, &alternative, &outlook) {
-            Some(because) => refused.push(Refused { alternative, outlook, because }),
+        match refusal(request, &alternative, &prediction) {
+            Some(because) => refused.push(Refused { alternative, prediction, because }),
             None => {
-                let cost = cost(request, &outlook, request.epochs);
-                fitting.push(Weighed { alternative, outlook, cost });
+                let cost = cost(request, &prediction, request.epochs);
+                fitting.push(RankedAlternative { alternative, prediction, cost });
             }
         }
     }
@@ -192,27 +194,31 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<Chosen, PlanErr
         });
     };
     // Of equally good plans, the first one needs the fewest resources.
-    let is_best = |it: &Weighed| it.cost <= least * (1.0 + TIE);
+    let is_best = |it: &RankedAlternative| it.cost <= least * (1.0 + TIE);
     let best = fitting.iter().position(is_best).expect("the least is one of them");
     let mut best = fitting.remove(best);
     prefetch(results, request, &mut best)?;
     fitting.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let ranked: Vec<Weighed> = std::iter::once(best).chain(fitting).collect();
-    Ok(Chosen { slow_device, ..judge(request, ranked, refused) })
+    let ranked: Vec<RankedAlternative> = std::iter::once(best).chain(fitting).collect();
+    Ok(PlanChoice { slow_device, ..compare(request, ranked, refused) })
 }
 
 /// Raises the number of batches ahead if that is faster.
-fn prefetch(results: &[Measured], request: &Request, best: &mut Weighed) -> Result<(), PlanError> {
+fn prefetch(
+    results: &[Measured],
+    request: &Request,
+    best: &mut RankedAlternative,
+) -> Result<(), PlanError> {
     if request.pins.prefetch.is_some() || best.alternative.workers == 0 {
         return Ok(());
     }
     for prefetch in PREFETCHES {
         let alternative = Alternative { prefetch, ..best.alternative.clone() };
-        let outlook = outlook(results, request, &alternative)?;
-        let cost = cost(request, &outlook, request.epochs);
-        let is_allowed = refusal(request, &alternative, &outlook).is_none();
+        let prediction = predict(results, request, &alternative)?;
+        let cost = cost(request, &prediction, request.epochs);
+        let is_allowed = refusal(request, &alternative, &prediction).is_none();
         if is_allowed && cost < best.cost * (1.0 - TIE) {
-            *best = Weighed { alternative, outlook, cost };
+            *best = RankedAlternative { alternative, prediction, cost };
         }
     }
     Ok(())
@@ -221,7 +227,7 @@ fn prefetch(results: &[Measured], request: &Request, best: &mut Weighed) -> Resu
 fn nothing_fits(request: &Request, refused: &[Refused]) -> PlanError {
     let fits_otherwise =
         refused.iter().filter(|it| request.allows_loss || it.alternative.point.form.is_exact());
-    let needs = fits_otherwise.map(|it| (it.outlook.storage_bytes, it.outlook.memory_bytes));
+    let needs = fits_otherwise.map(|it| (it.prediction.storage_bytes, it.prediction.memory_bytes));
     let least = needs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let (storage_bytes, memory_bytes) = least.unwrap_or_default();
     PlanError::NothingFits { storage_bytes, memory_bytes }
@@ -233,7 +239,7 @@ fn differs(a: &Alternative, b: &Alternative) -> bool {
     (&a.point, a.codec, a.strategy, cached(a)) != (&b.point, b.codec, b.strategy, cached(b))
 }
 
-fn judge(request: &Request, ranked: Vec<Weighed>, refused: Vec<Refused>) -> Chosen {
+fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refused>) -> PlanChoice {
     let best = &ranked[0];
     let find = |is: &dyn Fn(&Alternative) -> bool| ranked.iter().position(|it| is(&it.alternative));
     let runner_up = find(&|it| differs(it, &best.alternative));
@@ -242,14 +248,14 @@ fn judge(request: &Request, ranked: Vec<Weighed>, refused: Vec<Refused>) -> Chos
     let nothing_offline = find(&|it| it.is_as_it_is && is_alone(it));
     let everything_offline = find(&|it| most > 0 && it.point.operations == most && is_alone(it));
     let with_device = find(&|it| it.strategy != StrategyName::HostOnly);
-    let off = |it: &Weighed| it.outlook.relative_off.map(|off| off * it.cost);
+    let off = |it: &RankedAlternative| it.prediction.relative_off.map(|off| off * it.cost);
     let is_certain = runner_up.is_none_or(|index| {
         let next = &ranked[index];
         let offs = off(best).zip(off(next));
         offs.is_some_and(|(a, b)| next.cost - best.cost > a.hypot(b))
     });
     let changes = changes(request, &ranked, &refused);
-    Chosen {
+    PlanChoice {
         runner_up,
         nothing_offline,
         everything_offline,
@@ -262,13 +268,14 @@ fn judge(request: &Request, ranked: Vec<Weighed>, refused: Vec<Refused>) -> Chos
     }
 }
 
-fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Change> {
+fn changes(request: &Request, ranked: &[RankedAlternative], refused: &[Refused]) -> Vec<Change> {
     let best = &ranked[0];
     let mut changes = Vec::new();
     let others = || (1..).zip(&ranked[1..]);
     let others = || others().filter(|(_, it)| differs(&it.alternative, &best.alternative));
-    let is_better = |it: &Weighed, epochs: u32| {
-        cost(request, &it.outlook, epochs) < cost(request, &best.outlook, epochs) * (1.0 - TIE)
+    let is_better = |it: &RankedAlternative, epochs: u32| {
+        cost(request, &it.prediction, epochs)
+            < cost(request, &best.prediction, epochs) * (1.0 - TIE)
     };
     // Costs are linear in the number of epochs: finds the smallest number from which each plan is
     // better.
@@ -286,11 +293,11 @@ fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Ch
     if let Some((epochs, std::cmp::Reverse(index))) = earlier.max() {
         changes.push(Change::EpochsAtMost { epochs, index });
     }
-    let (storage, memory) = (best.outlook.storage_bytes, best.outlook.memory_bytes);
-    if let Some((index, _)) = others().find(|(_, it)| it.outlook.storage_bytes < storage) {
+    let (storage, memory) = (best.prediction.storage_bytes, best.prediction.memory_bytes);
+    if let Some((index, _)) = others().find(|(_, it)| it.prediction.storage_bytes < storage) {
         changes.push(Change::StorageBelow { bytes: storage, index });
     }
-    let is_smaller = |it: &Weighed| it.outlook.memory_bytes < memory;
+    let is_smaller = |it: &RankedAlternative| it.prediction.memory_bytes < memory;
     if best.alternative.cache.is_some()
         && let Some((index, _)) = others().find(|(_, it)| is_smaller(it))
     {
@@ -298,7 +305,7 @@ fn changes(request: &Request, ranked: &[Weighed], refused: &[Refused]) -> Vec<Ch
     }
     let mut raised: [Option<(f64, usize)>; 2] = [None, None];
     for (index, it) in refused.iter().enumerate() {
-        let is_worth = cost(request, &it.outlook, request.epochs) < best.cost * (1.0 - TIE);
+        let is_worth = cost(request, &it.prediction, request.epochs) < best.cost * (1.0 - TIE);
         let (at, needed) = match it.because {
             RefusedBecause::Storage { needed, .. } => (0, needed),
             RefusedBecause::Memory { needed, .. } => (1, needed),

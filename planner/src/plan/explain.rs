@@ -2,8 +2,8 @@
 //! choice.
 
 use super::alternatives::Alternative;
-use super::choose::{Change, Chosen, Weighed};
-use super::model::EpochOutlook;
+use super::choose::{Change, PlanChoice, RankedAlternative};
+use super::model::EpochPrediction;
 use super::{Aim, Request};
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::units::show_bytes;
@@ -65,7 +65,7 @@ pub struct Reasons {
 }
 
 /// The reasons of the best plan.
-pub fn reasons(request: &Request, chosen: &Chosen) -> Reasons {
+pub fn reasons(request: &Request, chosen: &PlanChoice) -> Reasons {
     let best = chosen.best();
     let pinned = |is_pinned: bool, reason: String| match is_pinned {
         true => "Fixed by the user.".to_owned(),
@@ -83,7 +83,7 @@ pub fn reasons(request: &Request, chosen: &Chosen) -> Reasons {
     }
 }
 
-fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
+fn stored(request: &Request, chosen: &PlanChoice, epochs: &str) -> String {
     let best = chosen.best();
     let baseline = chosen.nothing_offline.map(|index| &chosen.ranked[index]);
     if best.alternative.is_as_it_is {
@@ -95,12 +95,12 @@ fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
                  with its offline part of {}.",
                 next.alternative.point,
                 cost(request, next.cost),
-                seconds(next.outlook.offline_seconds)
+                seconds(next.prediction.offline_seconds)
             ),
         };
     }
-    let offline = seconds(best.outlook.offline_seconds);
-    let stored = bytes(best.outlook.storage_bytes);
+    let offline = seconds(best.prediction.offline_seconds);
+    let stored = bytes(best.prediction.storage_bytes);
     let gain = baseline.map_or_else(String::new, |baseline| {
         format!(" Used as it is, the dataset takes {}.", cost(request, baseline.cost))
     });
@@ -112,7 +112,7 @@ fn stored(request: &Request, chosen: &Chosen, epochs: &str) -> String {
     )
 }
 
-fn strategy(request: &Request, chosen: &Chosen) -> String {
+fn strategy(request: &Request, chosen: &PlanChoice) -> String {
     let best = chosen.best();
     if request.device.is_none() {
         return "There is no device. A GPU cannot prepare batches yet.".to_owned();
@@ -137,10 +137,10 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
             ),
         };
     }
-    let share = |epoch: &EpochOutlook| {
+    let share = |epoch: &EpochPrediction| {
         epoch.device_batches / (epoch.device_batches + epoch.host_batches).max(1.0)
     };
-    let (first, later) = (share(&best.outlook.first), share(&best.outlook.later));
+    let (first, later) = (share(&best.prediction.first), share(&best.prediction.later));
     format!(
         "The device prepares {} of the batches of the first epoch and {} of those of each later \
          one; in the simulation no other strategy finishes earlier.",
@@ -149,7 +149,7 @@ fn strategy(request: &Request, chosen: &Chosen) -> String {
     )
 }
 
-fn workers(request: &Request, best: &Weighed) -> String {
+fn workers(request: &Request, best: &RankedAlternative) -> String {
     let cores = count(request.cores.into(), "core");
     match best.alternative.workers {
         0 => format!("On {cores}, background threads gain nothing here."),
@@ -162,18 +162,18 @@ fn workers(request: &Request, best: &Weighed) -> String {
 }
 
 /// Seconds between two batches that the host prepares.
-fn host_batch_seconds(best: &Weighed) -> f64 {
-    best.outlook.later.seconds / best.outlook.later.host_batches.max(1.0)
+fn host_batch_seconds(best: &RankedAlternative) -> f64 {
+    best.prediction.later.seconds / best.prediction.later.host_batches.max(1.0)
 }
 
-fn prefetch(best: &Weighed) -> String {
-    let memory = bytes(best.outlook.memory_bytes);
+fn prefetch(best: &RankedAlternative) -> String {
+    let memory = bytes(best.prediction.memory_bytes);
     format!(
         "More prefetched batches gain nothing in the simulation; batches and cache take {memory}."
     )
 }
 
-fn cache(request: &Request, best: &Weighed) -> String {
+fn cache(request: &Request, best: &RankedAlternative) -> String {
     match &best.alternative.cache {
         None if request.epochs == 1 => "A cache is read from the second epoch on.".to_owned(),
         None => {
@@ -184,8 +184,8 @@ fn cache(request: &Request, best: &Weighed) -> String {
              {} instead of {}.",
             cache.point,
             percent(cache.hit_share),
-            seconds(best.outlook.later.seconds),
-            seconds(best.outlook.first.seconds)
+            seconds(best.prediction.later.seconds),
+            seconds(best.prediction.first.seconds)
         ),
     }
 }
@@ -195,18 +195,18 @@ fn percent(share: f64) -> String {
 }
 
 /// The plan, its runner-up, and what would change it.
-pub fn sentences(request: &Request, chosen: &Chosen) -> Vec<String> {
+pub fn sentences(request: &Request, chosen: &PlanChoice) -> Vec<String> {
     let best = chosen.best();
     let all = count(request.epochs.into(), "epoch");
-    let off = best.outlook.relative_off;
+    let off = best.prediction.relative_off;
     let off = off.map_or_else(String::new, |off| format!(" ± {}", percent(off)));
     let mut said = vec![format!(
         "Best for {all}: {}. Predicted: {} in all{off}, {} for the first epoch and {} for each \
          later one.",
         name(&best.alternative),
         cost(request, best.cost),
-        seconds(best.outlook.first.seconds),
-        seconds(best.outlook.later.seconds)
+        seconds(best.prediction.first.seconds),
+        seconds(best.prediction.later.seconds)
     )];
     let reasons = reasons(request, chosen);
     said.extend([reasons.stored, reasons.cache, reasons.strategy]);
@@ -236,7 +236,7 @@ pub fn sentences(request: &Request, chosen: &Chosen) -> Vec<String> {
     said
 }
 
-fn changes(chosen: &Chosen) -> Option<String> {
+fn changes(chosen: &PlanChoice) -> Option<String> {
     let ranked = |index: usize| name(&chosen.ranked[index].alternative);
     let refused = |index: usize| name(&chosen.refused[index].alternative);
     let parts: Vec<String> = chosen

@@ -19,10 +19,10 @@ mod pins;
 pub mod write;
 
 pub use alternatives::{Alternative, CacheChoice};
-pub use choose::{Change, Chosen, Refused, RefusedBecause, Weighed, choose};
+pub use choose::{Change, PlanChoice, RankedAlternative, Refused, RefusedBecause, choose};
 pub use error::PlanError;
 pub use explain::sentences;
-pub use model::{EpochOutlook, Outlook};
+pub use model::{EpochPrediction, Prediction};
 pub use pins::Pins;
 pub use write::{Origin, write};
 

@@ -21,7 +21,7 @@ const SEED: u64 = 0;
 
 /// The predicted results of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
-pub struct EpochOutlook {
+pub struct EpochPrediction {
     /// Its duration.
     pub seconds: f64,
     /// Processor seconds of the host.
@@ -40,7 +40,7 @@ pub struct EpochOutlook {
 
 /// The predicted results of an alternative.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Outlook {
+pub struct Prediction {
     /// Seconds to prepare and store, before the first epoch.
     pub offline_seconds: f64,
     /// Bytes stored besides the dataset.
@@ -48,16 +48,16 @@ pub struct Outlook {
     /// Bytes of memory for batches and cache.
     pub memory_bytes: f64,
     /// The first epoch, in which nothing is cached.
-    pub first: EpochOutlook,
+    pub first: EpochPrediction,
     /// Each later epoch.
-    pub later: EpochOutlook,
+    pub later: EpochPrediction,
     /// Relative error of the epochs at the requested confidence; `None` after a single run.
     pub relative_off: Option<f64>,
     /// Joules of offline part, first and later epoch, by the power model.
     pub joules: [f64; 3],
 }
 
-impl Outlook {
+impl Prediction {
     /// Seconds until `epochs` epochs have ended.
     pub fn seconds(&self, epochs: u32) -> f64 {
         let later = f64::from(epochs.saturating_sub(1));
@@ -148,11 +148,11 @@ fn rates(results: &[Measured], alternative: &Alternative) -> Option<(Rate, Rate)
 }
 
 /// The predicted results of an alternative.
-pub fn outlook(
+pub fn predict(
     results: &[Measured],
     request: &Request,
     alternative: &Alternative,
-) -> Result<Outlook, PlanError> {
+) -> Result<Prediction, PlanError> {
     let Alternative { point, codec, is_as_it_is, cache, .. } = alternative;
     let stored = row(results, point, *codec, Cache::Cold);
     let (Some(stored), Some((first, later))) = (stored, rates(results, alternative)) else {
@@ -175,7 +175,7 @@ pub fn outlook(
     later.read_wait_seconds = of_misses * thread_seconds * wait_share(results, alternative);
     let offline_seconds = if *is_as_it_is { 0.0 } else { stored.offline_seconds };
     let off = stored.cold_off(request.confidence);
-    Ok(Outlook {
+    Ok(Prediction {
         offline_seconds,
         storage_bytes: alternative.storage_bytes(results),
         memory_bytes: alternative.memory_bytes(request.batch_bytes),
@@ -240,7 +240,7 @@ fn joules(request: &Request, seconds: f64, host: f64, device: f64, accelerator: 
     request.power.energy(&activity).total_j
 }
 
-fn epoch_joules(request: &Request, samples: u64, epoch: &EpochOutlook) -> f64 {
+fn epoch_joules(request: &Request, samples: u64, epoch: &EpochPrediction) -> f64 {
     let batches = samples.div_ceil(request.batch_size.into()) as f64;
     let steps = batches * request.step_ns as f64 * 1e-9;
     joules(request, epoch.seconds, epoch.host_core_seconds, epoch.device_seconds, steps)
@@ -252,7 +252,7 @@ fn epoch(
     alternative: &Alternative,
     samples: u64,
     (host, device, bytes): (Rate, Rate, f64),
-) -> Result<EpochOutlook, PlanError> {
+) -> Result<EpochPrediction, PlanError> {
     let size = f64::from(request.batch_size);
     let batches = samples.div_ceil(request.batch_size.into()).max(1);
     let simulated = u32::try_from(batches).unwrap_or(u32::MAX).min(BATCHES_MAX);
@@ -299,13 +299,13 @@ fn in_full(
     epoch: &EpochOutcome,
     scale: f64,
     (host, samples, bytes): (Rate, f64, f64),
-) -> EpochOutlook {
+) -> EpochPrediction {
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9 * scale;
     let sum = |of: fn(&meetpoint_sim::RankOutcome) -> u32| {
         epoch.ranks.iter().map(|rank| f64::from(of(rank))).sum::<f64>() * scale
     };
     let (host_batches, device_batches) = (sum(|it| it.host_batches), sum(|it| it.device_batches));
-    EpochOutlook {
+    EpochPrediction {
         seconds: seconds(epoch.total_ns),
         host_core_seconds: host_batches * samples * host.cpu_seconds,
         device_seconds: seconds(epoch.devices.iter().map(|it| it.busy_ns).sum()),

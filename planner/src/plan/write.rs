@@ -1,7 +1,7 @@
 //! The plan as a job file; a comment gives the reason for each value.
 
 use super::Request;
-use super::choose::Chosen;
+use super::choose::PlanChoice;
 use super::explain::{reasons, sentences};
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::recipe::Recipe;
@@ -62,7 +62,7 @@ fn comment(to: &mut String, sentence: &str) {
 }
 
 /// The folder of the prepared dataset: next to the source.
-pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
+pub fn prepared_path(source: &Path, chosen: &PlanChoice) -> PathBuf {
     let best = &chosen.best().alternative;
     let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let codec = match best.codec {
@@ -74,7 +74,7 @@ pub fn prepared_path(source: &Path, chosen: &Chosen) -> PathBuf {
 
 /// The command that creates the stored form of the best plan; `None` if the dataset is used
 /// unchanged.
-pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
+pub fn command(origin: &Origin<'_>, chosen: &PlanChoice) -> Option<String> {
     let best = &chosen.best().alternative;
     if best.is_as_it_is {
         return None;
@@ -99,27 +99,27 @@ pub fn command(origin: &Origin<'_>, chosen: &Chosen) -> Option<String> {
 }
 
 /// The predictions for the best plan, in the form of a job.
-pub fn predicted(request: &Request, chosen: &Chosen) -> Predicted {
+pub fn predicted(request: &Request, chosen: &PlanChoice) -> Predicted {
     let best = chosen.best();
-    let outlook = &best.outlook;
-    let batches = outlook.later.host_batches + outlook.later.device_batches;
-    let of_host = outlook.later.host_batches / batches.max(1.0);
+    let prediction = &best.prediction;
+    let batches = prediction.later.host_batches + prediction.later.device_batches;
+    let of_host = prediction.later.host_batches / batches.max(1.0);
     let hits = best.alternative.cache.as_ref().map_or(0.0, |cache| cache.hit_share);
     Predicted {
-        first_epoch_seconds: outlook.first.seconds,
-        epoch_seconds: outlook.later.seconds,
-        host_core_seconds: outlook.later.host_core_seconds,
+        first_epoch_seconds: prediction.first.seconds,
+        epoch_seconds: prediction.later.seconds,
+        host_core_seconds: prediction.later.host_core_seconds,
         host_threads: f64::from(best.alternative.workers.max(1)),
-        device_seconds: outlook.later.device_seconds,
-        read_bytes: outlook.later.read_bytes,
-        read_wait_seconds: outlook.later.read_wait_seconds,
+        device_seconds: prediction.later.device_seconds,
+        read_bytes: prediction.later.read_bytes,
+        read_wait_seconds: prediction.later.read_wait_seconds,
         accelerator_seconds: batches * request.step_ns as f64 * 1e-9,
         cache_hit_share: if of_host > 0.0 { hits } else { 0.0 },
     }
 }
 
 /// The text of the plan.
-pub fn write(request: &Request, chosen: &Chosen, origin: &Origin<'_>) -> String {
+pub fn write(request: &Request, chosen: &PlanChoice, origin: &Origin<'_>) -> String {
     let best = &chosen.best().alternative;
     let reasons = reasons(request, chosen);
     let mut text = String::new();

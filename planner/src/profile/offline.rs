@@ -38,16 +38,16 @@ pub(super) fn beginning(recipe: &Recipe, point: &Point) -> Option<Recipe> {
     }
 }
 
-/// What one thread needs.
-struct Maker<'a> {
+/// Builds the stored form of chosen samples, on one thread.
+struct StoredSampleBuilder<'a> {
     choice: &'a Choice,
     point: &'a Point,
     preparer: Option<SamplePreparer>,
 }
 
-impl Maker<'_> {
+impl StoredSampleBuilder<'_> {
     /// The stored content of a sample, before compression.
-    fn make(&mut self, index: usize) -> Result<(Vec<u8>, Option<TensorSpec>), Error> {
+    fn build(&mut self, index: usize) -> Result<(Vec<u8>, Option<TensorSpec>), Error> {
         let file = self.choice.file(index)?;
         let form = match self.point.form {
             Form::Files | Form::Packed => return Ok((file, None)),
@@ -102,11 +102,12 @@ pub(super) fn materialize(
     let beginning = beginning(recipe, point);
     let begin = || {
         let preparer = beginning.as_ref().map(|it| SamplePreparer::new(it, Cpu::detect()));
-        (Maker { choice, point, preparer }, Moments::default(), 0.0)
+        (StoredSampleBuilder { choice, point, preparer }, Moments::default(), 0.0)
     };
-    let make = |(maker, per_sample, saving): &mut (Maker<'_>, Moments, f64), index| {
+    let build = |(builder, per_sample, saving): &mut (StoredSampleBuilder<'_>, Moments, f64),
+                 index| {
         let begun = Instant::now();
-        let (raw, spec) = maker.make(index)?;
+        let (raw, spec) = builder.build(index)?;
         let raw_bytes = raw.len() as u64;
         let stored = compress(codec, raw);
         let processed = begun.elapsed();
@@ -117,7 +118,7 @@ pub(super) fn materialize(
         Ok(())
     };
     let end = |(_, per_sample, saving)| (per_sample, saving);
-    let totals = each(threads, choice.len(), stop, begin, make, end)?;
+    let totals = each(threads, choice.len(), stop, begin, build, end)?;
     let syncing = Instant::now();
     let store = writer.finish()?;
     let synced = syncing.elapsed().as_secs_f64();

@@ -132,7 +132,7 @@ fn the_best_is_certain_only_beyond_the_spread() {
     results[2].per_second_deviation = 0.0;
     results[2].sampling_error = 3.0;
     assert!(!decide(&results, &GOAL).unwrap().is_certain);
-    // One run says nothing of the spread.
+    // One run gives no spread.
     results[2].sampling_error = 0.0;
     results.iter_mut().for_each(|it| it.runs = 1);
     let decision = decide(&results, &GOAL).unwrap();
@@ -141,7 +141,7 @@ fn the_best_is_certain_only_beyond_the_spread() {
 }
 
 #[test]
-fn goals_that_are_none_are_refused() {
+fn invalid_goals_are_refused() {
     let refused = |goal| decide(&three(), &goal).unwrap_err();
     assert_eq!(refused(Goal { epochs: 0, ..GOAL }), DecideError::NoEpochs);
     for confidence in [0.0, 1.0, -1.0] {

@@ -57,7 +57,7 @@ fn a_decode_that_looks_at_the_first_resize_is_not_cut_off_from_it() {
         names(&operations, false),
         ["files", "packed", "3-resize", "3-resize-jpeg", "4-grayscale", "4-grayscale-jpeg"]
     );
-    // Neither a later resize nor a random crop matters, and what may be a crop does.
+    // Later resizes and random crops do not matter; an operation that may be a crop does.
     let operations = ["decode scaled = true", "resize size = 9", "random_resized_crop size = 8"];
     assert_eq!(names(&operations, false)[2..], ["2-resize", "2-resize-jpeg"]);
     let operations = ["decode scaled = true", "random_grayscale", "random_resized_crop size = 8"];

@@ -1,4 +1,4 @@
-//! What is enumerated, decided, saved and measured.
+//! Enumeration, decisions, files and measurements.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

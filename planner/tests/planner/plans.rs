@@ -1,7 +1,8 @@
-//! Plans by a made-up profile, against those of another program; limits, pins and devices.
+//! Plans for a synthetic profile, compared with those of another program; limits, pins and devices.
 
 use meetpoint_planner::plan::{
-    Aim, Change, Chosen, DeviceModel, Pins, PlanError, RefusedBecause, Request, choose, sentences,
+    Aim, Change, DeviceModel, Pins, PlanChoice, PlanError, RefusedBecause, Request, choose,
+    sentences,
 };
 use meetpoint_planner::{Form, Measured, read_csv};
 use meetpoint_scheduler::StrategyName;
@@ -46,7 +47,7 @@ const DEVICE: DeviceModel = DeviceModel {
     spool_slots: 13,
 };
 
-fn cached(chosen: &Chosen) -> String {
+fn cached(chosen: &PlanChoice) -> String {
     let cache = chosen.best().alternative.cache.as_ref();
     cache.map_or_else(|| "-".to_owned(), |cache| cache.point.to_string())
 }
@@ -125,13 +126,13 @@ fn a_device_gets_work_where_that_saves_time_and_nothing_where_it_does_not() {
     let alone = choose(&profile(), &request).unwrap();
     let fast = choose(&profile(), &with(DeviceModel { cpu_ratio: 1.0, ..DEVICE })).unwrap();
     assert_ne!(fast.best().alternative.strategy, StrategyName::HostOnly);
-    assert!(fast.best().outlook.later.device_batches > 0.0);
+    assert!(fast.best().prediction.later.device_batches > 0.0);
     assert!(fast.best().cost < alone.best().cost);
-    // As slow as this, it costs the host more of its cores than it gives.
+    // A device this slow costs the host more core time than it saves.
     let slow = DeviceModel { cpu_ratio: 0.01, shares_cores: true, ..DEVICE };
     let slow = choose(&profile(), &with(slow)).unwrap();
     assert_eq!(slow.best().alternative.strategy, StrategyName::HostOnly);
-    assert_eq!(slow.best().outlook.later.device_batches, 0.0);
+    assert_eq!(slow.best().prediction.later.device_batches, 0.0);
     let said = sentences(&with(DEVICE), &slow).join(" ");
     assert!(said.contains("The device is not used"), "{said}");
 }
@@ -169,9 +170,9 @@ fn the_largest_number_of_epochs_gives_a_plan() {
         | Change::StorageAtLeast { .. }
         | Change::MemoryAtLeast { .. } => None,
     });
-    // The plan of fewer epochs is better up to exactly there.
+    // Up to exactly this number, the plan for fewer epochs is better.
     let (epochs, index) = earlier.unwrap();
-    let cost = |of: usize, epochs: u32| chosen.ranked[of].outlook.seconds(epochs);
+    let cost = |of: usize, epochs: u32| chosen.ranked[of].prediction.seconds(epochs);
     let is_better = |epochs| cost(index, epochs) < cost(0, epochs) * 0.995;
     assert!(is_better(epochs) && !is_better(epochs + 1), "{epochs}");
 }
@@ -196,7 +197,7 @@ fn an_accelerator_that_is_slower_than_loading_makes_offline_work_useless() {
     let best = chosen.best();
     assert!(best.alternative.is_as_it_is && best.alternative.cache.is_none(), "{best:?}");
     assert_eq!(best.alternative.workers, 1);
-    assert!((best.outlook.later.seconds / 80.0 - 1.0).abs() < 0.01);
+    assert!((best.prediction.later.seconds / 80.0 - 1.0).abs() < 0.01);
 }
 
 #[test]
@@ -204,7 +205,7 @@ fn what_would_not_fit_is_refused_with_the_figures() {
     let results = profile();
     let small = Request { storage_limit: Some(1_000_000_000), ..request() };
     let chosen = choose(&results, &small).unwrap();
-    assert!(chosen.ranked.iter().all(|it| it.outlook.storage_bytes <= 1e9));
+    assert!(chosen.ranked.iter().all(|it| it.prediction.storage_bytes <= 1e9));
     let is_resize = |it: &&meetpoint_planner::plan::Refused| {
         it.alternative.point.to_string() == "2-resize" && it.alternative.codec.name() == "none"
     };
@@ -241,7 +242,7 @@ fn the_fewest_joules_may_be_another_plan_than_the_least_time() {
     let request = Request { device, pins: pinned(&["cache=0"]), ..request() };
     let time = choose(&results, &request).unwrap();
     let energy = choose(&results, &Request { aim: Aim::Energy, ..request.clone() }).unwrap();
-    let joules = |chosen: &Chosen| chosen.best().outlook.joules(10);
+    let joules = |chosen: &PlanChoice| chosen.best().prediction.joules(10);
     assert!(joules(&energy) <= joules(&time) * 1.005);
     assert_eq!(energy.best().cost, joules(&energy));
 }

@@ -4,7 +4,7 @@
 use crate::measuring::dataset;
 use crate::recipe;
 use meetpoint_datasets::{Error as DatasetsError, OnError, Writer, verify, verify_deep};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{ContentKind, PreparedError};
 use meetpoint_format::recipe::{CutRefusal, Recipe};
 use meetpoint_format::sampler::Sampling;
@@ -32,7 +32,7 @@ const OPERATIONS: &[&str] = &[
     "normalize mean = [0.4, 0.5, 0.6];std = [0.2, 0.3, 0.25]",
 ];
 
-/// A recipe without random parameters, which can be cut behind elements.
+/// A recipe without random parameters, which can be cut after its elements.
 const DETERMINISTIC: &[&str] = &[
     "decode",
     "resize size = [18, 22]",
@@ -69,8 +69,8 @@ fn samples(dataset: &Dataset, recipe: &Recipe) -> Vec<meetpoint_kernels::Tensor>
 
 /// Every batch of two epochs, as a loader prepares them.
 fn batches(dataset: &Arc<Dataset>, recipe: &Recipe) -> Vec<Vec<u8>> {
-    let cut = Cut { batch_size: 5, drop_last: false, seed: 3 };
-    let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+    let batch_options = BatchOptions { batch_size: 5, drop_last: false, seed: 3 };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
     let job = Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(recipe.clone()),
@@ -187,7 +187,7 @@ fn a_recipe_that_begins_otherwise_is_refused_by_its_first_operation_that_differs
     assert!(stored.contains("size = 24") && given.is_some_and(|it| it.contains("size = 25")));
     let shorter = refused(&OPERATIONS[..2]);
     assert!(matches!(shorter, PreparedError::Differs { position: 3, given: None, .. }));
-    // The rest may be another one.
+    // The rest of the recipe may differ.
     assert!(
         prepared.start(&recipe(&[&OPERATIONS[..3], &["random_vertical_flip"]].concat())).is_ok()
     );
@@ -197,7 +197,7 @@ fn a_recipe_that_begins_otherwise_is_refused_by_its_first_operation_that_differs
 fn what_a_later_crop_or_resize_decides_is_refused_where_the_recipe_has_one() {
     let folder = tempfile::tempdir().unwrap();
     let source = dataset(folder.path(), 4);
-    // Decoding at a lower resolution looks ahead to the last crop, of which there is one.
+    // Decoding at a lower resolution depends on the last crop, of which there is one.
     let beginning = ["decode scaled = true", "center_crop size = 20"];
     let whole = recipe(&beginning);
     let to = folder.path().join("prepared");

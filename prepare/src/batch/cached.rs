@@ -1,10 +1,10 @@
 //! One thread's use of an application cache: lookups and insertions.
 
-use super::{CpuPreparer, InHand, nanoseconds, of_one};
+use super::{BatchProgress, CpuPreparer, nanoseconds, of_one};
 use crate::Error;
 use crate::cache::{SampleCache, Use};
 use crate::codec::raw_bytes;
-use crate::resume::{Resumer, Unprepared};
+use crate::resume::{Resumer, SampleFailure};
 use meetpoint_format::batching::Batching;
 use meetpoint_format::dataset::{SampleLocation, decode_sample, encode_sample};
 use meetpoint_format::recipe::{Recipe, SampleType, TensorSpec};
@@ -87,7 +87,7 @@ impl CachedSamples {
         targets: &[&[u8]],
         id: SampleId,
         into: (OnePicture<'_>, &mut dyn FnMut()),
-    ) -> Result<Option<TensorSpec>, Unprepared> {
+    ) -> Result<Option<TensorSpec>, SampleFailure> {
         let data = &self.content[data.clone()];
         into_memory(preparer, self.first, (spec, data), targets, id, into)
     }
@@ -123,7 +123,7 @@ impl CachedSamples {
         targets: &[&[u8]],
         (id, of): (SampleId, Use),
         into: (OnePicture<'_>, &mut dyn FnMut()),
-    ) -> Result<Option<TensorSpec>, Unprepared> {
+    ) -> Result<Option<TensorSpec>, SampleFailure> {
         self.is_filled_in = false;
         let Tensor { spec, data } = match resumer {
             None => {
@@ -166,7 +166,7 @@ fn into_memory(
     targets: &[&[u8]],
     id: SampleId,
     (memory, pause): (OnePicture<'_>, &mut dyn FnMut()),
-) -> Result<Option<TensorSpec>, Unprepared> {
+) -> Result<Option<TensorSpec>, SampleFailure> {
     match memory {
         OnePicture::Placed(out) => {
             preparer.resume_with(first, given, targets, id, (out, pause))?;
@@ -180,48 +180,55 @@ fn into_memory(
 
 impl CpuPreparer {
     /// Takes the next sample from the cache; `false` if it is to be read.
-    pub(super) fn take_next_cached(&mut self, hand: &mut InHand<'_>) -> Result<bool, Error> {
-        let position = hand.next;
-        let taken = match self.take_cached(position, hand) {
+    pub(super) fn take_next_cached(
+        &mut self,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<bool, Error> {
+        let position = progress.next;
+        let taken = match self.take_cached(position, progress) {
             Ok(false) => return Ok(false),
             Ok(true) => Ok(()),
             Err(error) => Err(error),
         };
-        hand.next += 1;
-        taken.or_else(|error| self.replace_damaged(position, error, hand))?;
+        progress.next += 1;
+        taken.or_else(|error| self.replace_damaged(position, error, progress))?;
         Ok(true)
     }
 
     /// Prepares a sample from the cache; `false` if it is not there.
-    fn take_cached(&mut self, position: usize, hand: &mut InHand<'_>) -> Result<bool, Error> {
+    fn take_cached(
+        &mut self,
+        position: usize,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<bool, Error> {
         let Some(cached) = &mut self.cached else { return Ok(false) };
         let started = Instant::now();
         let (sample, location) = self.samples[position].clone();
-        let of = use_of(&self.job.batching, (hand.epoch, hand.batch), (sample, position));
+        let of = use_of(&self.job.batching, (progress.epoch, progress.batch), (sample, position));
         let Some(found) = cached.get(of) else { return Ok(false) };
         let first = cached.first();
-        hand.ask()?;
+        progress.ask()?;
         self.interrupt.check().map_err(|_| Error::Interrupted)?;
         let place = (sample, &location);
         self.table.take(position, place, &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
-        let id = SampleId { seed, epoch: hand.epoch, sample: key };
+        let id = SampleId { seed, epoch: progress.epoch, sample: key };
         let needed = match &self.memory {
             Some(_) => self.preparer.resume_bytes(first, &found.spec, id).ok(),
             None => None,
         };
-        let reserved = self.reserve(place, needed, hand)?;
+        let reserved = self.reserve(place, needed, progress)?;
         self.table.read_targets(place, &self.job.dataset)?;
         let mut staged = self.table.take_pictures();
         let targets = self.table.stored_targets();
-        let mut outs = self.pictures.of(position, self.samples.len(), hand.memory.bytes_mut());
+        let mut outs = self.pictures.of(position, self.samples.len(), progress.memory.bytes_mut());
         // A recipe with views has no cache.
         let memory = match &mut staged {
             Some(staged) => OnePicture::Appended(&mut staged[0]),
             None => OnePicture::Placed(&mut *outs[0]),
         };
-        let (pace, done) = (&mut hand.pace, hand.stats.samples);
-        let is_given_up = &mut hand.is_given_up;
+        let (pace, done) = (&mut progress.pace, progress.stats.samples);
+        let is_given_up = &mut progress.is_given_up;
         let pause = &mut || *is_given_up |= !pace(done);
         let (cached, preparer) = (self.cached.as_ref().expect("as above"), &mut self.preparer);
         let prepared =
@@ -233,10 +240,10 @@ impl CpuPreparer {
         }
         prepared?;
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
-        self.table.check_room(hand.memory)?;
-        hand.stats.samples += 1;
-        hand.stats.cached += 1;
-        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        self.table.check_room(progress.memory)?;
+        progress.stats.samples += 1;
+        progress.stats.cached += 1;
+        progress.stats.compute_ns += nanoseconds(started.elapsed());
         Ok(true)
     }
 
@@ -244,7 +251,7 @@ impl CpuPreparer {
     pub(super) fn prepared<T>(
         &mut self,
         (sample, location): (u64, &SampleLocation),
-        prepared: Result<Result<T, Unprepared>, ContainedPanic>,
+        prepared: Result<Result<T, SampleFailure>, ContainedPanic>,
         is_large: bool,
     ) -> Result<T, Error> {
         if is_large || prepared.is_err() {

@@ -1,7 +1,7 @@
 //! The result of the damaged samples of a batch: an error, a gap that is closed, or another
 //! sample.
 
-use super::{CpuPreparer, InHand};
+use super::{BatchProgress, CpuPreparer};
 use crate::{Action, Damage, Error, Replacement};
 
 impl CpuPreparer {
@@ -11,24 +11,24 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         error: Error,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         if !error.is_damage() || self.job.on_error.always_raises() {
             return Err(error);
         }
         let (sample, location) = &self.samples[position];
-        let damage = Damage::of(&self.job.dataset, hand.epoch, (*sample, location), &error);
+        let damage = Damage::of(&self.job.dataset, progress.epoch, (*sample, location), &error);
         let replaced_by = match self.job.on_error.decide(&damage) {
             Action::Raise => return Err(error),
             Action::Skip => {
-                hand.stats.samples += 1;
-                hand.stats.left_out += 1;
+                progress.stats.samples += 1;
+                progress.stats.left_out += 1;
                 self.table.leave_out(position);
                 None
             }
             Action::Replace => {
-                let by = self.replace(position, error, hand)?;
-                hand.stats.replaced += 1;
+                let by = self.replace(position, error, progress)?;
+                progress.stats.replaced += 1;
                 Some(by)
             }
         };
@@ -42,16 +42,16 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         error: Error,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<u64, Error> {
         let sample = self.samples[position].0;
         let (_, order) = self.order.as_ref().expect("its samples were located");
         let order = order.clone();
         let mut tried = 0;
-        for candidate in self.job.batching.replacements(&order, hand.epoch, sample) {
-            hand.ask()?;
+        for candidate in self.job.batching.replacements(&order, progress.epoch, sample) {
+            progress.ask()?;
             let location = self.job.dataset.locate(candidate)?;
-            let outcome = self.read_and_decode_into(position, (candidate, &location), hand);
+            let outcome = self.read_and_decode_into(position, (candidate, &location), progress);
             match outcome {
                 Ok(()) => return Ok(candidate),
                 Err(error) if error.is_damage() => tried += 1,

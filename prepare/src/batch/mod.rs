@@ -59,7 +59,7 @@ const WAIT_SLICE: Duration = Duration::from_millis(20);
 /// Prepares batches with the CPU. Belongs to one thread.
 ///
 /// ```
-/// use meetpoint_format::batching::{Batching, Cut};
+/// use meetpoint_format::batching::{Batching, BatchOptions};
 /// use meetpoint_format::recipe::Recipe;
 /// use meetpoint_format::sampler::Sampling;
 /// use meetpoint_kernels::Cpu;
@@ -83,9 +83,9 @@ const WAIT_SLICE: Duration = Duration::from_millis(20);
 /// let dataset = Arc::new(Dataset::open("../datasets/tests/golden/version-3".as_ref())?);
 /// let recipe =
 ///     "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
-/// let cut = Cut { batch_size: 4, drop_last: false, seed: 1 };
+/// let options = BatchOptions { batch_size: 4, drop_last: false, seed: 1 };
 /// let job = Job {
-///     batching: Batching::alone(cut, Sampling::shuffled(dataset.len())),
+///     batching: Batching::alone(options, Sampling::shuffled(dataset.len())),
 ///     dataset,
 ///     recipe: Arc::new(Recipe::from_toml(recipe)?),
 ///     on_error: OnError::default(),
@@ -139,7 +139,7 @@ pub struct CpuPreparer {
 }
 
 /// Progress within one batch.
-struct InHand<'a> {
+struct BatchProgress<'a> {
     epoch: u32,
     batch: u32,
     memory: &'a mut dyn BatchMemory,
@@ -152,7 +152,7 @@ struct InHand<'a> {
     is_given_up: bool,
 }
 
-impl InHand<'_> {
+impl BatchProgress<'_> {
     /// Asks whether to continue; an error once the batch was cancelled.
     fn ask(&mut self) -> Result<(), Error> {
         self.is_given_up |= !(self.pace)(self.stats.samples);
@@ -253,21 +253,21 @@ impl CpuPreparer {
         Ok(())
     }
 
-    fn run(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+    fn run(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         if !self.table.has_images() {
-            return self.run_without_images(hand);
+            return self.run_without_images(progress);
         }
         let mut quiet_since = Instant::now();
         let is_remote = self.job.dataset.is_remote();
         let limit = if is_remote { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
-        while (hand.stats.samples as usize) < self.samples.len() {
-            hand.ask()?;
+        while (progress.stats.samples as usize) < self.samples.len() {
+            progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
-            self.read_ahead(hand)?;
+            self.read_ahead(progress)?;
             if self.completions.is_empty() && self.engine.in_flight() > 0 {
                 let started = Instant::now();
                 self.engine.wait(WAIT_SLICE, &mut self.completions)?;
-                hand.stats.read_wait_ns += nanoseconds(started.elapsed());
+                progress.stats.read_wait_ns += nanoseconds(started.elapsed());
                 if self.completions.is_empty() && quiet_since.elapsed() > limit {
                     let part = self.job.dataset.path().to_path_buf();
                     return Err(Error::ReadTimeout { path: part, seconds: limit.as_secs() });
@@ -277,23 +277,23 @@ impl CpuPreparer {
                 self.engine.wait(Duration::ZERO, &mut self.completions)?;
             }
             let Some(completion) = self.completions.pop() else { continue };
-            self.decode(completion, hand)?;
+            self.decode(completion, progress)?;
             quiet_since = Instant::now();
         }
-        self.finish_offload(hand)
+        self.finish_offload(progress)
     }
 
     /// Closes a batch up whose samples are all prepared, writes its further columns, and mixes what
     /// it then holds.
-    fn finish(&mut self, hand: &mut InHand<'_>) -> Result<PreparedBatch, Error> {
+    fn finish(&mut self, progress: &mut BatchProgress<'_>) -> Result<PreparedBatch, Error> {
         if !self.replacements.is_empty() {
             self.replacements.sort_by_key(|replacement| replacement.position);
-            self.close_up(hand.memory.bytes_mut());
+            self.close_up(progress.memory.bytes_mut());
         }
-        let (layout, samples) = self.table.finish(hand.memory)?;
-        self.mix(&layout, samples.len(), hand)?;
+        let (layout, samples) = self.table.finish(progress.memory)?;
+        self.mix(&layout, samples.len(), progress)?;
         let replacements = std::mem::take(&mut self.replacements);
-        Ok(PreparedBatch { layout, samples, replacements, stats: hand.stats })
+        Ok(PreparedBatch { layout, samples, replacements, stats: progress.stats })
     }
 
     /// Executes the operations on batches on the columns that there are.
@@ -301,11 +301,11 @@ impl CpuPreparer {
         &mut self,
         layout: &BatchLayout,
         samples: usize,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         let Some(mixer) = &mut self.mixer else { return Ok(()) };
         let started = Instant::now();
-        let (images, others) = hand.memory.bytes_mut().split_at_mut(self.pictures.end(samples));
+        let (images, others) = progress.memory.bytes_mut().split_at_mut(self.pictures.end(samples));
         let label = self.table.columns().position_of(ColumnSource::Label);
         // Labels that the operations leave unchanged are indices, not rows of numbers.
         let label = label.filter(|_| mixer.labels().is_some());
@@ -316,25 +316,25 @@ impl CpuPreparer {
         });
         let labels = &mut others[labels];
         let batching = &self.job.batching;
-        let (seed, number) = (batching.seed(), batching.number(hand.batch));
-        let id = BatchId { seed, epoch: hand.epoch, batch: number };
-        let (pace, done) = (&mut hand.pace, hand.stats.samples);
-        let is_given_up = &mut hand.is_given_up;
+        let (seed, number) = (batching.seed(), batching.number(progress.batch));
+        let id = BatchId { seed, epoch: progress.epoch, batch: number };
+        let (pace, done) = (&mut progress.pace, progress.stats.samples);
+        let is_given_up = &mut progress.is_given_up;
         let pause = &mut || *is_given_up |= !pace(done);
         let mixed = mixer.mix(id, BatchTensors { samples, images, labels }, pause);
-        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        progress.stats.compute_ns += nanoseconds(started.elapsed());
         // Mixing itself fails only where it is interrupted.
-        if mixed.is_err() || hand.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
+        if mixed.is_err() || progress.is_given_up { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// Takes the columns of all samples, where nothing has to be decoded.
-    fn run_without_images(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+    fn run_without_images(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         for position in 0..self.samples.len() {
-            hand.ask()?;
+            progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
             let (sample, location) = self.samples[position].clone();
-            let outcome = self.take_columns(position, (sample, &location), hand);
-            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
+            let outcome = self.take_columns(position, (sample, &location), progress);
+            outcome.or_else(|error| self.replace_damaged(position, error, progress))?;
         }
         Ok(())
     }
@@ -343,40 +343,40 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         sample: (u64, &SampleLocation),
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         self.table.take(position, sample, &self.job.dataset)?;
-        hand.stats.samples += 1;
+        progress.stats.samples += 1;
         Ok(())
     }
 
     /// Submits reads until the engine, the bytes ahead or the batch are at their end.
-    fn read_ahead(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+    fn read_ahead(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         let depth = self.engine.limits().depth.min(READS_MAX);
         loop {
             let again = self.small.again.last().copied();
             if again.is_none() {
-                self.take_small(hand)?;
+                self.take_small(progress)?;
             }
-            let position = again.unwrap_or(hand.next);
+            let position = again.unwrap_or(progress.next);
             if position >= self.samples.len() || self.engine.in_flight() >= depth {
                 break;
             }
             if again.is_none() {
-                if self.take_next_cached(hand)? {
+                if self.take_next_cached(progress)? {
                     continue;
                 }
-                match self.read_small(position, hand)? {
+                match self.read_small(position, progress)? {
                     NextSmall::Alone => {}
                     NextSmall::InFlight => {
-                        hand.next += 1;
+                        progress.next += 1;
                         continue;
                     }
                     NextSmall::Waits => break,
                 }
             }
             let (sample, location) = &self.samples[position];
-            if hand.bytes_ahead > 0 && hand.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
+            if progress.bytes_ahead > 0 && progress.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
                 break;
             }
             let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
@@ -386,8 +386,8 @@ impl CpuPreparer {
                         Ok(file) => file,
                         Err(error) => {
                             let error = self.job.dataset.in_place(*sample, location, error);
-                            self.pass(position, hand);
-                            self.replace_damaged(position, error, hand)?;
+                            self.pass(position, progress);
+                            self.replace_damaged(position, error, progress)?;
                             continue;
                         }
                     }
@@ -404,8 +404,8 @@ impl CpuPreparer {
             };
             match self.engine.submit(request) {
                 Ok(()) => {
-                    hand.bytes_ahead += bytes as u64;
-                    self.pass(position, hand);
+                    progress.bytes_ahead += bytes as u64;
+                    self.pass(position, progress);
                 }
                 Err(refused) => {
                     self.pool.give(refused.request.buffer);
@@ -418,28 +418,32 @@ impl CpuPreparer {
             }
         }
         let is_stuck = self.engine.in_flight() == 0 && self.completions.is_empty();
-        let position = self.small.again.last().copied().unwrap_or(hand.next);
+        let position = self.small.again.last().copied().unwrap_or(progress.next);
         if is_stuck && position < self.samples.len() {
-            return self.read_plainly(position, hand);
+            return self.read_plainly(position, progress);
         }
         Ok(())
     }
 
     /// Goes on to the sample behind the one at a position, which is the next.
-    fn pass(&mut self, position: usize, hand: &mut InHand<'_>) {
+    fn pass(&mut self, position: usize, progress: &mut BatchProgress<'_>) {
         if self.small.again.last() == Some(&position) {
             self.small.again.pop();
         } else {
-            hand.next += 1;
+            progress.next += 1;
         }
     }
 
     /// Reads one sample without the engine: for an engine that takes no request at all.
-    fn read_plainly(&mut self, position: usize, hand: &mut InHand<'_>) -> Result<(), Error> {
-        self.pass(position, hand);
+    fn read_plainly(
+        &mut self,
+        position: usize,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<(), Error> {
+        self.pass(position, progress);
         let (sample, location) = self.samples[position].clone();
-        let outcome = self.read_and_decode_into(position, (sample, &location), hand);
-        outcome.or_else(|error| self.replace_damaged(position, error, hand))
+        let outcome = self.read_and_decode_into(position, (sample, &location), progress);
+        outcome.or_else(|error| self.replace_damaged(position, error, progress))
     }
 
     /// Reads a sample without the engine, and decodes it into the place of the one at `position`.
@@ -447,21 +451,21 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         (sample, location): (u64, &SampleLocation),
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         if !self.table.has_images() {
-            return self.take_columns(position, (sample, location), hand);
+            return self.take_columns(position, (sample, location), progress);
         }
         let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
         let mut buffer = self.pool.take(&mut *self.engine, bytes);
         let started = Instant::now();
         let into = &mut buffer.as_mut_slice()[..bytes];
         let read = self.job.dataset.read_image(sample, location, into);
-        hand.stats.read_wait_ns += nanoseconds(started.elapsed());
+        progress.stats.read_wait_ns += nanoseconds(started.elapsed());
         let outcome = match read {
             Ok(()) => {
                 let stored = &buffer.as_slice()[..bytes];
-                self.decode_into(position, (sample, location), stored, hand)
+                self.decode_into(position, (sample, location), stored, progress)
             }
             Err(error) => Err(error),
         };
@@ -470,26 +474,30 @@ impl CpuPreparer {
     }
 
     /// Decodes what a read has brought.
-    fn decode(&mut self, completion: Completion, hand: &mut InHand<'_>) -> Result<(), Error> {
+    fn decode(
+        &mut self,
+        completion: Completion,
+        progress: &mut BatchProgress<'_>,
+    ) -> Result<(), Error> {
         if completion.token >> 32 != u64::from(self.call) {
             self.pool.give(completion.buffer);
             return Ok(());
         }
         let position = (completion.token & u64::from(u32::MAX)) as usize;
-        let Some(completion) = self.decode_small(position, completion, hand)? else {
+        let Some(completion) = self.decode_small(position, completion, progress)? else {
             return Ok(());
         };
         let Completion { buffer, start, result, .. } = completion;
-        hand.bytes_ahead -= self.samples[position].1.bytes;
+        progress.bytes_ahead -= self.samples[position].1.bytes;
         let outcome = match result {
-            Ok(bytes) => self.decode_from(position, &buffer, start, bytes, hand),
+            Ok(bytes) => self.decode_from(position, &buffer, start, bytes, progress),
             Err(error) => {
                 let (sample, location) = &self.samples[position];
                 Err(self.read_failed((*sample, location), error))
             }
         };
         self.pool.give(buffer);
-        outcome.or_else(|error| self.replace_damaged(position, error, hand))
+        outcome.or_else(|error| self.replace_damaged(position, error, progress))
     }
 
     fn decode_from(
@@ -498,9 +506,9 @@ impl CpuPreparer {
         buffer: &AlignedBuffer,
         start: usize,
         bytes: usize,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
-        self.decode_sample(position, &buffer.as_slice()[start..start + bytes], hand)
+        self.decode_sample(position, &buffer.as_slice()[start..start + bytes], progress)
     }
 
     /// Checks and decodes one sample into its place.
@@ -508,10 +516,10 @@ impl CpuPreparer {
         &mut self,
         position: usize,
         stored: &[u8],
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         let (sample, location) = self.samples[position].clone();
-        self.decode_into(position, (sample, &location), stored, hand)
+        self.decode_into(position, (sample, &location), stored, progress)
     }
 
     /// Checks and decodes a sample into the place of the one at `position`, with its draws.
@@ -520,36 +528,42 @@ impl CpuPreparer {
         position: usize,
         (sample, location): (u64, &SampleLocation),
         stored: &[u8],
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         let started = Instant::now();
         if let Err(error) = self.job.dataset.check_image(sample, location, stored) {
             let again = self.job.dataset.read_again(sample, location, error)?;
-            return self.decode_into(position, (sample, location), &again, hand);
+            return self.decode_into(position, (sample, location), &again, progress);
         }
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
-        let id = SampleId { seed, epoch: hand.epoch, sample: key };
+        let id = SampleId { seed, epoch: progress.epoch, sample: key };
         // One that the CPU would refuse is not prepared elsewhere either: what a sample becomes
         // does not depend on who prepares it.
         let is_refused = self.offload.is_some() && !self.is_admitted(stored, id);
-        if !is_refused && self.offload_sample(position, (sample, location), (stored, id), hand)? {
-            hand.stats.compute_ns += nanoseconds(started.elapsed());
+        if !is_refused
+            && self.offload_sample(position, (sample, location), (stored, id), progress)?
+        {
+            progress.stats.compute_ns += nanoseconds(started.elapsed());
             return Ok(());
         }
-        let of = use_of(&self.job.batching, (hand.epoch, hand.batch), (sample, position));
+        let of = use_of(&self.job.batching, (progress.epoch, progress.batch), (sample, position));
         // A replacement is not where the order has it.
         let is_in_order = self.samples[position].0 == sample;
         let cached = self.cached.as_ref().filter(|_| is_in_order);
         let is_added = cached.is_some_and(|it| it.admits(of, stored, self.resumer.as_ref()));
         // Finding it reads the headers, so only where memory is shared.
-        let needed = self.memory.as_ref().and_then(|_| self.needed(stored, id, is_added));
-        let reserved = self.reserve((sample, location), needed, hand)?;
-        let (pace, done) = (&mut hand.pace, hand.stats.samples);
-        let is_given_up = &mut hand.is_given_up;
-        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
         let crc32c = Some(location.crc32c);
+        let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
+        let needed = match (&self.memory, &self.resumer) {
+            (None, _) => None,
+            (Some(_), None) if !is_added => self.preparer.plan_memory(encoded, id).ok(),
+            (Some(_), _) => self.needed(stored, id, is_added),
+        };
+        let reserved = self.reserve((sample, location), needed, progress)?;
+        let (pace, done) = (&mut progress.pace, progress.stats.samples);
+        let is_given_up = &mut progress.is_given_up;
         let pause = &mut || *is_given_up |= !pace(done);
         self.table.read_targets((sample, location), &self.job.dataset)?;
         let mut staged = self.table.take_pictures();
@@ -557,7 +571,7 @@ impl CpuPreparer {
         let (preparer, resumer) = (&mut self.preparer, self.resumer.as_mut());
         let cached = self.cached.as_mut().filter(|_| is_added);
         let (pictures, samples) = (&self.pictures, self.samples.len());
-        let memory = &mut *hand.memory;
+        let memory = &mut *progress.memory;
         let prepared = contain_panic(|| match (cached, resumer, &mut staged) {
             (Some(cached), resumer, Some(outs)) => {
                 let into = (OnePicture::Appended(&mut outs[0]), pause as _);
@@ -598,16 +612,16 @@ impl CpuPreparer {
         }
         prepared?;
         self.table.take_targets(position, place, &self.job.dataset, &self.preparer)?;
-        self.table.check_room(hand.memory)?;
-        hand.stats.samples += 1;
+        self.table.check_room(progress.memory)?;
+        progress.stats.samples += 1;
         let is_filled_in = match self.cached.as_ref().filter(|_| is_added) {
             Some(cached) => cached.is_filled_in(),
             None => self.preparer.is_filled_in(),
         };
-        hand.stats.filled_in += u32::from(is_filled_in);
-        hand.stats.bytes_read += stored.len() as u64;
+        progress.stats.filled_in += u32::from(is_filled_in);
+        progress.stats.bytes_read += stored.len() as u64;
         let elapsed = started.elapsed();
-        hand.stats.compute_ns += nanoseconds(elapsed);
+        progress.stats.compute_ns += nanoseconds(elapsed);
         self.note_own(elapsed);
         Ok(())
     }
@@ -636,19 +650,19 @@ impl CpuPreparer {
         &self,
         (sample, location): (u64, &SampleLocation),
         needed: Option<u64>,
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<Option<Reserved>, Error> {
         let Some(memory) = &self.memory else { return Ok(None) };
         let Some(needed) = needed else { return Ok(None) };
-        memory.reserve(needed, &mut || hand.ask().is_ok() && !self.interrupt.is_raised()).map_err(
-            |why| match why {
+        memory
+            .reserve(needed, &mut || progress.ask().is_ok() && !self.interrupt.is_raised())
+            .map_err(|why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
                 NoMemory::Never { limit } => {
                     let (part, row, key) = self.job.dataset.location_in_words(sample, location);
                     Error::DecodeMemory { part, row, key, needed, limit }
                 }
-            },
-        )
+            })
     }
 
     fn read_failed(
@@ -724,8 +738,8 @@ impl Preparer for CpuPreparer {
         self.call = self.call.wrapping_add(1);
         self.replacements.clear();
         self.begin_offload()?;
-        self.begin_small()?;
-        let mut hand = InHand {
+        self.begin_small(epoch)?;
+        let mut progress = BatchProgress {
             epoch,
             batch,
             memory,
@@ -735,7 +749,7 @@ impl Preparer for CpuPreparer {
             bytes_ahead: 0,
             is_given_up: false,
         };
-        let outcome = self.run(&mut hand).and_then(|()| self.finish(&mut hand));
+        let outcome = self.run(&mut progress).and_then(|()| self.finish(&mut progress));
         self.drain();
         outcome
     }

@@ -1,6 +1,6 @@
 //! One thread's use of what prepares pictures elsewhere.
 
-use super::{CpuPreparer, InHand, nanoseconds};
+use super::{BatchProgress, CpuPreparer, nanoseconds};
 use crate::gpu::NotOffloaded;
 use crate::{Error, Offload, OffloadCounts};
 use meetpoint_format::dataset::SampleLocation;
@@ -84,7 +84,7 @@ impl CpuPreparer {
         position: usize,
         (sample, location): (u64, &SampleLocation),
         (stored, id): (&[u8], SampleId),
-        hand: &mut InHand<'_>,
+        progress: &mut BatchProgress<'_>,
     ) -> Result<bool, Error> {
         // A replacement is prepared at once: whether it is sound decides which sample it is.
         let is_in_order = self.samples[position].0 == sample;
@@ -107,8 +107,8 @@ impl CpuPreparer {
             }
         }
         offloading.taken.push(position);
-        hand.stats.samples += 1;
-        hand.stats.bytes_read += stored.len() as u64;
+        progress.stats.samples += 1;
+        progress.stats.bytes_read += stored.len() as u64;
         Ok(true)
     }
 
@@ -121,25 +121,25 @@ impl CpuPreparer {
     }
 
     /// Takes over what was prepared elsewhere, and prepares what was given back.
-    pub(super) fn finish_offload(&mut self, hand: &mut InHand<'_>) -> Result<(), Error> {
+    pub(super) fn finish_offload(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         let Some(offloading) = self.offload.as_mut().filter(|it| !it.taken.is_empty()) else {
             return Ok(());
         };
         let started = Instant::now();
-        let tensors = self.pictures.tensors(self.samples.len(), hand.memory.bytes_mut());
+        let tensors = self.pictures.tensors(self.samples.len(), progress.memory.bytes_mut());
         let own_ns = nanoseconds(offloading.own);
         let given_back = match offloading.is_poisoned {
             true => std::mem::take(&mut offloading.taken),
             false => offloading.offload.finish(tensors, own_ns)?,
         };
-        hand.stats.compute_ns += nanoseconds(started.elapsed());
+        progress.stats.compute_ns += nanoseconds(started.elapsed());
         offloading.offers = false;
         for position in given_back {
-            hand.stats.samples -= 1;
-            hand.ask()?;
+            progress.stats.samples -= 1;
+            progress.ask()?;
             let (sample, location) = self.samples[position].clone();
-            let outcome = self.read_and_decode_into(position, (sample, &location), hand);
-            outcome.or_else(|error| self.replace_damaged(position, error, hand))?;
+            let outcome = self.read_and_decode_into(position, (sample, &location), progress);
+            outcome.or_else(|error| self.replace_damaged(position, error, progress))?;
         }
         Ok(())
     }

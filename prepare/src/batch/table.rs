@@ -13,7 +13,7 @@ use meetpoint_kernels::{BatchMixer, SamplePreparer};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The columns of the batch in hand.
+/// The columns of the batch in progress.
 #[derive(Debug)]
 pub(super) struct Table {
     columns: Arc<BatchColumns>,
@@ -25,7 +25,7 @@ pub(super) struct Table {
     /// Values of the columns that are read from the dataset, by column.
     staged: Vec<Staged>,
     /// The sample at each position; `None` for a skipped one.
-    held_at: Vec<Option<Held>>,
+    held_at: Vec<Option<BatchSample>>,
 }
 
 /// A column that moves with the images.
@@ -47,7 +47,7 @@ struct Target {
 
 /// A sample that a batch holds.
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct BatchSample {
     sample: u64,
     label: Option<i32>,
 }
@@ -266,7 +266,7 @@ impl Table {
             }
             staged.ranges[position] = start..staged.bytes.len();
         }
-        self.held_at[position] = Some(Held { sample, label: location.label });
+        self.held_at[position] = Some(BatchSample { sample, label: location.label });
         Ok(())
     }
 
@@ -430,7 +430,7 @@ const OFFSET_BYTES: usize = 8;
 /// The ranges of the positions that hold a sample.
 fn held_ranges<'a>(
     staged: &'a Staged,
-    held_at: &'a [Option<Held>],
+    held_at: &'a [Option<BatchSample>],
 ) -> impl Iterator<Item = &'a Range<usize>> {
     let pairs = staged.ranges.iter().zip(held_at);
     pairs.filter_map(|(range, held)| held.map(|_| range))

@@ -157,10 +157,18 @@ impl SampleCache {
         if !self.region.read(of.sample, into) {
             return false;
         }
-        let mut own = self.own();
-        let next = own.next_use(of, &self.batchings);
-        own.policy.touch(of.sample, next);
+        if !self.is_whole() {
+            let mut own = self.own();
+            let next = own.next_use(of, &self.batchings);
+            own.policy.touch(of.sample, next);
+        }
         true
+    }
+
+    /// Whether this process alone caches every sample: none will be added or evicted any more, so
+    /// that it does not matter when they are needed next.
+    fn is_whole(&self) -> bool {
+        self.region.members() == 1 && self.samples.load(Ordering::Relaxed) == self.region.samples()
     }
 
     /// Whether a sample of a given number of bytes would be added now.

@@ -128,6 +128,11 @@ impl Region {
         self.shape.members
     }
 
+    /// Samples of the dataset.
+    pub(crate) fn samples(&self) -> u64 {
+        self.shape.samples
+    }
+
     /// Whether all members have opened it, so that its name is not needed any more.
     pub(crate) fn is_complete(&self) -> bool {
         self.attached() >= self.shape.members
@@ -175,7 +180,6 @@ impl Region {
 
     /// Follows the blocks of a sample, which may be overwritten concurrently; returns its checksum.
     fn copy(&self, first: u64, into: &mut Vec<u8>) -> Option<u32> {
-        into.clear();
         let blocks = self.shape.members * u64::from(self.shape.blocks);
         let words_of = |next: u64| {
             let block = next.checked_sub(1).filter(|block| *block < blocks)?;
@@ -188,13 +192,13 @@ impl Region {
         if bytes + ENTRY_BYTES as usize > most {
             return None;
         }
-        into.reserve(bytes + 8);
-        let (mut at, mut left) = (2, bytes);
+        // What it holds is overwritten, and set to 0 only where it grows.
+        into.resize(bytes.next_multiple_of(8), 0);
+        let (mut at, mut left, mut start) = (2, bytes, 0);
         loop {
             let here = left.min((BLOCK_WORDS - at) * 8);
-            let start = into.len();
-            into.resize(start + here.next_multiple_of(8), 0);
-            let to = into[start..].as_chunks_mut::<8>().0;
+            let to = into[start..start + here.next_multiple_of(8)].as_chunks_mut::<8>().0;
+            start += here;
             for (to, word) in to.iter_mut().zip(&words[at..]) {
                 *to = word.load(Ordering::Relaxed).to_le_bytes();
             }

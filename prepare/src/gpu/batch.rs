@@ -25,7 +25,7 @@ const END_LIMIT: Duration = Duration::from_millis(50);
 
 /// Why a GPU does not prepare a sample, or any sample of a recipe.
 #[derive(Debug, thiserror::Error)]
-pub enum GpuRefused {
+pub enum GpuRefusal {
     /// The recipe has something that no GPU executes.
     #[error(transparent)]
     Recipe(#[from] NotExported),
@@ -51,11 +51,11 @@ pub enum GpuRefused {
 
 /// Whether an offered sample was taken.
 #[derive(Debug)]
-pub enum Taken {
+pub enum OfferOutcome {
     /// It is in the batch.
     Yes,
     /// The CPU has to prepare it.
-    No(GpuRefused),
+    No(GpuRefusal),
 }
 
 /// The pictures of one batch on a GPU, one batch after another, reusing memory: after the first few
@@ -113,10 +113,10 @@ impl GpuBatch {
         compute: Box<dyn Compute>,
         recipe: &Recipe,
         memory: GpuMemory,
-    ) -> Result<Self, GpuRefused> {
+    ) -> Result<Self, GpuRefusal> {
         let preparer = SamplePreparer::new(recipe, Cpu::detect());
         let format = tensor_format(&preparer.export_tensor()?);
-        let spec = recipe.output().ok_or(GpuRefused::VariableSize)?;
+        let spec = recipe.output().ok_or(GpuRefusal::VariableSize)?;
         let mut batch = Self {
             compute,
             preparer,
@@ -231,11 +231,11 @@ impl GpuBatch {
         position: usize,
         encoded: Encoded<'_>,
         id: SampleId,
-    ) -> Result<Taken, GpuError> {
+    ) -> Result<OfferOutcome, GpuError> {
         match self.try_take(position, encoded, id) {
-            Ok(()) => Ok(Taken::Yes),
-            Err(GpuRefused::Batch(JpegError::Device(error))) => Err(error),
-            Err(refused) => Ok(Taken::No(refused)),
+            Ok(()) => Ok(OfferOutcome::Yes),
+            Err(GpuRefusal::Batch(JpegError::Device(error))) => Err(error),
+            Err(refused) => Ok(OfferOutcome::No(refused)),
         }
     }
 
@@ -244,7 +244,7 @@ impl GpuBatch {
         position: usize,
         encoded: Encoded<'_>,
         id: SampleId,
-    ) -> Result<(), GpuRefused> {
+    ) -> Result<(), GpuRefusal> {
         let program = &mut self.program;
         self.preparer.export(encoded, id, program)??;
         let region = program.stages.first().ok_or(NotExported::NotPictures)?.region;
@@ -256,11 +256,11 @@ impl GpuBatch {
         self.pictures.add(&source, &self.converted.convert(program), tensor);
         let tensors = self.tensors.max(position + 1);
         let added = match self.fits(tensors) {
-            false => Err(GpuRefused::Memory { limit: self.memory.device_bytes }),
+            false => Err(GpuRefusal::Memory { limit: self.memory.device_bytes }),
             true => self
                 .jpeg
                 .add(&mut *self.compute, &self.plan, encoded.bytes)
-                .map_err(GpuRefused::Batch),
+                .map_err(GpuRefusal::Batch),
         };
         self.note_memory();
         if let Err(refused) = added {

@@ -1,6 +1,6 @@
 //! Makes preparers of the CPU that have part of each batch prepared on a GPU.
 
-use super::batch::{GpuBatch, GpuRefused};
+use super::batch::{GpuBatch, GpuRefusal};
 use super::memory::GpuMemory;
 use super::offload::GpuOffload;
 use super::refusal::NotOffloaded;
@@ -52,13 +52,13 @@ impl GpuPreparers {
         }
         let compute = self.gpu.compute().map_err(NoGpu::Gpu)?;
         GpuBatch::new(compute, &job.recipe, self.memory).map_err(|refused| match refused {
-            GpuRefused::Recipe(reason) => NoGpu::Job(reason.into()),
-            GpuRefused::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
+            GpuRefusal::Recipe(reason) => NoGpu::Job(reason.into()),
+            GpuRefusal::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
             // Only samples are refused for these reasons.
-            GpuRefused::Jpeg(_)
-            | GpuRefused::Batch(_)
-            | GpuRefused::Memory { .. }
-            | GpuRefused::Sample(_) => NoGpu::Job(NotOffloaded::NoPictures),
+            GpuRefusal::Jpeg(_)
+            | GpuRefusal::Batch(_)
+            | GpuRefusal::Memory { .. }
+            | GpuRefusal::Sample(_) => NoGpu::Job(NotOffloaded::NoPictures),
         })
     }
 }

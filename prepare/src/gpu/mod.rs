@@ -17,7 +17,7 @@ mod retry;
 mod share;
 mod usage;
 
-pub use batch::{GpuBatch, GpuRefused, MemoryUse, Taken};
+pub use batch::{GpuBatch, GpuRefusal, MemoryUse, OfferOutcome};
 pub use factory::{Computes, GpuPreparers};
 pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};
 pub use memory::GpuMemory;

@@ -1,6 +1,6 @@
 //! One preparer's use of a GPU: a share of the pictures of each batch.
 
-use super::batch::{GpuBatch, MemoryUse, Taken};
+use super::batch::{GpuBatch, MemoryUse, OfferOutcome};
 use super::memory::GpuMemory;
 use super::refusal::{NotTaken, Refusals};
 use super::retry::Retry;
@@ -174,8 +174,8 @@ impl Offload for GpuOffload {
         }
         self.offered += 1;
         let taken = match self.batch.take(position, encoded, id) {
-            Ok(Taken::Yes) => true,
-            Ok(Taken::No(refused)) => {
+            Ok(OfferOutcome::Yes) => true,
+            Ok(OfferOutcome::No(refused)) => {
                 self.counts.not_taken += 1;
                 self.refusals[NotTaken::from(&refused) as usize] += 1;
                 false

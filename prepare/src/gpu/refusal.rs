@@ -1,6 +1,6 @@
 //! Why a GPU leaves work to the CPU, as values that a report counts; `Display` is the phrase.
 
-use super::batch::GpuRefused;
+use super::batch::GpuRefusal;
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_gpu::Error as GpuError;
 use meetpoint_gpu::jpeg::JpegError;
@@ -75,22 +75,22 @@ impl fmt::Display for NotTaken {
     }
 }
 
-impl From<&GpuRefused> for NotTaken {
-    fn from(refused: &GpuRefused) -> Self {
+impl From<&GpuRefusal> for NotTaken {
+    fn from(refused: &GpuRefusal) -> Self {
         match refused {
-            GpuRefused::Recipe(NotExported::Turned) => Self::Turned,
-            GpuRefused::Recipe(NotExported::Scaled) | GpuRefused::Jpeg(PlanError::Scaled) => {
+            GpuRefusal::Recipe(NotExported::Turned) => Self::Turned,
+            GpuRefusal::Recipe(NotExported::Scaled) | GpuRefusal::Jpeg(PlanError::Scaled) => {
                 Self::Scaled
             }
-            GpuRefused::Recipe(
+            GpuRefusal::Recipe(
                 NotExported::NotPictures
                 | NotExported::Views
                 | NotExported::Mode(_)
                 | NotExported::Targets
                 | NotExported::Operation(_),
             )
-            | GpuRefused::VariableSize => Self::Operations,
-            GpuRefused::Jpeg(error) => match error {
+            | GpuRefusal::VariableSize => Self::Operations,
+            GpuRefusal::Jpeg(error) => match error {
                 PlanError::Progressive => Self::Progressive,
                 PlanError::SeveralScans => Self::SeveralScans,
                 PlanError::FourComponents => Self::FourComponents,
@@ -98,7 +98,7 @@ impl From<&GpuRefused> for NotTaken {
                 PlanError::Scaled => Self::Scaled,
                 PlanError::Refused(_) | PlanError::NotOpen => Self::NotAJpeg,
             },
-            GpuRefused::Batch(error) => match error {
+            GpuRefusal::Batch(error) => match error {
                 JpegError::LongSegment { .. } | JpegError::LongStream { .. } => Self::LongSegment,
                 JpegError::LongPicture { .. } | JpegError::ManyMcus { .. } => Self::Huge,
                 JpegError::Staging { .. }
@@ -106,8 +106,8 @@ impl From<&GpuRefused> for NotTaken {
                 | JpegError::Device(_) => Self::Memory,
                 JpegError::Plan => Self::NotAJpeg,
             },
-            GpuRefused::Memory { .. } => Self::Memory,
-            GpuRefused::Sample(_) => Self::NotAJpeg,
+            GpuRefusal::Memory { .. } => Self::Memory,
+            GpuRefusal::Sample(_) => Self::NotAJpeg,
         }
     }
 }

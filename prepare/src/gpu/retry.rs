@@ -53,7 +53,7 @@ mod tests {
     use crate::gpu::GpuMemory;
 
     #[test]
-    fn attempts_are_ever_rarer_smaller_and_end() {
+    fn retries_become_rarer_and_smaller_and_end() {
         let (mut retry, mut memory) = (Retry::new(), GpuMemory::of(1 << 30));
         let mut passed = Vec::new();
         for failure in 1..=FAILURES_MAX {

@@ -124,7 +124,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_ends_of_a_batch_meet(gpu in 1_000..200_000_u64, cpu in 50_000..2_000_000_u64) {
+        fn the_share_converges(gpu in 1_000..200_000_u64, cpu in 50_000..2_000_000_u64) {
             let mut share = Share::new(ShareChoice::Measured);
             let samples = 256;
             for _ in 0..60 {

@@ -5,8 +5,8 @@
 
 use super::{RemoteFolder, Wanted};
 use meetpoint_storage::{
-    Access, AlignedBuffer, Completion, Counters, DEPTH_MAX, Engine, Error, FileId, Limits, Refused,
-    Request, RequestKind,
+    Access, AlignedBuffer, Completion, Counters, DEPTH_MAX, Engine, Error, FileId, Limits,
+    RefusedRequest, Request, RequestKind,
 };
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -223,8 +223,8 @@ impl Engine for RemoteEngine {
         length.map_err(|source| Error::Length { path: path.clone(), source })
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
-        let refused = |request, error| Err(Box::new(Refused { request, error }));
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
+        let refused = |request, error| Err(Box::new(RefusedRequest { request, error }));
         if self.pending.len() >= self.depth {
             return refused(request, Error::QueueFull { depth: self.depth });
         }

@@ -8,7 +8,7 @@ use meetpoint_prepare::{Action, Error, Job, OnError, OnePreparer, Preparer};
 
 #[test]
 fn a_file_for_each_object_moves_with_pictures_of_any_size() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
     let names = ["image", "mask", "objects"];
     let of = |collate| First::of(job(&dataset, &recipe, &names, collate));
@@ -65,7 +65,7 @@ const VIEWS: &str = "
 
 #[test]
 fn each_view_is_padded_to_its_own_largest_size() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let names =
         ["large", "large_size", "small", "small_size", "small_padding_mask", "large_padding_mask"];
     let first = First::of(job(&dataset, VIEWS, &names, pad(4, 9.0)));
@@ -129,7 +129,7 @@ fn each_view_is_padded_to_its_own_largest_size() {
 
 #[test]
 fn labels_become_rows_beside_pictures_of_different_sizes() {
-    let (_made, dataset) = Made { labels: true, ..Made::empty() }.written();
+    let (_made, dataset) = TestDataset { labels: true, ..TestDataset::empty() }.written();
     let one_hot = "[[operation]]\nname = 'one_hot'\nnum_classes = 3\nlabel_smoothing = 0.3\n";
     let sometimes = "[[operation]]\nname = 'random_apply'\np = 0.5\n\
                      operations = [{ name = 'one_hot', num_classes = 3, label_smoothing = 0.3 }]\n";
@@ -154,7 +154,7 @@ fn labels_become_rows_beside_pictures_of_different_sizes() {
 
 #[test]
 fn a_cache_holds_pictures_of_different_sizes() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
     let names = ["image", "mask", "objects", "boxes"];
     for (recipe, names) in [(&recipe[..], &names[..]), (OPERATIONS, &["image", "key"])] {
@@ -180,7 +180,8 @@ fn a_cache_holds_pictures_of_different_sizes() {
 
 #[test]
 fn a_sample_without_a_target_leaves_the_pictures_before_it_as_they_are() {
-    let (_made, dataset) = Made { misfit: Some(Misfit::Null), ..Made::empty() }.written();
+    let (_made, dataset) =
+        TestDataset { misfit: Some(Misfit::Null), ..TestDataset::empty() }.written();
     let recipe = format!("{OPERATIONS}{TARGETS}");
     let job = job(&dataset, &recipe, &["image", "mask", "sample"], pad(1, 0.0));
     let skipping = Job { on_error: OnError::Always(Action::Skip), ..job };

@@ -6,7 +6,7 @@ mod further;
 mod support;
 
 use meetpoint_diagnose::Diagnose;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{Collate, ColumnError, List, Pad};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
@@ -17,7 +17,7 @@ use support::*;
 
 #[test]
 fn pictures_are_padded_below_and_to_the_right_to_the_largest_of_the_batch() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let more = "[[operation]]\nname = 'to_dtype'\ndtype = 'float32'\n\
                 [[operation]]\nname = 'layout'\nlayout = 'NCHW'\n";
     for (more, fill, bytes) in
@@ -55,7 +55,7 @@ fn pictures_are_padded_below_and_to_the_right_to_the_largest_of_the_batch() {
 
 #[test]
 fn pictures_in_a_list_have_the_values_and_shapes_that_they_have_alone() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let list = Collate::List(List::default());
     let first = First::of(job(&dataset, OPERATIONS, &["image", "image_size", "key"], list));
     for (at, tensor) in first.alone().iter().enumerate() {
@@ -69,7 +69,7 @@ fn pictures_in_a_list_have_the_values_and_shapes_that_they_have_alone() {
 
 #[test]
 fn masks_are_padded_with_their_own_fill_and_boxes_are_not() {
-    let (made, dataset) = Made::new(true, None);
+    let (made, dataset) = TestDataset::new(true, None);
     let recipe = format!("{OPERATIONS}{TARGETS}{MASKS}");
     let names = ["image", "boxes", "labels", "mask", "masks", "image_size"];
     let of = |collate| First::of(job(&dataset, &recipe, &names, collate));
@@ -105,7 +105,7 @@ fn masks_are_padded_with_their_own_fill_and_boxes_are_not() {
 
 #[test]
 fn masks_of_pictures_of_different_sizes_are_stored_as_png() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let recipe = format!("{OPERATIONS}{TARGETS}");
     let first = First::of(job(&dataset, &recipe, &["image", "mask"], pad(1, 0.0)));
     let axes = lengths(&first.axes("mask"));
@@ -127,7 +127,7 @@ impl BatchMemory for Fixed {
 
 #[test]
 fn a_batch_that_is_larger_than_reserved_makes_its_memory_longer_or_is_refused() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let whole = First::of(job(&dataset, OPERATIONS, &["image", "key"], pad(1, 0.0)));
     let small = Pad { max_size: Some((4, 4)), ..Pad::default() };
     let job = job(&dataset, OPERATIONS, &["image", "key"], Collate::Pad(small));
@@ -145,7 +145,7 @@ fn a_batch_that_is_larger_than_reserved_makes_its_memory_longer_or_is_refused() 
 
 #[test]
 fn damaged_pictures_leave_no_gap() {
-    let (_made, dataset) = Made::new(false, Some(7));
+    let (_made, dataset) = TestDataset::new(false, Some(7));
     let names = ["image", "image_size", "sample"];
     let job = job(&dataset, OPERATIONS, &names, pad(1, 0.0));
     let mut memory = memory(&job);
@@ -168,7 +168,7 @@ fn damaged_pictures_leave_no_gap() {
 
 #[test]
 fn recipes_and_columns_that_have_no_such_form_are_refused_by_name() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let refused = |recipe: &str, columns: &[&str], collate| {
         job(&dataset, recipe, columns, collate).batch_columns().unwrap_err()
     };
@@ -209,7 +209,8 @@ fn targets_that_do_not_fit_their_picture_name_sample_column_and_remedy() {
     let recipe = format!("{OPERATIONS}{TARGETS}{OBJECTS}");
     let misfits = [(Misfit::Box, "boxes"), (Misfit::Mask, "mask"), (Misfit::Object, "objects")];
     for (misfit, wanted) in misfits {
-        let (_made, dataset) = Made { misfit: Some(misfit), ..Made::empty() }.written();
+        let (_made, dataset) =
+            TestDataset { misfit: Some(misfit), ..TestDataset::empty() }.written();
         let names = ["image", "boxes", "mask", "objects"];
         let job = job(&dataset, &recipe, &names, pad(1, 0.0));
         let outcome = preparer(&job).unwrap().prepare(0, 0, &mut memory(&job), &mut |_| true);
@@ -232,7 +233,7 @@ fn targets_that_do_not_fit_their_picture_name_sample_column_and_remedy() {
 
 #[test]
 fn target_columns_that_are_missing_or_of_another_type_are_refused_by_name() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let refused = |column: &str, kind: &str| {
         let target = format!("[targets.{column}]\n{kind}");
         let recipe = format!("{OPERATIONS}{target}");
@@ -257,7 +258,7 @@ fn target_columns_that_are_missing_or_of_another_type_are_refused_by_name() {
 
 #[test]
 fn sizes_are_those_in_the_files_and_damaged_ones_have_none() {
-    let (made, dataset) = Made::new(false, Some(7));
+    let (made, dataset) = TestDataset::new(false, Some(7));
     let mut calls = 0;
     let mut watch = |_, of| {
         assert_eq!(of, SAMPLES);
@@ -271,19 +272,19 @@ fn sizes_are_those_in_the_files_and_damaged_ones_have_none() {
         assert_eq!(sizes.of(sample), expected);
     }
     assert_eq!(sizes.of(SAMPLES), None);
-    let (_other, other) = Made::new(false, None);
+    let (_other, other) = TestDataset::new(false, None);
     assert!(matches!(other.picture_sizes(&mut |_, _| false), Err(Error::Interrupted)));
 }
 
 #[test]
 fn batches_of_similar_aspect_ratios_waste_less_padding() {
-    let (_made, dataset) = Made::new(false, None);
+    let (_made, dataset) = TestDataset::new(false, None);
     let elements = |sampler: Sampler| {
-        let cut = Cut { batch_size: 3, drop_last: false, seed: SEED };
+        let options = BatchOptions { batch_size: 3, drop_last: false, seed: SEED };
         let sampling = Sampling::of(&sampler, &*dataset).unwrap();
         let recipe = "[[operation]]\nname = 'decode'\n";
         let job = job(&dataset, recipe, &["image"], pad(1, 0.0));
-        let job = Job { batching: Batching::alone(cut, sampling), ..job };
+        let job = Job { batching: Batching::alone(options, sampling), ..job };
         let (mut preparer, mut memory) = (preparer(&job).unwrap(), memory(&job));
         let batches = 0..u32::try_from(job.batching.batches()).unwrap();
         let bytes = batches.map(|batch| {
@@ -299,7 +300,7 @@ fn batches_of_similar_aspect_ratios_waste_less_padding() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
 
-    /// No picture is larger, or smaller, than the recipe says before it is decoded.
+    /// No picture exceeds the bounds that are known from the recipe before decoding.
     #[test]
     fn pictures_are_within_the_sizes_of_their_recipe(
         height in 1..60_u32, width in 1..60_u32, seed: u64, which in 0..9_usize,

@@ -4,7 +4,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BinaryArray, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::Field;
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::column::{BatchLayout, Collate, Column, ColumnBytes, ColumnNames, Pad};
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(crate) const SAMPLES: u64 = 12;
 pub(crate) const SEED: u64 = 3;
 
-/// Every picture becomes one of a size of its own.
+/// Every picture has a result of a different size.
 pub(crate) const OPERATIONS: &str = "
     [[operation]]
     name = 'decode'
@@ -56,7 +56,7 @@ pub(crate) const MASKS: &str = "
 ";
 
 /// A dataset of pictures.
-pub(crate) struct Made {
+pub(crate) struct TestDataset {
     pub(crate) folder: tempfile::TempDir,
     /// Whether all pictures have the same size; then there is a column with a mask for each object.
     pub(crate) is_uniform: bool,
@@ -81,7 +81,7 @@ pub(crate) enum Misfit {
     Null,
 }
 
-impl Made {
+impl TestDataset {
     pub(crate) fn new(is_uniform: bool, damaged: Option<u64>) -> (Self, Arc<Dataset>) {
         Self { is_uniform, damaged, ..Self::empty() }.written()
     }
@@ -127,7 +127,7 @@ impl Made {
     pub(crate) fn object(&self, sample: u64, at: u64) -> Vec<u8> {
         let elements: Vec<u8> =
             self.mask(sample).iter().map(|element| element + 20 * at as u8).collect();
-        // That of another sample has another size.
+        // The mask of another sample has another size.
         let of = if self.misfit == Some(Misfit::Object) && sample == 4 { 5 } else { sample };
         if of != sample { self.png(of) } else { self.png_of(sample, &elements) }
     }
@@ -239,12 +239,12 @@ pub(crate) fn grouped(values: ArrayRef, length: i32) -> ArrayRef {
 }
 
 pub(crate) fn job(dataset: &Arc<Dataset>, recipe: &str, columns: &[&str], collate: Collate) -> Job {
-    let cut = Cut { batch_size: SAMPLES as u32, drop_last: false, seed: SEED };
+    let batch_options = BatchOptions { batch_size: SAMPLES as u32, drop_last: false, seed: SEED };
     let names: Vec<String> = columns.iter().map(|name| (*name).to_owned()).collect();
     Job {
         dataset: Arc::clone(dataset),
         recipe: Arc::new(Recipe::from_toml(recipe).unwrap()),
-        batching: Batching::alone(cut, Sampling::shuffled(SAMPLES)),
+        batching: Batching::alone(batch_options, Sampling::shuffled(SAMPLES)),
         on_error: OnError::default(),
         columns: ColumnNames::from(names).collated(collate),
     }
@@ -306,7 +306,7 @@ pub(crate) fn pad(multiple_of: u32, fill: f64) -> Collate {
     Collate::Pad(Pad { multiple_of, fill, max_size: None })
 }
 
-/// What a plain computation pads a row-major tensor to.
+/// A row-major tensor, padded by a simple computation.
 pub(crate) fn padded(data: &[u8], from: &[usize], to: &[usize], fill: &[u8]) -> Vec<u8> {
     let element = fill.len();
     let mut out = Vec::new();

@@ -11,7 +11,7 @@ use meetpoint_prepare::{CpuPreparer, Dataset, Error, Job, Preparer};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::{
     Access, AlignedBuffer, Completion, Counters, Engine, EngineKind, Error as StorageError, FileId,
-    Limits, Refused, Request, RequestKind, open_engine,
+    Limits, RefusedRequest, Request, RequestKind, open_engine,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ fn batches_of_ranks_and_of_devices_hold_the_same_samples_as_any() {
     for (devices, rank, ranks) in [(1, 1, 3), (2, 0, 1), (2, 0, 3), (parts, 2, 3)] {
         let mut job = job(&dataset, 3);
         let holders = dataset.spread(devices, &[]).unwrap();
-        let (cut, sampling) = (*job.batching.cut(), Arc::clone(job.batching.sampling()));
-        job.batching = Batching::new(cut, sampling, Rank { rank, ranks }, holders).unwrap();
+        let (options, sampling) = (*job.batching.options(), Arc::clone(job.batching.sampling()));
+        job.batching = Batching::new(options, sampling, Rank { rank, ranks }, holders).unwrap();
         prepare_all(&job, open_engine(EngineKind::Threads, 2).unwrap().engine);
     }
     assert!(dataset.is_unchanged());
@@ -52,12 +52,12 @@ fn every_engine_and_depth_gives_the_same_batches() {
 }
 
 #[test]
-fn an_engine_without_room_is_done_without() {
+fn an_engine_that_refuses_requests_is_bypassed() {
     let folder = tempfile::tempdir().unwrap();
     prepare_all(&job(&write(folder.path(), |_, _| ()), 7), Box::new(NoRoom));
 }
 
-/// Counts the buffers that are asked of an engine.
+/// Counts the buffers that are requested from an engine.
 struct Counting {
     inner: Box<dyn Engine>,
     buffers: Arc<AtomicUsize>,
@@ -85,7 +85,7 @@ impl Engine for Counting {
     fn file_bytes(&self, file: FileId) -> Result<u64, StorageError> {
         self.inner.file_bytes(file)
     }
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         self.inner.submit(request)
     }
     fn wait(
@@ -144,7 +144,7 @@ fn a_failed_read_is_named_and_the_next_batch_is_sound() {
 }
 
 #[test]
-fn a_batch_can_be_given_up_at_every_question() {
+fn a_batch_can_be_cancelled_at_every_poll() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let job = job(&dataset, 6);

@@ -1,4 +1,4 @@
-//! Batches of which samples come from an application cache: the same bits within the budget.
+//! Batches with samples from an application cache: the same bits, within the budget.
 
 use crate::contract::prepare;
 use crate::support::{SAMPLES, damage, expected, job, shuffled, write};
@@ -118,7 +118,7 @@ fn a_damaged_sample_is_never_cached_and_its_replacement_is_the_same() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_is_refused_with_the_figures() {
+fn an_invalid_cache_is_refused_with_the_figures() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let mut job = job(&dataset, BATCH);

@@ -1,8 +1,8 @@
-//! What every preparer keeps to, whatever it prepares with.
+//! The contract of preparers.
 
 use crate::caching::caching;
 use crate::faulty::FaultyPreparer;
-use crate::offloaded::{Elsewhere, offloading, on_gpu};
+use crate::offloaded::{PartialOffload, offloading, on_gpu};
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::recipe::Recipe;
@@ -19,15 +19,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const BATCH: u32 = 6;
 const BATCHES: u32 = 4;
 
-/// Makes a preparer of a job.
-pub(crate) type Make = fn(&Job) -> Box<dyn Preparer>;
+/// Creates a preparer of a job.
+pub(crate) type MakePreparer = fn(&Job) -> Box<dyn Preparer>;
 
 fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
     Box::new(CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap())
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [Make; 10] = [
+pub(crate) const SUBJECTS: [MakePreparer; 10] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
     |job| {
@@ -40,19 +40,19 @@ pub(crate) const SUBJECTS: [Make; 10] = [
     },
     |job| caching(job, 4 << 20),
     |job| caching(job, 40 << 10),
-    |job| Box::new(offloading(job, Box::new(Elsewhere::new(job)))),
-    |job| Box::new(offloading(job, Box::new(Elsewhere::panicking(job)))),
+    |job| Box::new(offloading(job, Box::new(PartialOffload::new(job)))),
+    |job| Box::new(offloading(job, Box::new(PartialOffload::panicking(job)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Measured)))),
     |job| Box::new(offloading(job, Box::new(on_gpu(job, ShareChoice::Fixed(1.0))))),
 ];
 
-/// Memory that is said to be of a kind, longer than a batch, and filled with sevens.
-struct Lent {
+/// Memory of a declared kind, longer than a batch and filled with sevens.
+struct TestMemory {
     kind: MemoryKind,
     bytes: Vec<u8>,
 }
 
-impl BatchMemory for Lent {
+impl BatchMemory for TestMemory {
     fn kind(&self) -> MemoryKind {
         self.kind
     }
@@ -62,12 +62,12 @@ impl BatchMemory for Lent {
     }
 }
 
-fn lent(job: &Job, kind: MemoryKind) -> Lent {
+fn lent(job: &Job, kind: MemoryKind) -> TestMemory {
     let image = job.recipe.output().unwrap().bytes();
-    Lent { kind, bytes: vec![7; image * BATCH as usize + 5] }
+    TestMemory { kind, bytes: vec![7; image * BATCH as usize + 5] }
 }
 
-/// Prepares a batch, again where the preparer has a fault.
+/// Prepares a batch, and retries after a planned fault of the preparer.
 pub(crate) fn prepare(
     preparer: &mut dyn Preparer,
     (epoch, batch): (u32, u32),
@@ -79,7 +79,7 @@ pub(crate) fn prepare(
     }
 }
 
-/// Prepares a batch and compares it with what it must be.
+/// Prepares a batch and compares it with the expected one.
 fn assert_batch(preparer: &mut dyn Preparer, job: &Job, at: (u32, u32), kind: MemoryKind) {
     let mut memory = lent(job, kind);
     let prepared = prepare(preparer, at, &mut memory).unwrap();
@@ -167,7 +167,7 @@ fn a_damaged_sample_is_replaced_or_skipped_as_the_job_says() {
 }
 
 #[test]
-fn a_batch_that_is_given_up_or_interrupted_says_so_and_the_next_is_whole() {
+fn a_cancelled_or_interrupted_batch_is_an_error_and_the_next_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let job = job(&write(folder.path(), |_, _| ()), BATCH);
     for make in SUBJECTS {

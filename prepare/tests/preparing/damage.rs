@@ -4,7 +4,8 @@ use crate::support::{NoRoom, SAMPLES, SEED, damage, expected, job, picture, shuf
 use meetpoint_format::replacement::candidates;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_prepare::{
-    Action, CpuPreparer, Dataset, Error, Job, Judge, OnError, PreparedBatch, Preparer, samples_held,
+    Action, CpuPreparer, DamagePolicy, Dataset, Error, Job, OnError, PreparedBatch, Preparer,
+    samples_held,
 };
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
 use meetpoint_storage::{EngineKind, RequestKind, open_engine};
@@ -67,7 +68,8 @@ fn damaged_dataset(folder: &Path) -> Arc<Dataset> {
     dataset
 }
 
-/// What a batch must be when damaged samples are replaced, place by place: an oracle of its own.
+/// The expected batch when damaged samples are replaced, computed independently position by
+/// position.
 fn replaced(job: &Job, epoch: u32, batch: u32) -> (Vec<u64>, Vec<u8>) {
     let mut preparer = SamplePreparer::new(&job.recipe, Cpu::Portable);
     let bytes = job.recipe.output().unwrap().bytes();
@@ -154,13 +156,13 @@ fn a_damaged_sample_is_left_out_and_the_others_move_up() {
 }
 
 #[test]
-fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
+fn a_damage_policy_receives_each_damage_and_decides_sample_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = damaged_dataset(folder.path());
     let reported = Arc::new(Mutex::new(Vec::new()));
-    let judge = {
+    let policy = {
         let reported = Arc::clone(&reported);
-        Judge::new(move |damage| {
+        DamagePolicy::new(move |damage| {
             reported.lock().unwrap().push(damage.clone());
             match damage.sample {
                 3 => Action::Raise,
@@ -169,7 +171,7 @@ fn a_judge_receives_each_damage_and_decides_sample_by_sample() {
             }
         })
     };
-    let job = Job { on_error: OnError::Ask(judge), ..job(&dataset, 1) };
+    let job = Job { on_error: OnError::Ask(policy), ..job(&dataset, 1) };
     let order = job.batching.order(0);
     let batch_of =
         |sample| (0..23).find(|&it| job.batching.samples_of(&order, it).any(|is| is == sample));
@@ -192,7 +194,7 @@ fn a_read_that_fails_is_damage_of_its_sample_and_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = write(folder.path(), |_, _| ());
     let job = Job { on_error: OnError::Always(Action::Skip), ..job(&dataset, 6) };
-    // What this process has too little of just now says nothing of the sample.
+    // A temporary lack of a resource is not damage of the sample.
     let faults =
         [(Fault::Broken, true), (Fault::ShortRead { bytes: 3 }, true), (Fault::Busy, false)];
     for (fault, is_damage) in faults {

@@ -7,8 +7,8 @@ use meetpoint_storage::Counters;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Fails every call whose number, from 0, is a multiple of `every`, after it has written rubbish to
-/// the memory.
+/// Fails every call whose number, from 0, is a multiple of `every`, after it has written arbitrary
+/// bytes to the memory.
 pub(crate) struct FaultyPreparer {
     pub(crate) inner: Box<dyn Preparer>,
     pub(crate) every: u32,

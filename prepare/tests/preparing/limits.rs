@@ -36,7 +36,7 @@ fn an_interrupt_ends_a_batch_inside_its_samples_and_damages_none() {
     assert_eq!(prepare(usize::MAX).0.unwrap().stats.samples, 3);
 }
 
-/// A small progressive file whose header promises many pixels.
+/// A small progressive file whose header declares many pixels.
 fn bomb() -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, 90);
@@ -63,7 +63,7 @@ fn a_picture_whose_decoding_needs_more_than_the_budget_is_refused_and_is_no_dama
         let memory = DecodeMemory::new(limit);
         preparer.set_decode_memory(Arc::clone(&memory));
         match preparer.prepare(0, 0, &mut out, &mut |_| true) {
-            // Then it is read, and found to break off.
+            // Then it is read, and found to be truncated.
             Ok(prepared) => assert_eq!((is_enough, prepared.stats.left_out), (true, 1)),
             Err(Error::DecodeMemory { key, needed, limit: allowed, .. }) => {
                 assert_eq!((is_enough, key.as_str()), (false, "3.jpg"));
@@ -119,7 +119,7 @@ fn a_panic_inside_a_sample_is_a_defect_that_names_it_and_no_damage() {
         let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
         let mut out = vec![0; preparer.spec().bytes() * 3];
         let mut questions = 0;
-        // Without an engine, the question after the first is asked while the first sample decodes.
+        // Without an engine, the second poll takes place while the first sample is decoded.
         let panicked = preparer.prepare(0, 0, &mut out, &mut |_| {
             questions += 1;
             assert!(questions != 2, "a planned panic");

@@ -1,4 +1,4 @@
-//! Batches of a dataset: their content, damaged samples, limits, and what every preparer keeps to.
+//! Batches of a dataset: their content, damaged samples, limits, and the contract of preparers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -111,8 +111,10 @@ fn ranks_have_batches_of_their_own_numbers_and_repeated_ones_are_the_same() {
         for rank in 0..3 {
             let mut job = mixing(&dataset, &["image", "label"]);
             let holders = dataset.spread(devices, &[]).unwrap();
-            let (cut, sampling) = (*job.batching.cut(), Arc::clone(job.batching.sampling()));
-            job.batching = Batching::new(cut, sampling, Rank { rank, ranks: 3 }, holders).unwrap();
+            let (options, sampling) =
+                (*job.batching.options(), Arc::clone(job.batching.sampling()));
+            job.batching =
+                Batching::new(options, sampling, Rank { rank, ranks: 3 }, holders).unwrap();
             let mut preparer = SUBJECTS[0](&job);
             for batch in 0..u32::try_from(job.batching.batches()).unwrap() {
                 let number = job.batching.number(batch);

@@ -1,4 +1,4 @@
-//! Pictures that something other than the preparer prepares.
+//! Pictures that are prepared outside of the preparer.
 
 use crate::support::shuffled;
 use meetpoint_gpu::subject;
@@ -6,7 +6,7 @@ use meetpoint_kernels::{Cpu, Encoded, Error as KernelError, Interrupt, SampleId,
 use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, GpuOffload, ShareChoice};
 use meetpoint_prepare::{CpuPreparer, Error, Job, Offload, OffloadCounts, Tensors};
 
-/// A preparer that has something else prepare some of the pictures, where it can.
+/// A preparer that offloads some of the pictures, where it can.
 pub(crate) fn offloading(job: &Job, offload: Box<dyn Offload>) -> CpuPreparer {
     let engine = shuffled(&job.dataset, 5, 4);
     let mut preparer = CpuPreparer::new(job.clone(), engine, Cpu::detect()).unwrap();
@@ -27,9 +27,9 @@ pub(crate) fn on_gpu_within(job: &Job, choice: ShareChoice, memory: GpuMemory) -
     GpuOffload::new(GpuBatch::new(compute, &job.recipe, memory).unwrap(), choice)
 }
 
-/// Takes two of three samples, and gives every second one of those back.
+/// Accepts two of three samples, and returns every second of them.
 #[derive(Debug)]
-pub(crate) struct Elsewhere {
+pub(crate) struct PartialOffload {
     preparer: SamplePreparer,
     bytes: usize,
     taken: Vec<(usize, Option<Vec<u8>>)>,
@@ -38,7 +38,7 @@ pub(crate) struct Elsewhere {
     panics: bool,
 }
 
-impl Elsewhere {
+impl PartialOffload {
     pub(crate) fn new(job: &Job) -> Self {
         Self {
             preparer: SamplePreparer::new(&job.recipe, Cpu::Portable),
@@ -55,7 +55,7 @@ impl Elsewhere {
     }
 }
 
-impl Offload for Elsewhere {
+impl Offload for PartialOffload {
     fn name(&self) -> &str {
         "elsewhere"
     }
@@ -80,7 +80,7 @@ impl Offload for Elsewhere {
         if matches!(prepared, Err(KernelError::Interrupted)) {
             return Err(Error::Interrupted);
         }
-        // A damaged sample is found out later, as on a GPU.
+        // A damaged sample is detected later, as on a GPU.
         let prepared = prepared.is_ok() && self.taken.len().is_multiple_of(2);
         self.taken.push((position, prepared.then_some(tensor)));
         Ok(true)

@@ -4,11 +4,15 @@ use crate::support::{NoRoom, SAMPLES, damage, expected, job, prepare_all, shuffl
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::{Action, CpuPreparer, Dataset, Error, Job, OnError, Preparer};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};
-use meetpoint_storage::{Engine, RequestKind};
+use meetpoint_storage::{BLOCK_BYTES, Engine, EngineKind, RequestKind, open_engine};
+use std::fs::File;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 /// More than the samples have.
 const ROOM: u64 = 1 << 20;
+/// Memory of a record batch besides its samples: it is read in whole blocks.
+const BUFFER_EXTRA_BYTES: u64 = 2 * BLOCK_BYTES as u64;
 
 /// Prepares all batches of an epoch in batches of 6, and compares them with samples prepared alone.
 /// Returns the reads so far.
@@ -54,7 +58,8 @@ fn record_batches_of_small_samples_are_read_once() {
     let mut first = preparer(&dataset, shuffled(&dataset, 8, 1));
     // Two parts, with a record batch each.
     assert_eq!((epoch(&mut first, &dataset, 0), epoch(&mut first, &dataset, 1)), (2, 2));
-    assert_eq!(dataset.small_samples_bytes(), dataset.manifest().image_bytes);
+    let bytes = dataset.manifest().image_bytes + 2 * BUFFER_EXTRA_BYTES;
+    assert_eq!(dataset.small_samples_bytes(), bytes);
     // Other preparers of the dataset share them.
     let mut second = preparer(&dataset, shuffled(&dataset, 8, 2));
     assert_eq!(epoch(&mut second, &dataset, 2), 0);
@@ -132,7 +137,8 @@ fn samples_are_read_alone_where_their_record_batch_cannot_be_read_whole() {
             epoch(&mut preparer, &dataset, 0);
             epoch(&mut preparer, &dataset, 1);
             // The other record batch is retained.
-            assert!((1..dataset.manifest().image_bytes).contains(&dataset.small_samples_bytes()));
+            let bytes = dataset.manifest().image_bytes + BUFFER_EXTRA_BYTES;
+            assert!((1..bytes).contains(&dataset.small_samples_bytes()));
         }
     }
 }
@@ -154,4 +160,60 @@ fn a_batch_that_was_given_up_leaves_the_next_one_sound() {
         assert!(matches!(given_up, Err(Error::Interrupted)), "{given_up:?}");
     }
     epoch(&mut preparer, &dataset, 0);
+}
+
+/// Sets the modification time of the parts, since a file may be written twice in one tick of the
+/// clock of its file system.
+fn touch(dataset: &Dataset, seconds: u64) {
+    for part in 0..dataset.manifest().parts.len() {
+        let file = File::options().write(true).open(dataset.part_path(part)).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+    }
+}
+
+#[test]
+fn a_part_that_changed_meanwhile_is_read_again_in_the_next_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    dataset.keep_small_samples(ROOM);
+    let engine = open_engine(EngineKind::Threads, 8).unwrap().engine;
+    let mut preparer = preparer(&dataset, engine);
+    assert_eq!((epoch(&mut preparer, &dataset, 0), epoch(&mut preparer, &dataset, 1)), (2, 2));
+    let original = std::fs::read(dataset.part_path(1)).unwrap();
+    damage(&dataset, 12);
+    touch(&dataset, 1);
+    let mut out = vec![0; preparer.spec().bytes() * 6];
+    let mut batches = (0..4).map(|batch| preparer.prepare(2, batch, &mut out, &mut |_| true));
+    let error = batches.find_map(Result::err).unwrap();
+    assert!(matches!(&error, Error::ChecksumMismatch { row: 2, key, .. } if key == "12.jpg"));
+    std::fs::write(dataset.part_path(1), original).unwrap();
+    touch(&dataset, 2);
+    let reads = epoch(&mut preparer, &dataset, 3);
+    assert_eq!(epoch(&mut preparer, &dataset, 4), reads, "both parts are retained again");
+    let bytes = dataset.manifest().image_bytes + 2 * BUFFER_EXTRA_BYTES;
+    assert_eq!(dataset.small_samples_bytes(), bytes);
+}
+
+#[test]
+fn nothing_is_retained_if_that_was_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    dataset.keep_small_samples(0);
+    dataset.keep_small_samples_by_memory();
+    let mut alone = preparer(&dataset, shuffled(&dataset, 8, 1));
+    assert_eq!(epoch(&mut alone, &dataset, 0), SAMPLES);
+    assert_eq!(dataset.small_samples_bytes(), 0);
+}
+
+#[test]
+fn the_memory_for_small_samples_is_at_most_what_they_take() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = write(folder.path(), |_, _| ());
+    let all = dataset.manifest().image_bytes + 2 * BUFFER_EXTRA_BYTES;
+    assert_eq!(dataset.small_samples_bytes_of(ROOM), all);
+    assert_eq!(dataset.small_samples_bytes_of(100), 100);
+    assert_eq!(
+        (dataset.small_samples_bytes_max(100), dataset.small_samples_bytes_max(0)),
+        (100, 0)
+    );
 }

@@ -1,6 +1,6 @@
-//! A dataset of small pictures in two parts, and what its batches must be.
+//! A dataset of small pictures in two parts, and the expected batches.
 
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{
     Columns, EntryPointSpacing, EntryPointsStored, Form, MANIFEST_NAME, Manifest, PartEncoder,
     PartEntry, Provenance, Row, Stored, part_name,
@@ -11,7 +11,8 @@ use meetpoint_kernels::{Cpu, SampleId, SamplePreparer, jpeg};
 use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::memory::{self, MemoryEngine, MemoryFiles};
 use meetpoint_storage::{
-    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, Refused, Request,
+    Access, Completion, Counters, Engine, Error as StorageError, FileId, Limits, RefusedRequest,
+    Request,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +43,7 @@ pub(crate) fn picture(sample: u64) -> Vec<u8> {
     bytes
 }
 
-/// Writes a dataset of two parts; `change` may spoil an image before it is written.
+/// Writes a dataset of two parts; `change` may damage an image before it is written.
 pub(crate) fn write(folder: &Path, change: impl Fn(u64, &mut Vec<u8>)) -> Arc<Dataset> {
     write_labelled(folder, change, (0, |_| None))
 }
@@ -88,7 +89,7 @@ pub(crate) fn write_labelled(
         labels: (0..labels).map(|label| label.to_string()).collect(),
         parts,
         stored: Some(Stored {
-            // Files are let pass in any form.
+            // Files are accepted in any form.
             form: Form::Compact,
             entry_points: EntryPointsStored {
                 spacing: Some(EntryPointSpacing::McuRow),
@@ -112,7 +113,7 @@ pub(crate) fn write_labelled(
     Arc::new(Dataset::open(folder).unwrap())
 }
 
-/// Changes a byte of a sample's image on disk, behind the checksum's back.
+/// Changes a byte of a sample's image on disk, without updating its checksum.
 pub(crate) fn damage(dataset: &Dataset, sample: u64) {
     let location = dataset.locate(sample).unwrap();
     let path = dataset.part_path(location.part);
@@ -123,15 +124,15 @@ pub(crate) fn damage(dataset: &Dataset, sample: u64) {
 
 pub(crate) fn job(dataset: &Arc<Dataset>, batch_size: u32) -> Job {
     let recipe = Arc::new(Recipe::from_toml(RECIPE).unwrap());
-    let cut = Cut { batch_size, drop_last: false, seed: SEED };
-    let batching = Batching::alone(cut, Sampling::shuffled(SAMPLES));
+    let batch_options = BatchOptions { batch_size, drop_last: false, seed: SEED };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(SAMPLES));
     // The other columns have tests of their own.
     let columns = vec!["image".to_owned()].into();
     let on_error = OnError::default();
     Job { dataset: Arc::clone(dataset), recipe, batching, on_error, columns }
 }
 
-/// What a batch must be: each sample prepared alone.
+/// The expected batch: each sample prepared alone.
 pub(crate) fn expected(job: &Job, epoch: u32, batch: u32) -> Vec<u8> {
     let mut preparer = SamplePreparer::new(&job.recipe, Cpu::Portable);
     let bytes = job.recipe.output().unwrap().bytes();
@@ -176,7 +177,7 @@ pub(crate) fn prepare_all(job: &Job, engine: Box<dyn Engine>) {
     }
 }
 
-/// An engine with room for nothing.
+/// An engine that refuses every request.
 pub(crate) struct NoRoom;
 
 impl Engine for NoRoom {
@@ -199,8 +200,8 @@ impl Engine for NoRoom {
     fn file_bytes(&self, _: FileId) -> Result<u64, StorageError> {
         Ok(0)
     }
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
-        Err(Box::new(Refused { request, error: StorageError::QueueFull { depth: 0 } }))
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
+        Err(Box::new(RefusedRequest { request, error: StorageError::QueueFull { depth: 0 } }))
     }
     fn wait(&mut self, _: Duration, _: &mut Vec<Completion>) -> Result<usize, StorageError> {
         Ok(0)

@@ -91,6 +91,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "prefetch": 2 if prefetch is None else prefetch,
         "tune": text("tune", given["tune"]),
         "memory_budget": whole("memory_budget", given["memory_budget"], U64),
+        "small_samples": _small_samples(given["small_samples"]),
         "cache": _cache(given["cache"]),
         "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),
         "cache_dir": path_or_none("cache_dir", given["cache_dir"]),
@@ -133,6 +134,13 @@ def _cache(value: Any) -> Optional[int]:
     if value is None or (not isinstance(value, str) and value == 0):
         return None
     return size("cache", value)
+
+
+def _small_samples(value: Any) -> Optional[int]:
+    """Bytes for small samples; ``None`` if the argument is ``None``."""
+    if isinstance(value, str):
+        return size("small_samples", value)
+    return whole_or_none("small_samples", value, U64)
 
 
 def _default_workers() -> int:

@@ -49,7 +49,7 @@ class Emulated(NamedTuple):
     def command(self) -> List[str]:
         """The command line that starts it, without the arguments that the loader adds.
 
-        :raises SettingError: a knob out of its range.
+        :raises SettingError: a setting out of its range.
         """
         ratio_min, latency_max = _native.emulation_limits()
         ratio, latency = self.cpu_ratio, self.latency

@@ -103,6 +103,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         Batches and their order do not change. :meth:`explain` states the result.
     :param memory_budget: maximum bytes of all batches that are prepared ahead or in use. To decode
         large pictures, all workers together use at most the same amount again.
+    :param small_samples: maximum bytes of ``memory_budget`` for the stored bytes of small samples
+        (of at most 4 KiB on average), which are then read once; ``0`` for none. By default what
+        batches leave of it, at most 256 MiB.
     :param cache: maximum bytes of memory for samples as the first operations of the recipe give
         them, a number or a string such as ``"2GiB"``. Later epochs take them from there, with the
         same bits; the sample whose next use is last is evicted first. Ranks of one machine share
@@ -390,6 +393,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         prefetch: Optional[int] = None,
         tune: str = "off",
         memory_budget: int = 512 << 20,
+        small_samples: Union[int, str, None] = None,
         cache: Union[int, str, None] = None,
         cache_after: Optional[int] = None,
         cache_dir: Optional[Path] = None,

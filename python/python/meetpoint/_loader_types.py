@@ -48,6 +48,7 @@ class Options(TypedDict, total=False):
     prefetch: Optional[int]
     tune: str
     memory_budget: int
+    small_samples: Union[int, str, None]
     cache: Union[int, str, None]
     cache_after: Optional[int]
     cache_dir: Optional[Path]

@@ -120,6 +120,8 @@ class Settings(TypedDict):
     tune: str
     memory_budget: int
     """Bytes."""
+    small_samples: Optional[int]
+    """Bytes."""
     cache: Optional[int]
     """Bytes."""
     cache_after: Optional[int]

@@ -60,7 +60,7 @@ def look(arguments: Optional[World], rendezvous: Optional[str]) -> World:
     """The present rank, from the arguments, torch.distributed or the environment.
 
     :raises SettingError: the arguments contradict torch.distributed, or the environment names an
-        invalid rank.
+        invalid rank or half of one.
     """
     group = _of_group()
     if arguments is not None:
@@ -99,8 +99,19 @@ def _of_group() -> Optional[World]:
 
 def _of_environment() -> Optional[World]:
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if not rank or not size:
+    if not rank and not size:
         return None
+    if not rank or not size:
+        # One process per rank that loads everything would go unnoticed; torch.distributed refuses
+        # such an environment too.
+        is_set, missing = ("RANK", "WORLD_SIZE") if rank else ("WORLD_SIZE", "RANK")
+        raise SettingError(
+            f"{is_set} is {rank or size!r} in the environment, but {missing} is not set",
+            remedy=(
+                f"set {missing} or unset {is_set}, initialise torch.distributed first, or give "
+                "the arguments rank and world_size"
+            ),
+        )
     if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
         raise SettingError(
             f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which is not a valid "

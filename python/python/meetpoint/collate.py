@@ -19,6 +19,12 @@ from .errors import SettingError
 
 __all__ = ["Collate", "List", "Pad", "Stack"]
 
+
+def __dir__() -> "list[str]":
+    """The public names; imports for internal use are not completed."""
+    return sorted(__all__)
+
+
 _Native = Tuple[str, Optional[int], Optional[float], Optional[Tuple[int, int]]]
 
 _U64 = 2**64

@@ -38,6 +38,12 @@ __all__ = [
     "stats",
 ]
 
+
+def __dir__() -> "list[str]":
+    """The public names; imports for internal use are not completed."""
+    return sorted(__all__)
+
+
 _Path = Union[str, "os.PathLike[str]"]
 _Progress = Union[bool, Progress, None]
 _Share = Union[float, str]

@@ -33,6 +33,12 @@ from .errors import MeetpointError, PackError, SettingError
 
 __all__ = ["convert", "finish", "loader", "pack", "prepare", "read", "save", "verify", "write"]
 
+
+def __dir__() -> "list[str]":
+    """The public names; imports for internal use are not completed."""
+    return sorted(__all__)
+
+
 _Path = Union[str, "os.PathLike[str]"]
 
 _SHARDS_PER_CPU = 4

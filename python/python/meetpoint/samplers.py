@@ -25,6 +25,12 @@ __all__ = [
     "Weighted",
 ]
 
+
+def __dir__() -> "list[str]":
+    """The public names; imports for internal use are not completed."""
+    return sorted(__all__)
+
+
 Given = Union[bool, int, str, Tuple[str, bytes]]
 
 

@@ -28,6 +28,12 @@ from .errors import SettingError
 
 __all__ = ["ShardPlan", "ShardRun", "commit", "open", "plan", "run"]
 
+
+def __dir__() -> "list[str]":
+    """The public names; imports for internal use are not completed."""
+    return sorted(__all__)
+
+
 _Path = Union[str, "os.PathLike[str]"]
 _Result = Union[Packed, Converted, Prepared, Verified]
 _Command = Literal["pack", "convert", "prepare", "verify"]

@@ -1,12 +1,12 @@
 //! Charts: lines over a number, and a heat map over two.
 //!
 //! In reading order: this file (the data of a chart), [`lines`], [`map`], `plane` (axes and drawing
-//! area), `names` (positions of the names of points), `heat` (colours of a map).
+//! area), `labels` (positions of the names of points), `heat` (colours of a map).
 
 mod heat;
+mod labels;
 mod lines;
 mod map;
-mod names;
 mod plane;
 
 pub use lines::{Chart, lines};

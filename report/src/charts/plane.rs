@@ -1,6 +1,6 @@
 //! The plane of a chart: title, legend and axes around it, lines and named points on it.
 
-use super::names::Names;
+use super::labels::PointLabels;
 use super::{Axis, Line, Mark};
 use crate::legend::{Legend, Sample};
 use crate::svg::{Anchor, Scale, Svg, plain};
@@ -71,7 +71,7 @@ impl Plane {
                 svg.path(&class_of(line), &piece);
             }
         }
-        let mut names = Names::new(self.top + 10.0, self.bottom - 2.0);
+        let mut names = PointLabels::new(self.top + 10.0, self.bottom - 2.0);
         let middle = (self.left + self.right) / 2.0;
         let at = |mark: &Mark| (self.across.at(mark.at.0), self.up.at(mark.at.1));
         for mark in marks {

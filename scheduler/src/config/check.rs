@@ -57,7 +57,7 @@ impl Config {
 
     fn check_replay(&self) -> Result<(), Error> {
         let Some(record) = &self.replay else { return Ok(()) };
-        let fits = match self.strategy.picks() {
+        let fits = match self.strategy.is_selector() {
             true => !self.devices.is_empty(),
             false => self.strategy.name() == record.strategy(),
         };

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
 use crate::epoch::device::Device;
-use crate::learned::Common;
+use crate::learned::CommonTimes;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};
 use crate::strategies::plan::Next;
@@ -32,7 +32,7 @@ pub(crate) struct Ranks {
     /// Number of device batches of the slowest rank at the last agreement.
     device_total: Option<u32>,
     /// The times common to all ranks at the last agreement.
-    pub(crate) known: Option<Common>,
+    pub(crate) known: Option<CommonTimes>,
     /// Accepted batches of devices that the host redoes.
     pub(crate) discards: VecDeque<(BatchIndex, DeviceId)>,
 }

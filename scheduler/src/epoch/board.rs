@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::epoch::device::{Device, Lost};
+use crate::epoch::device::{Device, DeviceLoss};
 use crate::estimate::{Estimate, Steps};
-use crate::learned::Common;
+use crate::learned::CommonTimes;
 use crate::ledger::{Ledger, State};
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
@@ -179,13 +179,13 @@ impl Board {
     }
 
     /// This rank's contribution to the common times, from which `auto` selects a strategy.
-    pub(crate) fn known(&self) -> Common {
+    pub(crate) fn known(&self) -> CommonTimes {
         if !self.is_guarded {
-            return Common::UNKNOWN;
+            return CommonTimes::UNKNOWN;
         }
         let times = self.devices.iter().map(Device::batch_ns);
         let rate = times.filter_map(|time| RATE_NS.checked_div(time)).sum::<u64>();
-        let known = Common {
+        let known = CommonTimes {
             host_ns: self.host_ns(),
             ready_ns: self.ready_ns(),
             device_ns: RATE_NS.checked_div(rate).unwrap_or(0),
@@ -291,20 +291,20 @@ impl Board {
                 device.generation = Generation(next);
                 device.revoke_due = true;
             }
-            None => self.give_up(id, Lost::Stalls),
+            None => self.give_up(id, DeviceLoss::Stalls),
         }
         self.refresh(id);
     }
 
     /// Gives up a device for this epoch. If it is only slow, its published batches stay valid.
-    pub(crate) fn give_up(&mut self, id: DeviceId, why: Lost) {
+    pub(crate) fn give_up(&mut self, id: DeviceId, why: DeviceLoss) {
         self.take_back_claimed(id);
-        if why != Lost::Slow {
+        if why != DeviceLoss::Slow {
             self.take_back_published(id);
         }
         let device = self.device_mut(id);
         let first = device.lost.is_none();
-        if why == Lost::Link {
+        if why == DeviceLoss::Link {
             device.revoke_due = false;
             device.stop_said = true;
         }

@@ -3,9 +3,9 @@
 use crate::decision::{AcceleratorDecision, DeviceDecision, HostDecision};
 use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
-use crate::epoch::device::Lost;
+use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
-use crate::strategies::plan::{Next, Rescue};
+use crate::strategies::plan::{Next, StallAction};
 use crate::types::{BatchIndex, DeviceId, Generation, Source, Time, WorkRun};
 
 /// The longest wait requested from a driver.
@@ -49,7 +49,7 @@ impl Epoch {
             state.revoke_due = false;
             return DeviceDecision::Revoke(state.generation);
         }
-        let ended = matches!(state.lost, Some(Lost::Stalls | Lost::Slow))
+        let ended = matches!(state.lost, Some(DeviceLoss::Stalls | DeviceLoss::Slow))
             || (state.claimed.is_empty() && self.plan.grants_ended(&self.board, device));
         let state = self.board.device_mut(device);
         if ended && !state.stop_said {
@@ -213,7 +213,7 @@ impl Epoch {
         let given = self.host_instead(next);
         let guarded = self.guard_waiting(next);
         let rescue = self.plan.rescue(&self.board);
-        if let Rescue::TakeBack(device) = rescue {
+        if let StallAction::TakeBack(device) = rescue {
             self.board.fence(device);
             self.plan.learn(&mut self.board);
         }
@@ -223,7 +223,7 @@ impl Epoch {
             return AcceleratorDecision::WaitUntil(self.board.now.saturating_add(1));
         }
         let mut until = self.board.now.saturating_add(WAIT_MAX_NS).min(self.board.stall_bound());
-        if let Rescue::WaitUntil(due) = rescue {
+        if let StallAction::WaitUntil(due) = rescue {
             until = until.min(due);
         }
         for due in [guarded, self.guard_looks_again(next)].into_iter().flatten() {

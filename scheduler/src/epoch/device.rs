@@ -17,7 +17,7 @@ const LIST_MAX: usize = 1 << 10;
 
 /// Why a device gets no more work in this epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lost {
+pub(crate) enum DeviceLoss {
     /// It cannot be reached: nothing is sent to it.
     Link,
     /// It stalled too often; it is still connected and is notified that its work was taken back.
@@ -100,7 +100,7 @@ pub(crate) struct Device {
     pub(crate) busy_since: Time,
     /// Whether it stalled and has sent no message since; it then gets no work.
     pub(crate) silent: bool,
-    pub(crate) lost: Option<Lost>,
+    pub(crate) lost: Option<DeviceLoss>,
     pub(crate) revoke_due: bool,
     pub(crate) stop_said: bool,
     pub(crate) stalls: u32,

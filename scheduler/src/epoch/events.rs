@@ -1,7 +1,7 @@
 //! Events: what happened, as the driver reports it.
 
 use crate::epoch::Epoch;
-use crate::epoch::device::Lost;
+use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
@@ -130,7 +130,7 @@ impl Epoch {
     pub fn device_lost(&mut self, now: Time, device: DeviceId) {
         self.advance_clock(now);
         if usize::from(device.0) < self.board.devices.len() {
-            self.board.give_up(device, Lost::Link);
+            self.board.give_up(device, DeviceLoss::Link);
             self.plan.learn(&mut self.board);
             self.check_step();
         }
@@ -205,7 +205,7 @@ impl Epoch {
         let Some(holder) = self.board.devices.get(usize::from(device.0)) else {
             return Err(VoidReason::NotClaimed);
         };
-        if matches!(holder.lost, Some(Lost::Link | Lost::Stalls)) {
+        if matches!(holder.lost, Some(DeviceLoss::Link | DeviceLoss::Stalls)) {
             return Err(VoidReason::DeviceLost);
         }
         let ledger = &self.board.ledger;

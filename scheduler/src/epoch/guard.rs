@@ -12,7 +12,7 @@
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
-use crate::epoch::device::Lost;
+use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::ranks::Proposal;
 use crate::strategies::plan::{Consumption, Next};
@@ -187,7 +187,7 @@ impl Epoch {
             let id = DeviceId(u16::try_from(at).expect("counted by a u16"));
             if self.board.device(id).lost.is_none() {
                 self.board.fence(id);
-                self.board.give_up(id, Lost::Slow);
+                self.board.give_up(id, DeviceLoss::Slow);
             }
         }
         self.plan.learn(&mut self.board);
@@ -294,7 +294,7 @@ impl Epoch {
         }
         self.guard_ends_wait();
         self.board.fence(device);
-        self.board.give_up(device, Lost::Slow);
+        self.board.give_up(device, DeviceLoss::Slow);
         self.plan.learn(&mut self.board);
         None
     }

@@ -3,7 +3,7 @@
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
-use crate::epoch::device::Lost;
+use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 
@@ -60,7 +60,7 @@ impl Epoch {
             assert!(device.slots() <= device.spool_slots, "the spool is over its quota");
             let unready = match device.lost {
                 None => false,
-                Some(Lost::Slow) => !device.claimed.is_empty(),
+                Some(DeviceLoss::Slow) => !device.claimed.is_empty(),
                 Some(_) => device.holds_unready(),
             };
             assert!(!unready, "a lost device holds batches");

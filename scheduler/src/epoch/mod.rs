@@ -16,7 +16,7 @@ use crate::strategies::{AnyPlan, Reason, Selection, StrategyName};
 use crate::types::Time;
 use agree::Ranks;
 use board::Board;
-use device::Lost;
+use device::DeviceLoss;
 use guard::Guard;
 use invariants::Watermarks;
 pub use reports::{DeviceSummary, Summary};
@@ -50,7 +50,7 @@ impl Epoch {
         config.check()?;
         let terms = config.terms();
         let (plan, selection) = match &config.replay {
-            Some(record) if config.strategy.picks() => {
+            Some(record) if config.strategy.is_selector() => {
                 let strategy = record.strategy().with_defaults();
                 (strategy.plan(&terms).0, Some(Selection { strategy, why: Reason::Replayed }))
             }
@@ -101,7 +101,7 @@ impl Epoch {
             device.silent = true;
             device.stalls += 1;
             if device.stalls >= stalls_max {
-                board.give_up(id, Lost::Stalls);
+                board.give_up(id, DeviceLoss::Stalls);
             }
             board.refresh(id);
             self.plan.learn(&mut self.board);

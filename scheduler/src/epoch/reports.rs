@@ -1,7 +1,7 @@
 //! The result of an epoch: for the report, for the next epoch, for a replay.
 
 use crate::epoch::Epoch;
-use crate::learned::{Common, Learned};
+use crate::learned::{CommonTimes, Learned};
 use crate::record::Record;
 use crate::strategies::Selection;
 use crate::types::{DeviceId, Profile};
@@ -100,7 +100,7 @@ impl Epoch {
             ready_ns: or(board.steps.device().mean_ns(), before.ready_ns),
             preparation_ns: or(board.steps.preparation().mean_ns(), before.preparation_ns),
             device_ns: devices.map(|d| or(d.batch.mean_ns(), d.learned_ns)).collect(),
-            common: self.ranks.known.or(before.common).filter(Common::is_known),
+            common: self.ranks.known.or(before.common).filter(CommonTimes::is_known),
         }
     }
 

@@ -15,9 +15,9 @@ use super::host_only::HostOnly;
 use super::mte::{Mte, Split, Tail};
 use super::mte_feedback::MteFeedback;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Share, Takes, Value, set_word, texts, word_of};
+use super::option::{AcceptedValues, OptionSpec, Share, Value, set_word, texts, word_of};
 use super::selection::{Reason, Selection};
-use super::strategy::{DeviceUse, Picks, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, RecordKind, Strategy, StrategyOption, StrategySelector};
 use super::windowed::Windowed;
 use super::wrr::Wrr;
 use super::wrr_frozen::WrrFrozen;
@@ -80,10 +80,10 @@ impl Strategy for Auto {
             spec: OptionSpec {
                 name: "goal",
                 summary: "what is minimised",
-                takes: Takes {
+                takes: AcceptedValues {
                     words: &GOAL_TEXTS,
                     share: Some(Share { key: "time", means: "the share of time in a mix of both" }),
-                    ..Takes::NOTHING
+                    ..AcceptedValues::NOTHING
                 },
             },
             get: |auto| match auto.goal {
@@ -102,7 +102,7 @@ impl Strategy for Auto {
             spec: OptionSpec {
                 name: "order",
                 summary: "the required order",
-                takes: Takes { words: &ORDER_TEXTS, ..Takes::NOTHING },
+                takes: AcceptedValues { words: &ORDER_TEXTS, ..AcceptedValues::NOTHING },
             },
             get: |auto| word_of(&Order::WORDS, &auto.order),
             set: |auto, value| set_word(&Order::WORDS, value, &mut auto.order),
@@ -119,7 +119,7 @@ impl Strategy for Auto {
     }
 }
 
-impl Picks for Auto {
+impl StrategySelector for Auto {
     fn pick(&self, terms: &Terms) -> Selection {
         let Self { goal, order } = *self;
         if terms.devices.is_empty() {

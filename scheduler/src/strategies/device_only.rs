@@ -7,9 +7,9 @@ use crate::types::{BatchIndex, DeviceId};
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::ordered::{Course, Ordered, Pattern, Rule};
+use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
 use super::plan::Grant;
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// The devices prepare everything, in ascending order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Strategy for DeviceOnly {
     }
 }
 
-impl Decides for DeviceOnly {
+impl EpochPlanner for DeviceOnly {
     type Plan = Ordered<Self>;
 
     fn plan(&self, terms: &Terms) -> Ordered<Self> {
@@ -49,24 +49,24 @@ impl Decides for DeviceOnly {
 }
 
 impl Rule for DeviceOnly {
-    fn start(&mut self, course: &mut Course, board: &mut Board) {
-        course.share_everything(board);
-        course.begin_fixed(board, Pattern::Ascending);
+    fn start(&mut self, progress: &mut OrderProgress, board: &mut Board) {
+        progress.share_everything(board);
+        progress.begin_fixed(board, Pattern::Ascending);
     }
 
     #[inline]
-    fn grant(&self, _: &Course, board: &Board, device: DeviceId) -> Grant {
+    fn grant(&self, _: &OrderProgress, board: &Board, device: DeviceId) -> Grant {
         let parts = &board.ledger.parts;
         Grant::from_front(parts.part(parts.of(device)).lowest_run())
     }
 
     #[inline]
-    fn grants_ended(&self, _: &Course, board: &Board, device: DeviceId) -> bool {
+    fn grants_ended(&self, _: &OrderProgress, board: &Board, device: DeviceId) -> bool {
         let parts = &board.ledger.parts;
         parts.part(parts.of(device)).untouched() == 0
     }
 
-    fn takes_preloaded(&self, _: &Course, _: &Board, _: BatchIndex) -> bool {
+    fn takes_preloaded(&self, _: &OrderProgress, _: &Board, _: BatchIndex) -> bool {
         true
     }
 }

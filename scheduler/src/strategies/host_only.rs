@@ -6,8 +6,8 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::ordered::{Course, Ordered, Pattern, Rule};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// The host prepares everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Strategy for HostOnly {
     }
 }
 
-impl Decides for HostOnly {
+impl EpochPlanner for HostOnly {
     type Plan = Ordered<Self>;
 
     fn plan(&self, terms: &Terms) -> Ordered<Self> {
@@ -47,7 +47,7 @@ impl Decides for HostOnly {
 impl Rule for HostOnly {
     const USES_DEVICES: bool = false;
 
-    fn start(&mut self, course: &mut Course, board: &mut Board) {
-        course.begin_fixed(board, Pattern::Ascending);
+    fn start(&mut self, progress: &mut OrderProgress, board: &mut Board) {
+        progress.begin_fixed(board, Pattern::Ascending);
     }
 }

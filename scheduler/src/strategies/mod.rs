@@ -13,7 +13,7 @@
 mod registry;
 
 /// Passes every strategy to another macro: type, file and name. Those under `decide` plan epochs
-/// themselves; those under `pick` select one of the others for each epoch.
+/// themselves; each of those under `select` selects one of the others for an epoch.
 macro_rules! for_each_strategy {
     ($then:ident) => {
         $then! {
@@ -26,7 +26,7 @@ macro_rules! for_each_strategy {
                 WrrFrozen wrr_frozen "wrr-frozen",
                 Windowed windowed "windowed",
             }
-            pick {
+            select {
                 Auto auto "auto",
             }
         }
@@ -55,7 +55,7 @@ pub use auto::Goal;
 pub use guarantees::{Level, Order};
 pub use mte::{Split, Tail};
 pub use name::{StrategyName, UnknownStrategy};
-pub use option::{OptionSpec, Share, Takes, Value, Whole, WrongOption};
+pub use option::{AcceptedValues, OptionSpec, Share, Value, WholeRange, WrongOption};
 pub use options::StrategyOptions;
 pub use selection::{Reason, Selection};
 pub use strategy::{DeviceUse, RecordKind, Strategy, StrategyOption};
@@ -64,7 +64,7 @@ use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
-use plan::{Consumption, Grant, Next, Plan, Rescue};
-use strategy::{Decides, Declared, Picks};
+use plan::{Consumption, Grant, Next, Plan, StallAction};
+use strategy::{Declared, EpochPlanner, StrategySelector};
 
 for_each_strategy!(define_strategies);

@@ -8,9 +8,11 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, Whole, set_word, texts, word_of};
-use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::option::{AcceptedValues, OptionSpec, Value, WholeRange, set_word, texts, word_of};
+use super::ordered::{
+    Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
+};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// A fixed split: the host's part is consumed first, then the devices'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,10 +71,10 @@ impl Strategy for Mte {
             spec: OptionSpec {
                 name: "split",
                 summary: "how the devices' share is determined",
-                takes: Takes {
+                takes: AcceptedValues {
                     words: &SPLIT_TEXTS,
-                    whole: Some(Whole::any("the devices' batches")),
-                    ..Takes::NOTHING
+                    whole: Some(WholeRange::any("the devices' batches")),
+                    ..AcceptedValues::NOTHING
                 },
             },
             get: |mte| match mte.split {
@@ -91,7 +93,7 @@ impl Strategy for Mte {
             spec: OptionSpec {
                 name: "tail",
                 summary: "order in which the devices' part is consumed",
-                takes: Takes { words: &TAIL_TEXTS, ..Takes::NOTHING },
+                takes: AcceptedValues { words: &TAIL_TEXTS, ..AcceptedValues::NOTHING },
             },
             get: |mte| word_of(&Tail::WORDS, &mte.tail),
             set: |mte, value| set_word(&Tail::WORDS, value, &mut mte.tail),
@@ -175,7 +177,7 @@ fn fixed(inputs: &Inputs, part: u32, tail: Tail) -> Result<Prediction, NotApplic
     Ok(Prediction { total_ns: host_bound.max(device_bound), device_batches, regime, formula })
 }
 
-impl Decides for Mte {
+impl EpochPlanner for Mte {
     type Plan = Ordered<Sharing<Self>>;
 
     fn plan(&self, terms: &Terms) -> Self::Plan {
@@ -187,7 +189,7 @@ impl Decides for Mte {
     }
 }
 
-impl SharesOut for Mte {
+impl SharePolicy for Mte {
     fn given(&self) -> Option<(u32, Caps)> {
         let caps = match self.tail {
             Tail::Descending => Caps::Held,
@@ -208,7 +210,7 @@ impl SharesOut for Mte {
         }
     }
 
-    fn pattern(&self, _: &Course, _: &Board, _: &Shares, _: u32) -> Pattern {
+    fn pattern(&self, _: &OrderProgress, _: &Board, _: &Shares, _: u32) -> Pattern {
         match self.tail {
             Tail::Descending => Pattern::Split,
             Tail::Ascending => Pattern::Ascending,
@@ -217,7 +219,7 @@ impl SharesOut for Mte {
 
     fn replayed(
         &self,
-        course: &mut Course,
+        progress: &mut OrderProgress,
         board: &Board,
         shares: &mut Shares,
         _: &[u64],
@@ -226,7 +228,7 @@ impl SharesOut for Mte {
             Tail::Descending => Pattern::Split,
             Tail::Ascending => {
                 // The order does not depend on which end prepares a batch.
-                shares.fit_spools(course, board);
+                shares.fit_spools(progress, board);
                 Pattern::Ascending
             }
         }

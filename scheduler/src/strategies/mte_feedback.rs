@@ -12,8 +12,10 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::ordered::{Caps, Course, Division, Ordered, Pattern, Shares, SharesOut, Sharing};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::ordered::{
+    Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
+};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// With many parts, the switch is checked less often: one host claim is skipped per this number of
 /// parts.
@@ -40,7 +42,7 @@ impl Strategy for MteFeedback {
     }
 }
 
-impl Decides for MteFeedback {
+impl EpochPlanner for MteFeedback {
     type Plan = Ordered<Sharing<Switch>>;
 
     fn plan(&self, terms: &Terms) -> Self::Plan {
@@ -57,16 +59,16 @@ pub(crate) struct Switch {
     would_switch: bool,
 }
 
-impl SharesOut for Switch {
+impl SharePolicy for Switch {
     fn division(&self) -> Option<(Division, Caps)> {
         None
     }
 
-    fn pattern(&self, _: &Course, _: &Board, _: &Shares, _: u32) -> Pattern {
+    fn pattern(&self, _: &OrderProgress, _: &Board, _: &Shares, _: u32) -> Pattern {
         Pattern::Split
     }
 
-    fn replayed(&self, _: &mut Course, _: &Board, _: &mut Shares, _: &[u64]) -> Pattern {
+    fn replayed(&self, _: &mut OrderProgress, _: &Board, _: &mut Shares, _: &[u64]) -> Pattern {
         Pattern::Split
     }
 

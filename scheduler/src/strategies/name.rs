@@ -39,13 +39,13 @@ impl Serialize for StrategyName {
 
 impl<'de> Deserialize<'de> for StrategyName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_str(OfText)
+        deserializer.deserialize_str(NameVisitor)
     }
 }
 
-struct OfText;
+struct NameVisitor;
 
-impl Visitor<'_> for OfText {
+impl Visitor<'_> for NameVisitor {
     type Value = StrategyName;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

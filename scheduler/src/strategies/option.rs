@@ -8,11 +8,11 @@ use super::StrategyName;
 /// A value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
-    /// One of [`Takes::words`].
+    /// One of [`AcceptedValues::words`].
     Word(&'static str),
-    /// A whole number within [`Takes::whole`].
+    /// A whole number within [`AcceptedValues::whole`].
     Whole(u32),
-    /// A share between 0 and 1 under [`Takes::share`], in millionths.
+    /// A share between 0 and 1 under [`AcceptedValues::share`], in millionths.
     Share(u32),
 }
 
@@ -21,18 +21,18 @@ pub(crate) const SHARE_PARTS: u32 = 1_000_000;
 
 /// The values of an option: one of some words, a whole number, or a share.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Takes {
+pub struct AcceptedValues {
     /// The words.
     pub words: &'static [&'static str],
     /// Whole numbers.
-    pub whole: Option<Whole>,
+    pub whole: Option<WholeRange>,
     /// A share between 0 and 1.
     pub share: Option<Share>,
 }
 
 /// The range of whole numbers that an option accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Whole {
+pub struct WholeRange {
     /// From the smallest to the largest.
     pub range: RangeInclusive<u32>,
     /// The counted quantity, such as "the devices' batches".
@@ -56,7 +56,7 @@ pub struct OptionSpec {
     /// One line.
     pub summary: &'static str,
     /// The values that it accepts.
-    pub takes: Takes,
+    pub takes: AcceptedValues,
 }
 
 /// An unknown option, or a value that an option does not accept.
@@ -85,11 +85,11 @@ pub enum WrongOption {
         /// The given value.
         value: Value,
         /// The values that it accepts.
-        takes: Takes,
+        takes: AcceptedValues,
     },
 }
 
-impl Whole {
+impl WholeRange {
     /// Any number.
     pub(crate) const fn any(counts: &'static str) -> Self {
         Self { range: 0..=u32::MAX, counts }
@@ -101,7 +101,7 @@ impl Whole {
     }
 }
 
-impl Takes {
+impl AcceptedValues {
     /// An empty declaration.
     pub(crate) const NOTHING: Self = Self { words: &[], whole: None, share: None };
 
@@ -133,7 +133,7 @@ impl Takes {
 }
 
 /// The text for the remedy of an error: `"equal-finish", "optimal" or the devices' batches`.
-impl fmt::Display for Takes {
+impl fmt::Display for AcceptedValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words: Vec<String> = self.words.iter().map(|word| format!("{word:?}")).collect();
         let whole = self.whole.as_ref().map(|whole| {

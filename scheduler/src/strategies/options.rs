@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AnyStrategy;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, share};
+use super::option::{AcceptedValues, OptionSpec, Value, share};
 
 /// Every strategy with its options, so that any of them can be run.
 ///
@@ -77,13 +77,13 @@ impl Serialize for OptionsOf {
 
 impl<'de> Deserialize<'de> for StrategyOptions {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(OfAll)
+        deserializer.deserialize_map(StrategyOptionsVisitor)
     }
 }
 
-struct OfAll;
+struct StrategyOptionsVisitor;
 
-impl<'de> Visitor<'de> for OfAll {
+impl<'de> Visitor<'de> for StrategyOptionsVisitor {
     type Value = StrategyOptions;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,13 +105,13 @@ impl<'de> DeserializeSeed<'de> for StrategyName {
     type Value = AnyStrategy;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<AnyStrategy, D::Error> {
-        deserializer.deserialize_map(OfOne(self))
+        deserializer.deserialize_map(OptionsVisitor(self))
     }
 }
 
-struct OfOne(StrategyName);
+struct OptionsVisitor(StrategyName);
 
-impl<'de> Visitor<'de> for OfOne {
+impl<'de> Visitor<'de> for OptionsVisitor {
     type Value = AnyStrategy;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,8 +121,8 @@ impl<'de> Visitor<'de> for OfOne {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<AnyStrategy, A::Error> {
         let mut strategy = self.0.with_defaults();
         let options = self.0.options();
-        while let Some(spec) = map.next_key_seed(KeyOf(&options))? {
-            let value = map.next_value_seed(ValueOf(&spec.takes))?;
+        while let Some(spec) = map.next_key_seed(KeySeed(&options))? {
+            let value = map.next_value_seed(ValueSeed(&spec.takes))?;
             strategy.set(spec.name, value).map_err(A::Error::custom)?;
         }
         Ok(strategy)
@@ -130,9 +130,9 @@ impl<'de> Visitor<'de> for OfOne {
 }
 
 /// Reads the name of one of these options.
-struct KeyOf<'o>(&'o [(&'static OptionSpec, Value)]);
+struct KeySeed<'o>(&'o [(&'static OptionSpec, Value)]);
 
-impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
+impl<'de> DeserializeSeed<'de> for KeySeed<'_> {
     type Value = &'static OptionSpec;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -140,7 +140,7 @@ impl<'de> DeserializeSeed<'de> for KeyOf<'_> {
     }
 }
 
-impl Visitor<'_> for KeyOf<'_> {
+impl Visitor<'_> for KeySeed<'_> {
     type Value = &'static OptionSpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -159,9 +159,9 @@ impl Visitor<'_> for KeyOf<'_> {
 }
 
 /// Reads a value that an option accepts.
-struct ValueOf<'t>(&'t Takes);
+struct ValueSeed<'t>(&'t AcceptedValues);
 
-impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -169,7 +169,7 @@ impl<'de> DeserializeSeed<'de> for ValueOf<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for ValueOf<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,16 +201,16 @@ impl<'de> Visitor<'de> for ValueOf<'_> {
                 let known = format!("unknown field `{key}`, expected `{}`", form.key);
                 return Err(A::Error::custom(known));
             }
-            share = Some(map.next_value_seed(ShareOf(self.0))?);
+            share = Some(map.next_value_seed(ShareSeed(self.0))?);
         }
         share.ok_or_else(|| A::Error::missing_field(form.key))
     }
 }
 
 /// Reads a share between 0 and 1.
-struct ShareOf<'t>(&'t Takes);
+struct ShareSeed<'t>(&'t AcceptedValues);
 
-impl<'de> DeserializeSeed<'de> for ShareOf<'_> {
+impl<'de> DeserializeSeed<'de> for ShareSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {

@@ -31,7 +31,7 @@ pub(crate) enum Next {
 
 /// What to do when the accelerator waits only for granted batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rescue {
+pub(crate) enum StallAction {
     /// Continue to wait: stalls are handled elsewhere.
     Wait,
     /// Ask again at this time.
@@ -137,7 +137,7 @@ pub(crate) trait Plan {
     fn takes_preloaded(&self, board: &Board, batch: BatchIndex) -> bool;
 
     /// Called when the accelerator found nothing to consume.
-    fn rescue(&mut self, board: &Board) -> Rescue;
+    fn rescue(&mut self, board: &Board) -> StallAction;
 
     /// Called when something was measured, claimed or lost.
     fn learn(&mut self, _board: &mut Board) {}

@@ -4,28 +4,28 @@
 macro_rules! define_names {
     (
         decide { $($Name:ident $file:ident $text:literal,)* }
-        pick { $($Picker:ident $picker_file:ident $picker_text:literal,)* }
+        select { $($Selector:ident $selector_file:ident $selector_text:literal,)* }
     ) => {
         /// A strategy without its options.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum StrategyName {
             $(#[doc = concat!("`", $text, "`")] $Name,)*
-            $(#[doc = concat!("`", $picker_text, "`")] $Picker,)*
+            $(#[doc = concat!("`", $selector_text, "`")] $Selector,)*
         }
 
         impl StrategyName {
             /// The texts of [`StrategyName::ALL`].
-            pub const TEXTS: &'static [&'static str] = &[$($text,)* $($picker_text,)*];
+            pub const TEXTS: &'static [&'static str] = &[$($text,)* $($selector_text,)*];
 
             /// Every strategy.
             pub const ALL: [Self; Self::TEXTS.len()] =
-                [$(Self::$Name,)* $(Self::$Picker,)*];
+                [$(Self::$Name,)* $(Self::$Selector,)*];
 
             /// Its name in job files and reports.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$Name => $text,)*
-                    $(Self::$Picker => $picker_text,)*
+                    $(Self::$Selector => $selector_text,)*
                 }
             }
         }
@@ -36,16 +36,16 @@ macro_rules! define_names {
 macro_rules! define_strategies {
     (
         decide { $($Name:ident $file:ident $text:literal,)* }
-        pick { $($Picker:ident $picker_file:ident $picker_text:literal,)* }
+        select { $($Selector:ident $selector_file:ident $selector_text:literal,)* }
     ) => {
         $(pub use $file::$Name;)*
-        $(pub use $picker_file::$Picker;)*
+        $(pub use $selector_file::$Selector;)*
 
         /// Any strategy, with its options.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum AnyStrategy {
             $(#[doc = concat!("`", $text, "`")] $Name($Name),)*
-            $(#[doc = concat!("`", $picker_text, "`")] $Picker($Picker),)*
+            $(#[doc = concat!("`", $selector_text, "`")] $Selector($Selector),)*
         }
 
         $(impl From<$Name> for AnyStrategy {
@@ -54,36 +54,36 @@ macro_rules! define_strategies {
             }
         })*
 
-        $(impl From<$Picker> for AnyStrategy {
-            fn from(strategy: $Picker) -> Self {
-                Self::$Picker(strategy)
+        $(impl From<$Selector> for AnyStrategy {
+            fn from(strategy: $Selector) -> Self {
+                Self::$Selector(strategy)
             }
         })*
 
         // The name in the file equals that in the list.
         $(const _: () = assert!(matches!(<$Name as Strategy>::NAME, StrategyName::$Name));)*
-        $(const _: () = assert!(matches!(<$Picker as Strategy>::NAME, StrategyName::$Picker));)*
+        $(const _: () = assert!(matches!(<$Selector as Strategy>::NAME, StrategyName::$Selector));)*
 
         impl AnyStrategy {
             fn declared(&self) -> &dyn Declared {
                 match self {
                     $(Self::$Name(strategy) => strategy,)*
-                    $(Self::$Picker(strategy) => strategy,)*
+                    $(Self::$Selector(strategy) => strategy,)*
                 }
             }
 
             fn declared_mut(&mut self) -> &mut dyn Declared {
                 match self {
                     $(Self::$Name(strategy) => strategy,)*
-                    $(Self::$Picker(strategy) => strategy,)*
+                    $(Self::$Selector(strategy) => strategy,)*
                 }
             }
 
             /// Whether it selects one of the other strategies for each epoch.
-            pub fn picks(&self) -> bool {
+            pub fn is_selector(&self) -> bool {
                 match self {
                     $(Self::$Name(_) => false,)*
-                    $(Self::$Picker(_) => true,)*
+                    $(Self::$Selector(_) => true,)*
                 }
             }
 
@@ -91,10 +91,10 @@ macro_rules! define_strategies {
             pub(crate) fn plan(&self, terms: &Terms) -> (AnyPlan, Option<Selection>) {
                 match self {
                     $(Self::$Name(strategy) => {
-                        (AnyPlan::$Name(Decides::plan(strategy, terms)), None)
+                        (AnyPlan::$Name(EpochPlanner::plan(strategy, terms)), None)
                     })*
-                    $(Self::$Picker(strategy) => {
-                        let selection = Picks::pick(strategy, terms);
+                    $(Self::$Selector(strategy) => {
+                        let selection = StrategySelector::pick(strategy, terms);
                         (selection.strategy.plan(terms).0, Some(selection))
                     })*
                 }
@@ -106,7 +106,7 @@ macro_rules! define_strategies {
             pub fn with_defaults(self) -> AnyStrategy {
                 match self {
                     $(Self::$Name => AnyStrategy::$Name(<$Name>::default()),)*
-                    $(Self::$Picker => AnyStrategy::$Picker(<$Picker>::default()),)*
+                    $(Self::$Selector => AnyStrategy::$Selector(<$Selector>::default()),)*
                 }
             }
         }
@@ -114,7 +114,7 @@ macro_rules! define_strategies {
         /// The plan of an epoch under any strategy.
         #[derive(Debug, Clone)]
         pub(crate) enum AnyPlan {
-            $($Name(<$Name as Decides>::Plan),)*
+            $($Name(<$Name as EpochPlanner>::Plan),)*
         }
 
         impl AnyPlan {
@@ -122,7 +122,7 @@ macro_rules! define_strategies {
             pub(crate) fn consumption(&self) -> Consumption {
                 match self {
                     $(Self::$Name(_) => {
-                        <<$Name as Decides>::Plan as Plan>::CONSUMPTION
+                        <<$Name as EpochPlanner>::Plan as Plan>::CONSUMPTION
                     })*
                 }
             }
@@ -147,7 +147,7 @@ macro_rules! define_strategies {
             fn give_to_host(self: &mut Self, batch: BatchIndex) -> bool;
             fn is_late_with(self: &mut Self, board: &Board, batch: BatchIndex) -> bool;
             fn takes_preloaded(self: &Self, board: &Board, batch: BatchIndex) -> bool;
-            fn rescue(self: &mut Self, board: &Board) -> Rescue;
+            fn rescue(self: &mut Self, board: &Board) -> StallAction;
             fn split(self: &Self) -> (Option<u32>, bool);
             fn record(self: &Self) -> Option<Vec<u64>>;
             fn propose(self: &mut Self, board: &Board, proposal: &mut Proposal);

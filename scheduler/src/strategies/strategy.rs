@@ -8,7 +8,7 @@ use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, WrongOption};
+use super::option::{AcceptedValues, OptionSpec, Value, WrongOption};
 use super::plan::Plan;
 use super::selection::Selection;
 
@@ -90,7 +90,7 @@ pub struct StrategyOption<S> {
 }
 
 /// A strategy that plans epochs itself.
-pub(crate) trait Decides: Strategy {
+pub(crate) trait EpochPlanner: Strategy {
     type Plan: Plan;
 
     /// The plan of an epoch at its beginning.
@@ -98,7 +98,7 @@ pub(crate) trait Decides: Strategy {
 }
 
 /// A strategy that runs each epoch with one of the others.
-pub(crate) trait Picks: Strategy {
+pub(crate) trait StrategySelector: Strategy {
     /// Selects a strategy for an epoch.
     fn pick(&self, terms: &Terms) -> Selection;
 }
@@ -149,7 +149,7 @@ impl<S: Strategy> Declared for S {
         if takes.contains(value) && (found.set)(self, value) {
             return Ok(());
         }
-        let takes = Takes::clone(takes);
+        let takes = AcceptedValues::clone(takes);
         Err(WrongOption::Value { strategy: S::NAME, option: name, value, takes })
     }
 

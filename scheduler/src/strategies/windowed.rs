@@ -21,10 +21,10 @@ use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::option::{OptionSpec, Takes, Value, Whole};
-use super::ordered::{AgreedWindows, Course, GRANT_UNMEASURED, Ordered, Pattern, Rule};
-use super::plan::{Consumption, Grant, Rescue};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::option::{AcceptedValues, OptionSpec, Value, WholeRange};
+use super::ordered::{AgreedWindows, GRANT_UNMEASURED, OrderProgress, Ordered, Pattern, Rule};
+use super::plan::{Consumption, Grant, StallAction};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum open windows: that of consumption, that of the host, and the next.
 const OPEN: usize = 4;
@@ -58,7 +58,10 @@ impl Strategy for Windowed {
         spec: OptionSpec {
             name: "window",
             summary: "batches in a window",
-            takes: Takes { whole: Some(Whole::within(1, WINDOW_MAX, "batches")), ..Takes::NOTHING },
+            takes: AcceptedValues {
+                whole: Some(WholeRange::within(1, WINDOW_MAX, "batches")),
+                ..AcceptedValues::NOTHING
+            },
         },
         get: |windowed| Value::Whole(windowed.window),
         set: |windowed, value| match value {
@@ -83,14 +86,14 @@ impl Strategy for Windowed {
     }
 }
 
-impl Decides for Windowed {
+impl EpochPlanner for Windowed {
     type Plan = Ordered<Windows>;
 
     fn plan(&self, terms: &Terms) -> Ordered<Windows> {
-        let mut course = Course::new(terms, Pattern::Windows);
+        let mut progress = OrderProgress::new(terms, Pattern::Windows);
         let is_agreed = terms.ranks > 1;
-        course.layout.windows = is_agreed.then(|| AgreedWindows::new(self.window, terms.batches));
-        Ordered::on(course, Windows { window: self.window.max(1), claims: [(0, 0); OPEN] })
+        progress.layout.windows = is_agreed.then(|| AgreedWindows::new(self.window, terms.batches));
+        Ordered::on(progress, Windows { window: self.window.max(1), claims: [(0, 0); OPEN] })
     }
 }
 
@@ -104,10 +107,10 @@ pub(crate) struct Windows {
 impl Rule for Windows {
     const CONSUMPTION: Consumption = Consumption::InWindows;
 
-    fn start(&mut self, _: &mut Course, _: &mut Board) {}
+    fn start(&mut self, _: &mut OrderProgress, _: &mut Board) {}
 
-    fn is_too_late(&self, course: &Course, board: &Board, batch: BatchIndex) -> bool {
-        let Some(agreed) = &course.layout.windows else { return false };
+    fn is_too_late(&self, progress: &OrderProgress, board: &Board, batch: BatchIndex) -> bool {
+        let Some(agreed) = &progress.layout.windows else { return false };
         if !board.grants_allowed {
             return true;
         }
@@ -125,20 +128,25 @@ impl Rule for Windows {
         work.saturating_mul(t_s) > self.reached_ns(board, window, batch.0)
     }
 
-    fn is_late_with(&mut self, course: &mut Course, board: &Board, batch: BatchIndex) -> bool {
-        let is_late = course.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
+    fn is_late_with(
+        &mut self,
+        progress: &mut OrderProgress,
+        board: &Board,
+        batch: BatchIndex,
+    ) -> bool {
+        let is_late = progress.layout.windows.is_some_and(|it| it.leave_to_devices(batch.0))
             && board.ledger.parts.is_untouched(batch);
         if is_late {
             // Later batches may be too late as well.
-            let Course { ahead, consume, .. } = course;
+            let OrderProgress { ahead, consume, .. } = progress;
             ahead.go_back_to(consume);
         }
-        is_late && course.give_to_host(batch)
+        is_late && progress.give_to_host(batch)
     }
 
     #[inline]
-    fn grant(&self, course: &Course, board: &Board, device: DeviceId) -> Grant {
-        match &course.layout.windows {
+    fn grant(&self, progress: &OrderProgress, board: &Board, device: DeviceId) -> Grant {
+        match &progress.layout.windows {
             Some(agreed) => self.grant_of_agreed(board, device, agreed),
             None => self.grant_alone(board, device),
         }
@@ -155,50 +163,50 @@ impl Rule for Windows {
         entry.1 += grant.count();
     }
 
-    fn takes_preloaded(&self, _: &Course, _: &Board, _: BatchIndex) -> bool {
+    fn takes_preloaded(&self, _: &OrderProgress, _: &Board, _: BatchIndex) -> bool {
         true
     }
 
     /// The next batch is at a device. The accelerator waits while the batch is expected sooner than
     /// the host could redo it, plus a quarter of that time as the cost of discarding work; a late
     /// device gets another period of the same length.
-    fn rescue(&mut self, course: &mut Course, board: &Board) -> Rescue {
-        let Some(position) = course.consume.peek(&course.layout, &board.ledger) else {
-            return Rescue::Wait;
+    fn rescue(&mut self, progress: &mut OrderProgress, board: &Board) -> StallAction {
+        let Some(position) = progress.consume.peek(&progress.layout, &board.ledger) else {
+            return StallAction::Wait;
         };
-        let Some(entry) = board.ledger.entry(position.batch) else { return Rescue::Wait };
+        let Some(entry) = board.ledger.entry(position.batch) else { return StallAction::Wait };
         let (State::Claimed, Source::Device(id)) = (entry.state, entry.source) else {
-            return Rescue::Wait;
+            return StallAction::Wait;
         };
         let device = board.device(id);
         let (redo_ns, t_s) = (board.preparation_ns(), device.batch_ns());
         if redo_ns == 0 || t_s == 0 {
-            return Rescue::Wait;
+            return StallAction::Wait;
         }
         let place = u64::from(device.claimed.place(position.batch)) + 1;
         let expected = device.busy_since.saturating_add(place.saturating_mul(t_s));
         let due = expected.saturating_add(redo_ns);
         if expected.saturating_sub(board.now) > redo_ns + redo_ns / 4 || board.now >= due {
-            return Rescue::TakeBack(id);
+            return StallAction::TakeBack(id);
         }
-        Rescue::WaitUntil(due)
+        StallAction::WaitUntil(due)
     }
 
     /// The number of batches that this rank's devices can prepare in the window whose share is
     /// agreed on next.
-    fn propose(&mut self, course: &mut Course, board: &Board, proposal: &mut Proposal) {
-        let Some(agreed) = course.layout.windows else { return };
+    fn propose(&mut self, progress: &mut OrderProgress, board: &Board, proposal: &mut Proposal) {
+        let Some(agreed) = progress.layout.windows else { return };
         if let Some(window) = agreed.due(board.ledger.consumed()) {
             let (begin, end) = agreed.bounds(window);
             // Batches that the host has claimed stay with it; batch 0 always does.
-            let host_s = begin.max(course.ahead.index()).max(1).min(end);
+            let host_s = begin.max(progress.ahead.index()).max(1).min(end);
             proposal.share = agreed.can_prepare(board, window).min(end - host_s);
         }
     }
 
     /// All ranks have agreed on a share.
-    fn agreed(&mut self, course: &mut Course, board: &mut Board, combined: &Proposal) {
-        let Some(agreed) = &mut course.layout.windows else { return };
+    fn agreed(&mut self, progress: &mut OrderProgress, board: &mut Board, combined: &Proposal) {
+        let Some(agreed) = &mut progress.layout.windows else { return };
         if let Some(window) = agreed.due(board.ledger.consumed()) {
             agreed.agree(window, combined.share);
         }

@@ -25,8 +25,8 @@ use crate::types::{BatchIndex, DeviceId, Time};
 
 use super::guarantees::Order;
 use super::name::StrategyName;
-use super::plan::{Consumption, Grant, Next, Plan, Rescue};
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::plan::{Consumption, Grant, Next, Plan, StallAction};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum number of outstanding batches while too little was measured to predict the end.
 const GRANT_UNMEASURED: u32 = 2;
@@ -52,7 +52,7 @@ impl Strategy for Wrr {
     }
 }
 
-impl Decides for Wrr {
+impl EpochPlanner for Wrr {
     type Plan = WrrPlan;
 
     fn plan(&self, terms: &Terms) -> WrrPlan {
@@ -151,13 +151,13 @@ impl Plan for WrrPlan {
     /// Only granted batches are left. The accelerator waits while they are expected sooner than the
     /// host could redo them, plus a quarter of that time as the cost of discarding work; a late
     /// device gets another period of the same length.
-    fn rescue(&mut self, board: &Board) -> Rescue {
+    fn rescue(&mut self, board: &Board) -> StallAction {
         let ledger = &board.ledger;
         let consumed = ledger.consumed();
         let claimed = ledger.device_claimed();
         if claimed == 0 || consumed + claimed < ledger.batches() {
             self.starved = None;
-            return Rescue::Wait;
+            return StallAction::Wait;
         }
         let since = match self.starved {
             Some((seen, since)) if seen == consumed => since,
@@ -167,10 +167,10 @@ impl Plan for WrrPlan {
         let redo_ns = board.preparation_ns();
         let holding = board.devices.iter().enumerate().filter(|(_, d)| !d.claimed.is_empty());
         let Some((at, device)) = holding.max_by_key(|(_, device)| device.expected_end()) else {
-            return Rescue::Wait;
+            return StallAction::Wait;
         };
         if redo_ns == 0 {
-            return Rescue::Wait;
+            return StallAction::Wait;
         }
         let others = u64::from(device.claimed.len()) - 1;
         let redo_ns = redo_ns.saturating_add(others.saturating_mul(board.host_ns()));
@@ -178,9 +178,9 @@ impl Plan for WrrPlan {
         let due = expected.saturating_add(redo_ns);
         if expected - board.now.min(expected) > redo_ns + redo_ns / 4 || board.now >= due {
             let id = u16::try_from(at).expect("devices are counted by a u16");
-            return Rescue::TakeBack(DeviceId(id));
+            return StallAction::TakeBack(DeviceId(id));
         }
-        Rescue::WaitUntil(due)
+        StallAction::WaitUntil(due)
     }
 }
 

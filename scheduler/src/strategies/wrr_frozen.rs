@@ -10,9 +10,9 @@ use crate::terms::Terms;
 use super::guarantees::Order;
 use super::name::StrategyName;
 use super::ordered::{
-    Caps, Course, Division, Frozen, Ordered, Pattern, Shares, SharesOut, Sharing,
+    Caps, Division, Frozen, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
 };
-use super::strategy::{Decides, DeviceUse, RecordKind, Strategy, StrategyOption};
+use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
 
 /// Maximum number of batches by which devices may run ahead.
 const SLACK_MAX: u32 = 4;
@@ -48,7 +48,7 @@ impl Strategy for WrrFrozen {
     }
 }
 
-impl Decides for WrrFrozen {
+impl EpochPlanner for WrrFrozen {
     type Plan = Ordered<Sharing<Self>>;
 
     fn plan(&self, terms: &Terms) -> Self::Plan {
@@ -56,7 +56,7 @@ impl Decides for WrrFrozen {
     }
 }
 
-impl SharesOut for WrrFrozen {
+impl SharePolicy for WrrFrozen {
     fn division(&self) -> Option<(Division, Caps)> {
         Some((Division::Optimal, Caps::Held))
     }
@@ -68,8 +68,14 @@ impl SharesOut for WrrFrozen {
         if hidden { 0 } else { ready_ns }
     }
 
-    fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern {
-        let total: u32 = course.layout.shares.iter().sum();
+    fn pattern(
+        &self,
+        progress: &OrderProgress,
+        board: &Board,
+        shares: &Shares,
+        first: u32,
+    ) -> Pattern {
+        let total: u32 = progress.layout.shares.iter().sum();
         let slots = board.terms.spool_slots();
         Pattern::Frozen(Frozen {
             first,
@@ -87,7 +93,7 @@ impl SharesOut for WrrFrozen {
         Pattern::Frozen(Frozen { host_ns, ready_ns, device_ns, slack, ..frozen })
     }
 
-    fn replayed(&self, _: &mut Course, _: &Board, _: &mut Shares, turns: &[u64]) -> Pattern {
+    fn replayed(&self, _: &mut OrderProgress, _: &Board, _: &mut Shares, turns: &[u64]) -> Pattern {
         let small = |at: usize| u32::try_from(turns[at]).expect("checked with the configuration");
         Pattern::Frozen(Frozen {
             first: small(0),

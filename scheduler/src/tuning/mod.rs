@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much the host prepares at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Effort {
+pub struct Concurrency {
     /// Threads that prepare, at least 1.
     pub workers: u32,
     /// Maximum number of batches claimed and not consumed, as [`crate::Terms::host_ahead`]; at
@@ -52,7 +52,7 @@ pub struct Interval {
 /// A change that a tuner can try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Move {
+pub enum TuningChange {
     /// More workers, and batches ahead for them.
     AddWorkers,
     /// Fewer workers, if there are more than cores.
@@ -61,11 +61,11 @@ pub enum Move {
     RaiseAhead,
 }
 
-impl Move {
-    /// Every move, in the order of `Move::number`.
+impl TuningChange {
+    /// Every change, in the order of `TuningChange::number`.
     pub const ALL: [Self; 3] = [Self::AddWorkers, Self::RemoveWorkers, Self::RaiseAhead];
 
-    /// Its index in [`Move::ALL`].
+    /// Its index in [`TuningChange::ALL`].
     fn number(self) -> usize {
         match self {
             Self::AddWorkers => 0,
@@ -75,7 +75,7 @@ impl Move {
     }
 }
 
-/// The result of a move.
+/// The result of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
@@ -101,14 +101,14 @@ pub enum Verdict {
 /// A decision of a tuner.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tuned {
-    /// The move.
+    /// The change.
     #[serde(rename = "move")]
-    pub tried: Move,
-    /// The result of the move.
+    pub tried: TuningChange,
+    /// The result of the change.
     #[serde(flatten)]
     pub verdict: Verdict,
-    /// The numbers before the move.
-    pub before: Effort,
+    /// The numbers before the change.
+    pub before: Concurrency,
     /// The numbers from now on.
-    pub now: Effort,
+    pub now: Concurrency,
 }

@@ -1,17 +1,17 @@
 //! Hill climbing with rollback on the mean time of a batch.
 //!
-//! A move is tried when the consumer waits for batches, measured, and kept only if a batch then
+//! A change is tried when the consumer waits for batches, measured, and kept only if a batch then
 //! takes measurably less time. The time lost in trials is bounded by [`LOSS_SHARE_MAX`] of the
 //! elapsed time, so that a loader where nothing helps is hardly slower than an untuned one.
 
 use super::window::{WINDOW_MIN, Window};
-use super::{Budget, Effort, Interval, Move, Tuned, Verdict};
+use super::{Budget, Concurrency, Interval, Tuned, TuningChange, Verdict};
 use crate::types::Time;
 
 /// Nothing is tried while the consumer waits for a smaller share of the time.
 const WAITED_SHARE_MIN: f64 = 0.05;
 
-/// A move is kept if a batch takes at most this share of the time that it took before.
+/// A change is kept if a batch takes at most this share of the time that it took before.
 const KEPT_RATIO_MAX: f64 = 0.97;
 
 /// A trial ends early if a batch takes more than this share of the time that it took before.
@@ -37,7 +37,7 @@ const BUSY_SHARE_MAX: f64 = 0.9;
 /// Idle cores that another worker needs in order to count as cheap.
 const IDLE_CORES_MIN: f64 = 0.5;
 
-/// Batches for which a move is not tried again after its first failure; doubles with each one.
+/// Batches for which a change is not tried again after its first failure; doubles with each one.
 const BACKOFF_BATCHES: u64 = 128;
 
 /// Maximum number of these doublings.
@@ -51,21 +51,27 @@ const INTERVAL_NS_MIN: Time = 5_000_000;
 /// The state of a tuner.
 #[derive(Debug, Clone, PartialEq)]
 enum State {
-    /// Batches that were prepared under the previous effort are still being consumed.
+    /// Batches that were prepared under the previous concurrency are still being consumed.
     Settling { batches_left: u32 },
-    /// The effort does not change.
+    /// The concurrency does not change.
     Watching(Window),
-    /// A move is being measured.
-    Trying { tried: Move, before: Effort, reference: Window, batches_left: u32, window: Window },
+    /// A change is being measured.
+    Trying {
+        tried: TuningChange,
+        before: Concurrency,
+        reference: Window,
+        batches_left: u32,
+        window: Window,
+    },
 }
 
 /// Chooses numbers of workers and of batches ahead from measured intervals.
 ///
 /// ```
-/// use meetpoint_scheduler::{Budget, Effort, Interval, Tuner, Verdict};
+/// use meetpoint_scheduler::{Budget, Concurrency, Interval, Tuner, Verdict};
 ///
 /// let budget = Budget { cores: 2, ahead_max: 16 };
-/// let mut tuner = Tuner::new(Effort { workers: 1, ahead: 2 }, budget);
+/// let mut tuner = Tuner::new(Concurrency { workers: 1, ahead: 2 }, budget);
 /// // The consumer waits for all of the time, and one of two cores is idle.
 /// let slow = Interval {
 ///     batches: 8,
@@ -76,47 +82,47 @@ enum State {
 /// };
 /// let tried = (0..40).find_map(|_| tuner.observe(&slow)).unwrap();
 /// assert!(matches!(tried.verdict, Verdict::Tried { waited_share } if waited_share == 1.0));
-/// assert_eq!(tuner.effort(), Effort { workers: 2, ahead: 4 });
+/// assert_eq!(tuner.concurrency(), Concurrency { workers: 2, ahead: 4 });
 /// // Nothing was gained by it.
 /// let undone = (0..40).find_map(|_| tuner.observe(&slow)).unwrap();
 /// assert!(matches!(undone.verdict, Verdict::RolledBack { .. }));
-/// assert_eq!(tuner.effort(), Effort { workers: 1, ahead: 2 });
+/// assert_eq!(tuner.concurrency(), Concurrency { workers: 1, ahead: 2 });
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuner {
     budget: Budget,
-    start: Effort,
-    effort: Effort,
+    start: Concurrency,
+    concurrency: Concurrency,
     state: State,
     /// Batches seen so far.
     batches: u64,
-    /// By [`Move::number`]: failures in a row, and the number of batches before which it is not
-    /// tried again.
-    failures: [u32; Move::ALL.len()],
-    blocked_until: [u64; Move::ALL.len()],
+    /// By [`TuningChange::number`]: failures in a row, and the number of batches before which it
+    /// is not tried again.
+    failures: [u32; TuningChange::ALL.len()],
+    blocked_until: [u64; TuningChange::ALL.len()],
     /// Elapsed time, and time that trials lost, as far as known.
     elapsed_ns: f64,
     lost_ns: f64,
-    /// Time and batches under the current effort, excluding trials of others.
+    /// Time and batches under the current concurrency, excluding trials of others.
     paced: (f64, f64),
-    /// Speed relative to the first effort, according to the moves that were kept.
+    /// Speed relative to the first concurrency, according to the changes that were kept.
     speedup: f64,
-    /// Time saved by these moves.
+    /// Time saved by these changes.
     saved_ns: f64,
 }
 
 impl Tuner {
-    /// Begins with an effort regardless of the budget, because the user requested it.
-    pub fn new(start: Effort, budget: Budget) -> Self {
-        let start = Effort { workers: start.workers.max(1), ahead: start.ahead.max(1) };
+    /// Begins with a concurrency regardless of the budget, because the user requested it.
+    pub fn new(start: Concurrency, budget: Budget) -> Self {
+        let start = Concurrency { workers: start.workers.max(1), ahead: start.ahead.max(1) };
         Self {
             budget,
             start,
-            effort: start,
+            concurrency: start,
             state: State::Settling { batches_left: start.ahead },
             batches: 0,
-            failures: [0; Move::ALL.len()],
-            blocked_until: [0; Move::ALL.len()],
+            failures: [0; TuningChange::ALL.len()],
+            blocked_until: [0; TuningChange::ALL.len()],
             elapsed_ns: 0.0,
             lost_ns: 0.0,
             paced: (0.0, 0.0),
@@ -125,13 +131,13 @@ impl Tuner {
         }
     }
 
-    /// The effort in use.
-    pub fn effort(&self) -> Effort {
-        self.effort
+    /// The concurrency in use.
+    pub fn concurrency(&self) -> Concurrency {
+        self.concurrency
     }
 
-    /// The effort at the start.
-    pub fn start(&self) -> Effort {
+    /// The concurrency at the start.
+    pub fn start(&self) -> Concurrency {
         self.start
     }
 
@@ -152,14 +158,14 @@ impl Tuner {
 
     /// Whether the measurements since the last interval suffice for another.
     pub fn is_due(&self, batches: u32, duration_ns: Time) -> bool {
-        let least = self.effort.workers.saturating_mul(2).max(INTERVAL_BATCHES_MIN);
+        let least = self.concurrency.workers.saturating_mul(2).max(INTERVAL_BATCHES_MIN);
         batches >= least && duration_ns >= INTERVAL_NS_MIN
     }
 
     /// An epoch begins: its first batches are not representative of its pace. A running trial
     /// restarts.
     pub fn epoch_began(&mut self) {
-        let batches_left = self.effort.ahead;
+        let batches_left = self.concurrency.ahead;
         match &mut self.state {
             State::Trying { batches_left: left, window, .. } => {
                 *left = batches_left;
@@ -200,7 +206,7 @@ impl Tuner {
                 }
             }
             State::Trying { tried, before, reference, batches_left, mut window } => {
-                // Not from the reference alone, because a move is tried when that was slow.
+                // Not from the reference alone, because a change is tried when that was slow.
                 let expected = f64::from(interval.batches) * self.paced.0 / self.paced.1.max(1.0);
                 self.lost_ns += interval.duration_ns as f64 - expected;
                 if batches_left == 0 {
@@ -221,69 +227,69 @@ impl Tuner {
         let State::Trying { tried, before, .. } = self.state else { return None };
         self.blocked_until[tried.number()] = u64::MAX;
         self.state = settling(before.ahead);
-        self.effort = before;
+        self.concurrency = before;
         Some(Tuned { tried, verdict: Verdict::Refused, before, now: before })
     }
 
-    /// The move to try, if one is allowed now.
-    fn choose(&self, window: &Window) -> Option<(Move, Effort)> {
+    /// The change to try, if one is allowed now.
+    fn choose(&self, window: &Window) -> Option<(TuningChange, Concurrency)> {
         if window.waited_share() < WAITED_SHARE_MIN {
             return None;
         }
-        let workers = f64::from(self.effort.workers);
+        let workers = f64::from(self.concurrency.workers);
         let busy_share = window.workers_busy() / workers;
-        let more_ahead = (busy_share < BUSY_SHARE_MAX).then_some(Move::RaiseAhead);
+        let more_ahead = (busy_share < BUSY_SHARE_MAX).then_some(TuningChange::RaiseAhead);
         // Idle workers are helped by more batches ahead, not by more workers.
         let idle_cores = f64::from(self.budget.cores) - window.cores_used();
         let candidates = match busy_share < BUSY_SHARE_MAX {
-            true => [more_ahead, Some(Move::AddWorkers), Some(Move::RemoveWorkers)],
-            false => [Some(Move::AddWorkers), Some(Move::RemoveWorkers), None],
+            true => [more_ahead, Some(TuningChange::AddWorkers), Some(TuningChange::RemoveWorkers)],
+            false => [Some(TuningChange::AddWorkers), Some(TuningChange::RemoveWorkers), None],
         };
         let candidates = candidates.into_iter().flatten();
         let mut possible = candidates.filter_map(|tried| Some((tried, self.result(tried)?)));
         possible.find(|&(tried, to)| {
             let is_cheap = match tried {
-                Move::AddWorkers => idle_cores >= IDLE_CORES_MIN,
-                Move::RaiseAhead => true,
-                Move::RemoveWorkers => false,
+                TuningChange::AddWorkers => idle_cores >= IDLE_CORES_MIN,
+                TuningChange::RaiseAhead => true,
+                TuningChange::RemoveWorkers => false,
             };
             self.batches >= self.blocked_until[tried.number()]
                 && self.can_afford(to, is_cheap, window)
         })
     }
 
-    /// The effort after a move; `None` if it is beyond the budget.
-    fn result(&self, tried: Move) -> Option<Effort> {
-        let Effort { workers, ahead } = self.effort;
+    /// The concurrency after a change; `None` if it is beyond the budget.
+    fn result(&self, tried: TuningChange) -> Option<Concurrency> {
+        let Concurrency { workers, ahead } = self.concurrency;
         let step = (workers / 4).max(1);
         let to = match tried {
-            Move::AddWorkers => {
+            TuningChange::AddWorkers => {
                 let workers = workers.saturating_add(step).min(self.workers_max());
                 let each = self.start.ahead.div_ceil(self.start.workers);
                 let asked = workers.saturating_mul(each).min(self.ahead_max());
-                Effort { workers, ahead: ahead.max(asked) }
+                Concurrency { workers, ahead: ahead.max(asked) }
             }
-            Move::RemoveWorkers if workers > self.budget.cores => Effort {
+            TuningChange::RemoveWorkers if workers > self.budget.cores => Concurrency {
                 workers: workers.saturating_sub(step).max(self.budget.cores.max(1)),
                 ahead,
             },
-            Move::RemoveWorkers => self.effort,
-            Move::RaiseAhead => {
+            TuningChange::RemoveWorkers => self.concurrency,
+            TuningChange::RaiseAhead => {
                 let more = ahead.saturating_mul(2).max(workers.saturating_mul(2));
-                Effort { workers, ahead: more.min(self.ahead_max()) }
+                Concurrency { workers, ahead: more.min(self.ahead_max()) }
             }
         };
         let is_change = match tried {
-            Move::AddWorkers => to.workers > workers,
-            Move::RemoveWorkers => to.workers < workers,
-            Move::RaiseAhead => to.ahead > ahead,
+            TuningChange::AddWorkers => to.workers > workers,
+            TuningChange::RemoveWorkers => to.workers < workers,
+            TuningChange::RaiseAhead => to.ahead > ahead,
         };
         is_change.then_some(to)
     }
 
     /// Whether the time that a trial may lose is within [`LOSS_SHARE_MAX`] of the elapsed time, or
     /// covered by earlier gains.
-    fn can_afford(&self, to: Effort, is_cheap: bool, window: &Window) -> bool {
+    fn can_afford(&self, to: Concurrency, is_cheap: bool, window: &Window) -> bool {
         let interval = to.workers.saturating_mul(2).max(INTERVAL_BATCHES_MIN);
         let batches = f64::from(to.ahead) + WINDOW_MIN as f64 * f64::from(interval);
         let share = if is_cheap { CHEAP_LOSS } else { COSTLY_LOSS };
@@ -291,16 +297,22 @@ impl Tuner {
         self.lost_ns.max(0.0) + share * batches * window.batch_ns() <= allowed
     }
 
-    fn try_out(&mut self, tried: Move, to: Effort, reference: Window) -> Tuned {
-        let (before, waited_share) = (self.effort, reference.waited_share());
+    fn try_out(&mut self, tried: TuningChange, to: Concurrency, reference: Window) -> Tuned {
+        let (before, waited_share) = (self.concurrency, reference.waited_share());
         let batches_left = to.ahead;
         let window = Window::default();
         self.state = State::Trying { tried, before, reference, batches_left, window };
-        self.effort = to;
+        self.concurrency = to;
         Tuned { tried, verdict: Verdict::Tried { waited_share }, before, now: to }
     }
 
-    fn conclude(&mut self, tried: Move, before: Effort, verdict: Verdict, window: Window) -> Tuned {
+    fn conclude(
+        &mut self,
+        tried: TuningChange,
+        before: Concurrency,
+        verdict: Verdict,
+        window: Window,
+    ) -> Tuned {
         let number = tried.number();
         match verdict {
             Verdict::Kept { time_ratio } => {
@@ -314,10 +326,10 @@ impl Tuner {
                 self.blocked_until[number] = self.batches + (BACKOFF_BATCHES << doublings);
                 self.failures[number] += 1;
                 self.state = settling(before.ahead);
-                self.effort = before;
+                self.concurrency = before;
             }
         }
-        Tuned { tried, verdict, before, now: self.effort }
+        Tuned { tried, verdict, before, now: self.concurrency }
     }
 }
 
@@ -329,7 +341,7 @@ fn settling(batches_left: u32) -> State {
 }
 
 /// The result of a trial; `None` while it continues.
-fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
+fn judge(tried: TuningChange, reference: &Window, window: &Window) -> Option<Verdict> {
     if window.is_empty() {
         return None;
     }
@@ -342,8 +354,8 @@ fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
     }
     let error = reference.batch_ns_error().hypot(window.batch_ns_error());
     let errors_min = match tried {
-        Move::AddWorkers | Move::RaiseAhead => ERRORS_MIN,
-        Move::RemoveWorkers => ERRORS_MIN_TO_REMOVE,
+        TuningChange::AddWorkers | TuningChange::RaiseAhead => ERRORS_MIN,
+        TuningChange::RemoveWorkers => ERRORS_MIN_TO_REMOVE,
     };
     if time_ratio > KEPT_RATIO_MAX {
         return rolled_back;
@@ -357,7 +369,7 @@ fn judge(tried: Move, reference: &Window, window: &Window) -> Option<Verdict> {
     }
     match tried {
         // It helps against rare slow batches, which make the errors large, and costs only memory.
-        Move::RaiseAhead => Some(Verdict::Kept { time_ratio }),
-        Move::AddWorkers | Move::RemoveWorkers => rolled_back,
+        TuningChange::RaiseAhead => Some(Verdict::Kept { time_ratio }),
+        TuningChange::AddWorkers | TuningChange::RemoveWorkers => rolled_back,
     }
 }

@@ -8,7 +8,7 @@ pub(super) const WINDOW_MIN: usize = 4;
 /// Maximum number of intervals on each side; older ones are dropped.
 pub(super) const WINDOW_MAX: usize = 16;
 
-/// The latest intervals under one effort.
+/// The latest intervals under one concurrency.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Window {
     intervals: Vec<Interval>,

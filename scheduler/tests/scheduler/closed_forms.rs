@@ -166,7 +166,7 @@ fn unknown_times_are_learned_within_an_epoch_and_for_the_next() {
 
 /// Four devices that are four times as slow equal one, whichever of them holds the batches.
 #[test]
-fn devices_add_up() {
+fn devices_contribute_the_sum_of_their_rates() {
     for times in [(1.0, 0.375, 2.0), (1.0, 0.2, 3.0)] {
         let slow = (times.0, times.1, 4.0 * times.2);
         for strategy in [

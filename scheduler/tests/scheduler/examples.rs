@@ -149,7 +149,7 @@ fn every_wrong_report_is_void_with_a_reason() {
 }
 
 #[test]
-fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
+fn a_stalled_device_is_fenced_and_works_again_only_after_a_heartbeat() {
     let mut epoch = epoch(config(AnyStrategy::DeviceOnly(DeviceOnly), 4));
     assert_eq!(epoch.device(0, DEVICE), work(0, 2, false, 5));
     assert_eq!(epoch.accelerator(0), AcceleratorDecision::WaitUntil(SECOND));
@@ -170,7 +170,7 @@ fn a_stalled_device_is_fenced_and_works_again_only_after_a_sign_of_life() {
     assert_eq!(consumed(&mut epoch, now), (1, Source::Host));
     deliver(&mut epoch, now, 2, 6);
     assert_eq!(consumed(&mut epoch, now), (2, Source::Device(DEVICE)));
-    // The second stall is one too many.
+    // The second stall exceeds the limit.
     epoch.tick(now + SECOND);
     assert!(epoch.summary().device_lost);
     assert_eq!(epoch.summary().last_generation, 7);
@@ -233,7 +233,7 @@ fn a_rejected_batch_is_redone_by_the_host_in_order() {
 fn with_one_slot_the_host_redoes_only_the_batch_that_is_due() {
     let mut epoch = epoch(config(mte(Split::Fixed(2), Tail::Descending), 2));
     assert_eq!(epoch.device(0, DEVICE), work(1, 2, true, 5));
-    // Batch 0 comes last. Taking its place now would leave none for batch 1, should that fail.
+    // Batch 0 is consumed last. Using its slot now would leave none for batch 1 if that fails.
     epoch.device_rejected(1, DEVICE, BatchIndex(0), Generation(5));
     assert_eq!(epoch.host(1), HostDecision::Idle);
     epoch.device_rejected(2, DEVICE, BatchIndex(1), Generation(5));
@@ -348,7 +348,7 @@ fn wrr_without_workers_consumes_the_batch_prepared_for_this_step() {
 #[test]
 fn wrr_grants_nothing_that_the_host_would_wait_for() {
     let slow = |batches| epoch(profiled(config(AnyStrategy::Wrr(Wrr), batches), 100, 1_000, 30));
-    // Ten batches take the host 1,000, one takes the device as long and 30 to consume.
+    // Ten batches take the host 1,000. One takes the device 1,000, and 30 to consume.
     let mut refused = slow(10);
     assert_eq!(refused.device(0, DEVICE), DeviceDecision::Idle);
     let mut granted = slow(11);

@@ -89,7 +89,7 @@ fn every_strategy_except_auto_has_a_form_that_names_itself() {
         match found {
             Ok(found) => assert!(found.formula.starts_with("T = "), "{name}: {}", found.formula),
             Err(NotApplicable::NoForm { strategy: of }) => {
-                assert!(strategy.picks() && of == name.as_str(), "{name} has no form");
+                assert!(strategy.is_selector() && of == name.as_str(), "{name} has no form");
             }
             Err(other) => panic!("{name}: {other}"),
         }

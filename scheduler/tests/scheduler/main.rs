@@ -5,7 +5,7 @@ mod driver;
 mod examples;
 mod forms;
 mod never_slower;
-mod picks;
 mod properties;
 mod ranks;
 mod reuse;
+mod selection;

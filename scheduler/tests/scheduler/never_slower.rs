@@ -29,10 +29,10 @@ fn misbehaviour(random: &mut Random) -> (u64, Faults) {
             let slows_after = Some((random.small(0, 150), random.between(2, 40)));
             Faults { slows_after, ..healthy }
         }
-        // Intermittent: silent, or with signs of life only.
+        // Intermittent: silent, or with heartbeats only.
         3 => Faults { stalls: random.below(20), ..healthy },
         4 => Faults { stalls: random.below(20), lies: 100, ..healthy },
-        // Loses, tears and delays what it has done.
+        // Loses, corrupts and delays its results.
         5 => Faults {
             fails: random.below(60),
             torn: random.below(60),

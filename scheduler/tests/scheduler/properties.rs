@@ -82,7 +82,10 @@ fn every_strategy_with_its_defaults_consumes_every_batch_in_the_promised_order()
             check_order(&config, &run);
             let has_record = run.record.is_some();
             let kind = name.record();
-            assert!(!has_record || kind != RecordKind::None || config.strategy.picks(), "{name}");
+            assert!(
+                !has_record || kind != RecordKind::None || config.strategy.is_selector(),
+                "{name}"
+            );
         });
     }
 }
@@ -107,7 +110,7 @@ fn a_record_replays_the_sequence_under_other_delays_and_faults() {
         let mut second = generate::scenario(random, &config);
         second.kept.clear();
         let Some(record) = recorded.record else {
-            let picked_host = config.strategy.picks();
+            let picked_host = config.strategy.is_selector();
             assert!(picked_host, "an order that can be replayed has a record");
             return;
         };

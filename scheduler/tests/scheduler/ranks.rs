@@ -48,7 +48,7 @@ fn host_step(epoch: &mut Epoch, now: u64) -> u32 {
 }
 
 /// The order is fixed when the last device is lost, and the next batch may then differ from the one
-/// assigned to the host, which must not take the host's only place.
+/// assigned to the host, which must not take the host's only slot.
 #[test]
 fn a_device_that_dies_between_an_agreement_and_the_hosts_claim_takes_no_batch_from_it() {
     let mte = AnyStrategy::Mte(Mte { split: Split::EqualFinish, tail: Tail::Descending });

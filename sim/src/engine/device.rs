@@ -8,20 +8,20 @@ use meetpoint_scheduler::{
 
 use super::World;
 use super::across::scaled;
-use super::draw::{For, Stream};
+use super::draw::{DrawKey, Stream};
 use super::faults::Faults;
 use super::layout::Layout;
 use super::operation::{Part, Work};
 use super::queue::Event;
 use super::scheduler_config::transfer_ns;
-use crate::outcome::{DeviceOutcome, Doing};
+use crate::outcome::{DeviceOutcome, WorkKind};
 use crate::scenario::{self, Scenario};
 
 /// A rank's link to a device.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// Granted and not begun, each with the time at which the grant arrives at the device.
-    queue: VecDeque<Granted>,
+    queue: VecDeque<GrantedWork>,
     /// Whether the lane is in the device's queue of turns.
     in_turn: bool,
     /// Slots that hold a batch of this rank, or are reserved for one in preparation.
@@ -48,7 +48,7 @@ impl Lane {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Granted {
+struct GrantedWork {
     run: WorkRun,
     generation: Generation,
     from: Time,
@@ -109,7 +109,11 @@ impl World<'_> {
             match self.scheduler_of(rank, lane).device(now, id) {
                 DeviceDecision::Work(run, generation) => {
                     let from = self.now.saturating_add(latency);
-                    self.lanes[lane as usize].queue.push_back(Granted { run, generation, from });
+                    self.lanes[lane as usize].queue.push_back(GrantedWork {
+                        run,
+                        generation,
+                        from,
+                    });
                     granted = true;
                 }
                 DeviceDecision::Revoke(_) => self.revoke(lane),
@@ -150,7 +154,7 @@ impl World<'_> {
         if let Some((op, serial)) = current.operation {
             self.cancel(op, serial);
         }
-        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+        self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
     }
 
     /// Begins the next batch, if there is one and the device is idle.
@@ -162,7 +166,7 @@ impl World<'_> {
         let Some((lane, batch, generation)) = self.next_granted(device) else { return };
         let kind = &self.scenario.devices[self.layout.kind(device)];
         let found = &mut self.devices[device as usize];
-        let drawn = For {
+        let drawn = DrawKey {
             stream: Stream::Device,
             entity: device,
             index: found.begun,
@@ -276,7 +280,7 @@ impl World<'_> {
         found.outcome.published += 1;
         self.bytes.spool_write += self.scenario.storage.batch_bytes.0;
         let rank = self.layout.lane_rank(current.lane);
-        self.note(rank, Doing::AtDevice(device), current.batch, current.began, now);
+        self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
         self.start_device(device);
         let Current { lane, batch, generation, corrupt, .. } = current;
         if latency == 0 {

@@ -29,7 +29,7 @@ pub(super) struct Draws {
 
 /// The key of a random time.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct For {
+pub(super) struct DrawKey {
     pub(super) stream: Stream,
     /// Rank or device.
     pub(super) entity: u32,
@@ -47,7 +47,7 @@ impl Draws {
     }
 
     /// Nanoseconds.
-    pub(super) fn time(&self, distribution: &Distribution, what: For) -> u64 {
+    pub(super) fn time(&self, distribution: &Distribution, what: DrawKey) -> u64 {
         match distribution {
             Distribution::Constant(time) => time.0,
             Distribution::Trace(values) => {
@@ -82,12 +82,12 @@ impl Draws {
         if sigma == 0.0 {
             return 1.0;
         }
-        let what = For { stream: Stream::Size, entity: rank, index, nth: 0, now: 0 };
+        let what = DrawKey { stream: Stream::Size, entity: rank, index, nth: 0, now: 0 };
         libm::exp(sigma * normal_quantile(self.uniform(what)) - sigma * sigma / 2.0)
     }
 
     /// Above 0 and below 1.
-    fn uniform(&self, what: For) -> f64 {
+    fn uniform(&self, what: DrawKey) -> f64 {
         let counter =
             [what.index as u32, (what.index >> 32) as u32, what.entity, what.stream as u32];
         let [low, high, ..] = philox4x32_10(counter, self.key);
@@ -186,8 +186,8 @@ mod tests {
     use super::*;
     use crate::scenario::Span;
 
-    fn nth(index: u64) -> For {
-        For { stream: Stream::Host, entity: 0, index, nth: index, now: 0 }
+    fn nth(index: u64) -> DrawKey {
+        DrawKey { stream: Stream::Host, entity: 0, index, nth: index, now: 0 }
     }
 
     #[test]
@@ -218,13 +218,13 @@ mod tests {
     }
 
     #[test]
-    fn a_draw_is_by_what_it_is_for() {
+    fn draws_depend_on_their_purpose() {
         let law = Distribution::Uniform { low: Span(0), high: Span(1 << 40) };
         let (a, b) = (Draws::new(1), Draws::new(2));
         assert_eq!(a.time(&law, nth(3)), a.time(&law, nth(3)));
         assert_ne!(a.time(&law, nth(3)), a.time(&law, nth(4)));
         assert_ne!(a.time(&law, nth(3)), b.time(&law, nth(3)));
-        let device = For { stream: Stream::Device, ..nth(3) };
+        let device = DrawKey { stream: Stream::Device, ..nth(3) };
         assert_ne!(a.time(&law, nth(3)), a.time(&law, device));
     }
 }

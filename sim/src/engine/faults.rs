@@ -21,7 +21,7 @@ pub(super) struct Faults {
 
 /// The effect of faults on a batch that the device begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Begun {
+pub(super) struct FaultEffect {
     /// Its end; `None` if it never ends.
     pub(super) ends: Option<Time>,
     /// The published batch is damaged.
@@ -50,8 +50,8 @@ impl Faults {
     }
 
     /// The device begins its `nth` batch (from 1), which takes `work_ns` without faults.
-    pub(super) fn begin(&mut self, now: Time, nth: u64, work_ns: u64) -> Begun {
-        let mut begun = Begun::default();
+    pub(super) fn begin(&mut self, now: Time, nth: u64, work_ns: u64) -> FaultEffect {
+        let mut effect = FaultEffect::default();
         let mut stalls_for_ever = false;
         for at in 0..self.by_batch.len() {
             let (batch, kind) = self.by_batch[at];
@@ -60,20 +60,20 @@ impl Faults {
             }
             match kind {
                 FaultKind::Die | FaultKind::Stall(None) => stalls_for_ever = true,
-                FaultKind::DropLink => begun.drops_link = true,
+                FaultKind::DropLink => effect.drops_link = true,
                 FaultKind::Stall(Some(time)) => {
                     self.silences.push((now, now.saturating_add(time.0)));
                 }
                 FaultKind::Slow(factor) => self.slower = Some(factor),
-                FaultKind::Corrupt => begun.corrupt = true,
+                FaultKind::Corrupt => effect.corrupt = true,
                 FaultKind::Lie => self.misreports_since = Some(now),
             }
         }
-        if stalls_for_ever || begun.drops_link {
+        if stalls_for_ever || effect.drops_link {
             self.dead_since = Some(now);
         }
-        begun.ends = self.finish(now, work_ns);
-        begun
+        effect.ends = self.finish(now, work_ns);
+        effect
     }
 
     /// When work that begins now is complete, including stalls and slow-downs.
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_stretched_by_what_comes_between() {
+    fn faults_delay_the_work_in_progress() {
         assert_eq!(faults(&[]).finish(5, 100), Some(105));
         let found = faults(&["stall@50ns:20ns", "slow@100ns:x3"]);
         // 50 before the stall, 30 after it, the other 20 three times as slow.
@@ -192,7 +192,7 @@ mod tests {
         let mut found = faults(&["slow@2:x2", "corrupt@3", "stall@4:50ns", "die@5"]);
         assert_eq!(found.begin(0, 1, 10).ends, Some(10));
         assert_eq!(found.begin(10, 2, 10).ends, Some(30));
-        let corrupt = Begun { ends: Some(50), corrupt: true, drops_link: false };
+        let corrupt = FaultEffect { ends: Some(50), corrupt: true, drops_link: false };
         assert_eq!(found.begin(30, 3, 10), corrupt);
         assert_eq!(found.begin(50, 4, 10).ends, Some(120));
         assert_eq!(found.begin(120, 5, 10).ends, None);

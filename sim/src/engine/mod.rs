@@ -26,7 +26,7 @@ mod steps;
 use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
 
 use crate::Error;
-use crate::outcome::{Doing, EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording};
+use crate::outcome::{EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording, WorkKind};
 use crate::scenario::{RankFaultKind, Scenario};
 use device::{Device, Lane};
 use draw::Draws;
@@ -262,7 +262,7 @@ impl<'s> World<'s> {
         });
     }
 
-    fn note(&mut self, rank: u32, what: Doing, batch: BatchIndex, start_ns: Time, end_ns: Time) {
+    fn note(&mut self, rank: u32, what: WorkKind, batch: BatchIndex, start_ns: Time, end_ns: Time) {
         let batch = self.ranks[rank as usize].batch_at(batch);
         if let Some(timeline) = &mut self.ranks[rank as usize].outcome.timeline {
             timeline.push(Interval { what, batch, start_ns, end_ns });

@@ -1,16 +1,16 @@
 //! A rank: its scheduler, its host's threads and its accelerator, polled as the host's driver does.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Common, DeviceId, Epoch, Generation, HostDecision, Learned,
-    Level, Outcome as Taken, Proposal, Source, Time,
+    AcceleratorDecision, BatchIndex, CommonTimes, DeviceId, Epoch, Generation, HostDecision,
+    Learned, Level, Outcome as Taken, Proposal, Source, Time,
 };
 
 use super::World;
 use super::across::scaled;
-use super::draw::{For, Stream};
+use super::draw::{DrawKey, Stream};
 use super::operation::{Part, Work};
 use super::queue::Event;
-use crate::outcome::{Doing, RankOutcome, Recording};
+use crate::outcome::{RankOutcome, Recording, WorkKind};
 
 #[derive(Debug)]
 pub(super) struct Rank {
@@ -18,7 +18,7 @@ pub(super) struct Rank {
     /// The next epoch, if devices have begun it.
     pub(super) ahead: Option<Epoch>,
     /// What all ranks knew when this epoch began.
-    known_before: Option<Common>,
+    known_before: Option<CommonTimes>,
     /// Batches of this epoch that devices published before it began.
     pub(super) published_ahead: u32,
     /// The batch at each position, if batches are chosen.
@@ -219,7 +219,7 @@ impl World<'_> {
 
     fn begin_preparation(&mut self, rank: u32, batch: BatchIndex) {
         let (scenario, found) = (self.scenario, &mut self.ranks[rank as usize]);
-        let drawn = For {
+        let drawn = DrawKey {
             stream: Stream::Host,
             entity: rank,
             index: u64::from(self.epoch) << 32 | u64::from(batch.0),
@@ -286,7 +286,7 @@ impl World<'_> {
             found.prepared_ns += now - began;
         }
         found.scheduler.host_finished(now, batch);
-        self.note(rank, Doing::Preparing, batch, began, now);
+        self.note(rank, WorkKind::Preparing, batch, began, now);
         self.poll(rank);
     }
 
@@ -344,7 +344,7 @@ impl World<'_> {
             self.free_slot(lane);
         }
         if began < now {
-            self.note(rank, Doing::Fetching, batch, began, now);
+            self.note(rank, WorkKind::Fetching, batch, began, now);
         }
     }
 
@@ -397,8 +397,13 @@ impl World<'_> {
     fn start_step(&mut self, rank: u32, batch: BatchIndex, source: Source) {
         let (scenario, now) = (self.scenario, self.now);
         let found = &mut self.ranks[rank as usize];
-        let drawn =
-            For { stream: Stream::Step, entity: rank, index: found.steps, nth: found.steps, now };
+        let drawn = DrawKey {
+            stream: Stream::Step,
+            entity: rank,
+            index: found.steps,
+            nth: found.steps,
+            now,
+        };
         found.steps += 1;
         let step = self.draws.time(&scenario.accelerator.step, drawn);
         let waited = (now - found.free_since).saturating_sub(found.prepared_ns);
@@ -433,7 +438,7 @@ impl World<'_> {
             }
             self.ranks[rank as usize].freed_lane = Some(lane);
         }
-        self.note(rank, Doing::Step(source), batch, now, ends);
+        self.note(rank, WorkKind::Step(source), batch, now, ends);
         self.step_started(ends);
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn config(
     let slots = devices.iter().fold(0_u32, |sum, it| sum.saturating_add(it.spool_slots));
     let fetch_ahead = scenario.accelerator.fetch_ahead.unwrap_or(slots.max(1));
     let holders = match scenario.holders {
-        Held::Interleaved if !devices.is_empty() => Holders::Interleaved(Arc::new(Even {
+        Held::Interleaved if !devices.is_empty() => Holders::Interleaved(Arc::new(RoundRobin {
             devices: u16::try_from(devices.len()).expect("checked: at most 60,000"),
             batches: scenario.batches,
         })),
@@ -139,12 +139,12 @@ pub(super) fn config(
 
 /// Batch b belongs to device b mod D.
 #[derive(Debug)]
-struct Even {
+struct RoundRobin {
     devices: u16,
     batches: u32,
 }
 
-impl Interleave for Even {
+impl Interleave for RoundRobin {
     fn devices(&self) -> u16 {
         self.devices
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn the_even_interleave_is_a_partition_and_its_own_inverse() {
         for (devices, batches) in [(1, 7), (3, 7), (4, 8), (5, 5)] {
-            let even = Even { devices, batches };
+            let even = RoundRobin { devices, batches };
             let counts = (0..devices).map(|device| even.count(DeviceId(device)));
             assert_eq!(counts.sum::<u32>(), batches);
             for batch in (0..batches).map(BatchIndex) {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_makes_room() {
+    fn a_user_that_leaves_frees_its_share() {
         let mut link = Shared::bandwidth(1_000_000_000);
         link.join(0, 0, 0, 100.0);
         link.join(0, 1, 0, 100.0);

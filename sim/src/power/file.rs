@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::error::PowerError;
-use super::section::{Parts, Resolved, SectionKind, Written};
+use super::section::{Parts, Resolved, SectionInput, SectionKind};
 
 /// The bundled parts, as text.
 pub(super) const PARTS: &str = include_str!("../../power/parts.toml");
@@ -54,17 +54,17 @@ pub(super) const PRICES: SectionKind = SectionKind {
 /// A power file as deserialized.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenFile {
+struct PowerFileInput {
     profile: String,
     #[serde(default)]
     about: String,
-    base: Written,
-    host_core: Written,
-    dram: Option<Written>,
-    device: Written,
-    accelerator: Written,
-    flash: Option<Written>,
-    prices: Option<Written>,
+    base: SectionInput,
+    host_core: SectionInput,
+    dram: Option<SectionInput>,
+    device: SectionInput,
+    accelerator: SectionInput,
+    flash: Option<SectionInput>,
+    prices: Option<SectionInput>,
 }
 
 /// The bundled parts by kind.
@@ -97,15 +97,15 @@ pub(super) struct PowerFile {
 
 impl PowerFile {
     pub(super) fn parse(text: &str, origin: &str) -> Result<Self, PowerError> {
-        let file: WrittenFile = toml::from_str(text).map_err(|error| PowerError::Syntax {
+        let file: PowerFileInput = toml::from_str(text).map_err(|error| PowerError::Syntax {
             origin: origin.to_owned(),
             reason: error.to_string().trim_end().to_owned(),
         })?;
         let parts = parts();
-        let required = |kind: &SectionKind, written: &Written, parts: &Parts| {
+        let required = |kind: &SectionKind, written: &SectionInput, parts: &Parts| {
             kind.resolve(written, Some(parts), origin)
         };
-        let optional = |kind: &SectionKind, written: &Option<Written>, parts: &Parts| {
+        let optional = |kind: &SectionKind, written: &Option<SectionInput>, parts: &Parts| {
             written.as_ref().map(|written| kind.resolve(written, Some(parts), origin)).transpose()
         };
         Ok(Self {

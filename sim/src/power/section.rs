@@ -22,7 +22,7 @@ pub(super) struct SectionKind {
 
 /// A section as deserialized.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub(super) struct Written {
+pub(super) struct SectionInput {
     like: Option<String>,
     source: Option<String>,
     currency: Option<String>,
@@ -45,13 +45,13 @@ pub(super) struct Resolved {
 }
 
 /// Parts of one kind by name.
-pub(super) type Parts = BTreeMap<String, Written>;
+pub(super) type Parts = BTreeMap<String, SectionInput>;
 
 impl SectionKind {
     /// Fills in missing values from the bundled part, and checks every value.
     pub(super) fn resolve(
         &self,
-        written: &Written,
+        written: &SectionInput,
         parts: Option<&Parts>,
         origin: &str,
     ) -> Result<Resolved, PowerError> {
@@ -72,7 +72,7 @@ impl SectionKind {
     /// The numbers of a section, each checked by itself.
     fn check(
         &self,
-        written: &Written,
+        written: &SectionInput,
         origin: &str,
     ) -> Result<BTreeMap<&'static str, f64>, PowerError> {
         let mut values = BTreeMap::new();
@@ -135,7 +135,7 @@ impl SectionKind {
     fn complete(
         &self,
         values: BTreeMap<&'static str, f64>,
-        written: &Written,
+        written: &SectionInput,
         origin: &str,
     ) -> Result<Resolved, PowerError> {
         let source = written.source.as_deref().unwrap_or_default().trim();
@@ -156,8 +156,8 @@ impl SectionKind {
     fn overlay(
         &self,
         own: BTreeMap<&'static str, f64>,
-        written: &Written,
-        part: &Written,
+        written: &SectionInput,
+        part: &SectionInput,
         origin: &str,
     ) -> Result<Resolved, PowerError> {
         let mut values = self.check(part, "bundled with the program")?;

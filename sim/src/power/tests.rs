@@ -208,7 +208,7 @@ fn another_file_has_another_hash() {
 }
 
 #[test]
-fn a_file_that_cannot_be_meant_is_refused_by_name() {
+fn invalid_power_files_are_refused_by_name() {
     let refused = |from: &str, to: &str| {
         assert!(ROUND.contains(from), "the file has {from}");
         let error = PowerModel::parse(&ROUND.replace(from, to), "w.toml").unwrap_err();

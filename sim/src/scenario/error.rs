@@ -9,7 +9,7 @@ use meetpoint_diagnose::{Diagnose, Remedy};
 #[error(
     "{}`{key}` {problem}{}",
     .place.map(|(line, column)| format!("{line}:{column}: ")).unwrap_or_default(),
-    Swept(.swept)
+    SweptParameters(.swept)
 )]
 pub struct ScenarioError {
     /// Line and column, from 1, if they are known.
@@ -26,9 +26,9 @@ pub struct ScenarioError {
 
 /// The parameters that a sweep has set, as the end of a message; empty if there are none.
 #[derive(Debug, Clone, Copy)]
-pub struct Swept<'a>(pub &'a [(String, String)]);
+pub struct SweptParameters<'a>(pub &'a [(String, String)]);
 
-impl Display for Swept<'_> {
+impl Display for SweptParameters<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.0.iter().enumerate() {
             write!(f, "{}{name} = {value}", if index == 0 { " (with " } else { ", " })?;

@@ -20,7 +20,7 @@ use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Deserializer};
 
 pub use distribution::{Distribution, Values};
-pub use error::{ScenarioError, Swept};
+pub use error::{ScenarioError, SweptParameters};
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
 pub use meetpoint_scheduler::StrategyName;
 pub use parts::{Accelerator, Device, Holders, Host, Knowledge, Power, Ranks, Serve, Storage};

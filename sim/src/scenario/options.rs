@@ -16,7 +16,7 @@ impl<'de> Deserialize<'de> for Scenario {
         let mut options = StrategyOptions::default();
         let fields = &[];
         let scenario =
-            Self::of_fields(Apart { inner: deserializer, options: &mut options, fields })?;
+            Self::of_fields(OptionSplitter { inner: deserializer, options: &mut options, fields })?;
         Ok(Self { options, ..scenario })
     }
 }
@@ -27,19 +27,19 @@ fn tables() -> impl Iterator<Item = StrategyName> {
 }
 
 /// A wrapper of a deserializer, its visitor or its map, which separates the tables of strategies.
-struct Apart<'o, T> {
+struct OptionSplitter<'o, T> {
     inner: T,
     options: &'o mut StrategyOptions,
     /// Keys of the scenario itself.
     fields: &'static [&'static str],
 }
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for OptionSplitter<'_, D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
         let Self { inner, options, fields } = self;
-        inner.deserialize_any(Apart { inner: visitor, options, fields })
+        inner.deserialize_any(OptionSplitter { inner: visitor, options, fields })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -49,7 +49,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         let Self { inner, options, .. } = self;
-        inner.deserialize_struct(name, fields, Apart { inner: visitor, options, fields })
+        inner.deserialize_struct(name, fields, OptionSplitter { inner: visitor, options, fields })
     }
 
     forward_to_deserialize_any! {
@@ -58,7 +58,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Apart<'_, D> {
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for Apart<'_, V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for OptionSplitter<'_, V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -67,11 +67,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Apart<'_, V> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<V::Value, A::Error> {
         let Self { inner, options, fields } = self;
-        inner.visit_map(Apart { inner: map, options, fields })
+        inner.visit_map(OptionSplitter { inner: map, options, fields })
     }
 }
 
-impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for OptionSplitter<'_, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(
@@ -83,8 +83,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
             let key = Key { seed: &mut seed, fields: self.fields };
             match self.inner.next_key_seed(key)? {
                 None => return Ok(None),
-                Some(Found::Field(field)) => return Ok(Some(field)),
-                Some(Found::Table(name)) => self.options.set(self.inner.next_value_seed(name)?),
+                Some(KeyTarget::Field(field)) => return Ok(Some(field)),
+                Some(KeyTarget::Table(name)) => self.options.set(self.inner.next_value_seed(name)?),
             }
         }
     }
@@ -95,7 +95,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Apart<'_, A> {
 }
 
 /// What a key of the file names.
-enum Found<F> {
+enum KeyTarget<F> {
     Field(F),
     Table(StrategyName),
 }
@@ -107,7 +107,7 @@ struct Key<'s, K> {
 }
 
 impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
-    type Value = Found<K::Value>;
+    type Value = KeyTarget<K::Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
         deserializer.deserialize_str(self)
@@ -115,7 +115,7 @@ impl<'de, K: DeserializeSeed<'de>> DeserializeSeed<'de> for Key<'_, K> {
 }
 
 impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
-    type Value = Found<K::Value>;
+    type Value = KeyTarget<K::Value>;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str("a key")
@@ -123,7 +123,7 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
         if let Some(name) = tables().find(|name| name.as_str() == text) {
-            return Ok(Found::Table(name));
+            return Ok(KeyTarget::Table(name));
         }
         if !self.fields.contains(&text) {
             let tables = tables().map(StrategyName::as_str);
@@ -133,6 +133,6 @@ impl<'de, K: DeserializeSeed<'de>> Visitor<'de> for Key<'_, K> {
             return Err(E::custom(format!("unknown field `{text}`, expected one of {known}")));
         }
         let seed = self.seed.take().expect("a key is one field");
-        seed.deserialize(text.into_deserializer()).map(Found::Field)
+        seed.deserialize(text.into_deserializer()).map(KeyTarget::Field)
     }
 }

@@ -8,11 +8,11 @@ use meetpoint_sim::scenario::{
 use meetpoint_storage::random::SplitMix64;
 
 /// Seeded random numbers.
-pub(crate) struct Chance(SplitMix64);
+pub(crate) struct Random(SplitMix64);
 
 const MS: u64 = 1_000_000;
 
-impl Chance {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(SplitMix64::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678_9abc_def0))
     }
@@ -59,7 +59,7 @@ impl Chance {
         }
     }
 
-    /// Any fault, early enough to matter.
+    /// Any fault, early enough to have an effect.
     pub(crate) fn fault(&mut self, batches: u32, about: Span) -> Fault {
         let time = Span(about.0 * self.within(1, 40));
         let kind = match self.within(0, 6) {
@@ -113,7 +113,7 @@ impl Chance {
     }
 }
 
-/// Every strategy; those that there were first come first, so that a seed stays what it is.
+/// Every strategy. New ones are appended, so that a seed always gives the same scenario.
 fn strategies() -> Vec<StrategyName> {
     use StrategyName::{Auto, DeviceOnly, HostOnly, Mte, MteFeedback, Windowed, Wrr, WrrFrozen};
     let mut all = vec![HostOnly, DeviceOnly, Mte, Wrr, WrrFrozen, MteFeedback, Windowed, Auto];
@@ -124,41 +124,41 @@ fn strategies() -> Vec<StrategyName> {
 
 /// The scenario of a seed.
 pub(crate) fn scenario(seed: u64) -> Scenario {
-    let mut chance = Chance::new(seed);
-    let batches = chance.small(1, 60);
-    let mut scenario = Scenario::new(batches, chance.distribution(), chance.distribution());
-    scenario.epochs = if chance.one_in(4) { 2 } else { 1 };
-    scenario.host.workers = chance.among(&[0, 0, 1, 2, 4]);
-    scenario.host.prefetch = chance.small(1, 3);
-    scenario.host.cores = chance.one_in(4).then(|| chance.small(1, 4));
-    scenario.host.copy = if chance.one_in(3) { chance.time() } else { Span(0) };
-    scenario.accelerator.direct_read = if chance.one_in(3) { chance.time() } else { Span(0) };
-    scenario.accelerator.fetch_ahead = chance.one_in(2).then(|| chance.small(1, 5));
-    let tables = chance.within(1, 2);
-    scenario.devices = (0..tables).map(|_| chance.device(batches)).collect();
-    chance.strategy(&mut scenario);
-    scenario.ranks.count = chance.among(&[1, 1, 1, 2, 3, 4]);
-    scenario.ranks.collective = !chance.one_in(3);
-    scenario.ranks.cost = if chance.one_in(3) { Span(MS) } else { Span(0) };
+    let mut random = Random::new(seed);
+    let batches = random.small(1, 60);
+    let mut scenario = Scenario::new(batches, random.distribution(), random.distribution());
+    scenario.epochs = if random.one_in(4) { 2 } else { 1 };
+    scenario.host.workers = random.among(&[0, 0, 1, 2, 4]);
+    scenario.host.prefetch = random.small(1, 3);
+    scenario.host.cores = random.one_in(4).then(|| random.small(1, 4));
+    scenario.host.copy = if random.one_in(3) { random.time() } else { Span(0) };
+    scenario.accelerator.direct_read = if random.one_in(3) { random.time() } else { Span(0) };
+    scenario.accelerator.fetch_ahead = random.one_in(2).then(|| random.small(1, 5));
+    let tables = random.within(1, 2);
+    scenario.devices = (0..tables).map(|_| random.device(batches)).collect();
+    random.strategy(&mut scenario);
+    scenario.ranks.count = random.among(&[1, 1, 1, 2, 3, 4]);
+    scenario.ranks.collective = !random.one_in(3);
+    scenario.ranks.cost = if random.one_in(3) { Span(MS) } else { Span(0) };
     // Slow enough for everything here.
     scenario.ranks.timeout = Span(1_000_000_000 * MS);
-    scenario.holders = chance.among(&[Holders::Shared, Holders::Interleaved]);
-    scenario.serve = chance.among(&[Serve::AllRanks, Serve::OwnRanks]);
+    scenario.holders = random.among(&[Holders::Shared, Holders::Interleaved]);
+    scenario.serve = random.among(&[Serve::AllRanks, Serve::OwnRanks]);
     if scenario.device_count() > batches as usize {
         scenario.holders = Holders::Shared;
     }
-    if chance.one_in(3) {
+    if random.one_in(3) {
         scenario.storage.read_bytes = Bytes(1_000_000);
         scenario.storage.batch_bytes = Bytes(2_000_000);
         scenario.storage.host_read_bandwidth = Some(Bandwidth(200_000_000));
         scenario.storage.spool_read_bandwidth = Some(Bandwidth(200_000_000));
-        scenario.storage.overlap = chance.one_in(2);
+        scenario.storage.overlap = random.one_in(2);
     }
-    scenario.profile.known = !chance.one_in(3);
-    scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
-    scenario.stall_timeout = Span(1_000 * MS + chance.time().0 * 10);
-    scenario.stalls_max = chance.small(1, 4);
-    match chance.within(0, 5) {
+    scenario.profile.known = !random.one_in(3);
+    scenario.profile.device_factor = random.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
+    scenario.stall_timeout = Span(1_000 * MS + random.time().0 * 10);
+    scenario.stalls_max = random.small(1, 4);
+    match random.within(0, 5) {
         0 | 1 => scenario.run_ahead = true,
         2 => scenario.reuse = true,
         3 if scenario.strategy != StrategyName::Auto => {
@@ -171,60 +171,60 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     scenario
 }
 
-/// A host and accelerator that vary little, beside devices that do anything: what `auto` must
-/// survive. Enough batches that one of them is no per cent of the epoch.
+/// A scenario for `auto`: a host and accelerator with little variation, and devices with any
+/// behaviour. One batch is less than one per cent of the epoch.
 pub(crate) fn any_devices(seed: u64) -> Scenario {
-    let mut chance = Chance::new(seed ^ 0xd0d0_d0d0);
-    let (preparation, step) = (chance.within(20, 1_000), chance.within(5, 600));
-    let varied = |chance: &mut Chance, ms: u64| {
+    let mut random = Random::new(seed ^ 0xd0d0_d0d0);
+    let (preparation, step) = (random.within(20, 1_000), random.within(5, 600));
+    let varied = |random: &mut Random, ms: u64| {
         let mean = Span(ms * MS);
-        match chance.within(0, 2) {
+        match random.within(0, 2) {
             0 => Distribution::Lognormal { mean, sigma: 0.3 },
             _ => Distribution::Constant(mean),
         }
     };
-    let (preparation_law, step_law) = (varied(&mut chance, preparation), varied(&mut chance, step));
-    let batches = chance.small(1_000, 2_000);
+    let (preparation_law, step_law) = (varied(&mut random, preparation), varied(&mut random, step));
+    let batches = random.small(1_000, 2_000);
     let mut scenario = Scenario::new(batches, preparation_law, step_law);
-    scenario.host.workers = chance.among(&[0, 0, 1, 2, 8]);
-    scenario.accelerator.direct_read = Span(chance.among(&[0, 0, 0, step / 4, preparation]) * MS);
+    scenario.host.workers = random.among(&[0, 0, 1, 2, 8]);
+    scenario.accelerator.direct_read = Span(random.among(&[0, 0, 0, step / 4, preparation]) * MS);
     let (t_c_ns, _) = scenario.step_times_ns();
-    let devices = chance.among(&[1, 1, 1, 2, 3]);
-    scenario.devices = (0..devices).map(|_| any_device(&mut chance, t_c_ns, batches)).collect();
+    let devices = random.among(&[1, 1, 1, 2, 3]);
+    scenario.devices = (0..devices).map(|_| any_device(&mut random, t_c_ns, batches)).collect();
     scenario.strategy = StrategyName::Auto;
-    let order = chance.among(&[Order::Any, Order::Replayable, Order::Baseline]);
+    let order = random.among(&[Order::Any, Order::Replayable, Order::Baseline]);
     scenario.options.set(Auto { goal: Goal::Throughput, order });
-    scenario.epochs = chance.among(&[1, 1, 2]);
-    scenario.ranks.count = chance.among(&[1, 1, 1, 1, 2, 4]);
+    scenario.epochs = random.among(&[1, 1, 2]);
+    scenario.ranks.count = random.among(&[1, 1, 1, 1, 2, 4]);
     scenario.ranks.timeout = Span(1_000_000_000 * MS);
-    scenario.holders = chance.among(&[Holders::Shared, Holders::Interleaved]);
-    scenario.serve = chance.among(&[Serve::AllRanks, Serve::OwnRanks]);
-    scenario.profile.known = !chance.one_in(3);
-    scenario.profile.device_factor = chance.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
+    scenario.holders = random.among(&[Holders::Shared, Holders::Interleaved]);
+    scenario.serve = random.among(&[Serve::AllRanks, Serve::OwnRanks]);
+    scenario.profile.known = !random.one_in(3);
+    scenario.profile.device_factor = random.among(&[1.0, 1.0, 0.25, 0.5, 2.0, 4.0]);
     scenario
 }
 
 /// From much faster than the host to a hundred times slower, and with faults.
-fn any_device(chance: &mut Chance, t_c_ns: f64, batches: u32) -> Device {
-    let factor = chance.among(&[0.3, 1.0, 1.5, 2.0, 4.0, 10.0, 100.0]);
+fn any_device(random: &mut Random, t_c_ns: f64, batches: u32) -> Device {
+    let factor = random.among(&[0.3, 1.0, 1.5, 2.0, 4.0, 10.0, 100.0]);
     let mean = Span((t_c_ns * factor) as u64);
-    let preparation = match chance.within(0, 3) {
-        0 => Distribution::Lognormal { mean, sigma: chance.among(&[0.3, 1.0, 2.0]) },
+    let preparation = match random.within(0, 3) {
+        0 => Distribution::Lognormal { mean, sigma: random.among(&[0.3, 1.0, 2.0]) },
         1 => Distribution::Burst {
             base: Box::new(Distribution::Constant(mean)),
-            every: Span(mean.0 * chance.within(3, 100)),
-            lasting: Span(mean.0 * chance.within(1, 3)),
-            factor: chance.within(2, 100) as f64,
+            every: Span(mean.0 * random.within(3, 100)),
+            lasting: Span(mean.0 * random.within(1, 3)),
+            factor: random.within(2, 100) as f64,
         },
         _ => Distribution::Constant(mean),
     };
     let mut device = Device::new(preparation);
-    device.spool_slots = chance.one_in(2).then(|| chance.small(1, 64));
-    device.ahead = chance.small(1, 8);
-    if chance.one_in(2) {
+    device.spool_slots = random.one_in(2).then(|| random.small(1, 64));
+    device.ahead = random.small(1, 8);
+    if random.one_in(2) {
         let times = (f64::from(batches) / factor) as u32;
-        let count = chance.within(1, 2);
-        device.faults = (0..count).map(|_| chance.fault(times.max(4), mean)).collect();
+        let count = random.within(1, 2);
+        device.faults = (0..count).map(|_| random.fault(times.max(4), mean)).collect();
     }
     device
 }

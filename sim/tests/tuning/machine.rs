@@ -2,7 +2,7 @@
 //! scheduler and the tuner are the ones that ship.
 
 use meetpoint_scheduler::{
-    AcceleratorDecision, BatchIndex, Budget, Config, Effort, Epoch, Holders, HostDecision,
+    AcceleratorDecision, BatchIndex, Budget, Concurrency, Config, Epoch, Holders, HostDecision,
     HostOnly, Interval, Learned, Tuned, Tuner,
 };
 
@@ -14,7 +14,7 @@ pub(crate) struct Machine {
     pub(crate) compute_ns: u64,
     /// Time of a resource that serves one worker at a time.
     pub(crate) serial_ns: u64,
-    /// Time that passes without use of anything.
+    /// Time without use of any resource.
     pub(crate) wait_ns: u64,
     /// Time of a step of the consumer.
     pub(crate) step_ns: u64,
@@ -37,7 +37,7 @@ pub(crate) struct Machine {
 pub(crate) struct Run {
     pub(crate) duration_ns: u64,
     pub(crate) order: Vec<u32>,
-    pub(crate) effort: Effort,
+    pub(crate) concurrency: Concurrency,
     pub(crate) decisions: Vec<Tuned>,
     /// Most workers that were active, and most batches ahead.
     pub(crate) workers_most: u32,
@@ -71,32 +71,32 @@ struct Meter {
     cpu: f64,
 }
 
-/// What is smaller than this is rounding, in nanoseconds.
+/// Times below this, in nanoseconds, are rounding errors.
 const NOTHING_NS: f64 = 1e-3;
 
 impl Machine {
-    /// A run in which the effort does not change.
-    pub(crate) fn fixed(&self, effort: Effort, batches: u32) -> Run {
-        self.run(effort, None, batches)
+    /// A run in which the concurrency does not change.
+    pub(crate) fn fixed(&self, concurrency: Concurrency, batches: u32) -> Run {
+        self.run(concurrency, None, batches)
     }
 
     /// A run with a tuner.
-    pub(crate) fn tuned(&self, start: Effort, budget: Budget, batches: u32) -> Run {
+    pub(crate) fn tuned(&self, start: Concurrency, budget: Budget, batches: u32) -> Run {
         self.run(start, Some(Tuner::new(start, budget)), batches)
     }
 
-    fn run(&self, start: Effort, mut tuner: Option<Tuner>, batches: u32) -> Run {
+    fn run(&self, start: Concurrency, mut tuner: Option<Tuner>, batches: u32) -> Run {
         let ahead_max = tuner.as_ref().map_or(start.ahead, Tuner::ahead_max);
         let mut epoch = Epoch::new(config(batches, ahead_max)).expect("a valid configuration");
         epoch.set_host_ahead(start.ahead);
-        let mut effort = start;
+        let mut concurrency = start;
         let mut run = Run {
             duration_ns: 0,
             order: Vec::new(),
-            effort,
+            concurrency,
             decisions: Vec::new(),
-            workers_most: effort.workers,
-            ahead_most: effort.ahead,
+            workers_most: concurrency.workers,
+            ahead_most: concurrency.ahead,
         };
         let mut now = 0.0;
         let mut works: Vec<Work> = Vec::new();
@@ -104,7 +104,7 @@ impl Machine {
         let mut meter = Meter::default();
         epoch.accelerator_ready(0);
         loop {
-            while (works.len() as u32) < effort.workers
+            while (works.len() as u32) < concurrency.workers
                 && let HostDecision::Prepare(batch) = epoch.host(now as u64)
             {
                 works.push(self.work(batch, now));
@@ -118,13 +118,13 @@ impl Machine {
                         let left = self.step_ns as f64 * self.jitter_of(batch.0, 3);
                         consumer = Consumer::Stepping { left };
                         // As in the loader: not while the last batches are consumed.
-                        let is_end = run.order.len() as u32 + effort.ahead >= batches;
+                        let is_end = run.order.len() as u32 + concurrency.ahead >= batches;
                         if let Some(tuner) = tuner.as_mut().filter(|_| !is_end) {
                             self.observe(tuner, &mut meter, now, &mut run);
-                            effort = tuner.effort();
-                            epoch.set_host_ahead(effort.ahead);
-                            run.workers_most = run.workers_most.max(effort.workers);
-                            run.ahead_most = run.ahead_most.max(effort.ahead);
+                            concurrency = tuner.concurrency();
+                            epoch.set_host_ahead(concurrency.ahead);
+                            run.workers_most = run.workers_most.max(concurrency.workers);
+                            run.ahead_most = run.ahead_most.max(concurrency.ahead);
                         }
                         continue;
                     }
@@ -147,7 +147,7 @@ impl Machine {
             }
         }
         epoch.check_invariants();
-        Run { duration_ns: now as u64, effort, ..run }
+        Run { duration_ns: now as u64, concurrency, ..run }
     }
 
     fn observe(&self, tuner: &mut Tuner, meter: &mut Meter, now: f64, run: &mut Run) {
@@ -164,12 +164,12 @@ impl Machine {
         };
         *meter = Meter { since: now, ..Meter::default() };
         run.decisions.extend(tuner.observe(&interval));
-        if self.workers_limit != 0 && tuner.effort().workers > self.workers_limit {
+        if self.workers_limit != 0 && tuner.concurrency().workers > self.workers_limit {
             run.decisions.extend(tuner.refuse());
         }
     }
 
-    /// Lets time pass until something ends; returns how much.
+    /// Advances the time to the next end of a phase; returns the elapsed time.
     fn advance(&self, works: &mut [Work], consumer: &mut Consumer, meter: &mut Meter) -> f64 {
         let is_step = self.is_step_on_cpu && matches!(consumer, Consumer::Stepping { .. });
         let computing = |work: &&Work| work.wait <= NOTHING_NS && work.serial <= NOTHING_NS;

@@ -5,7 +5,7 @@ use super::command::{Command, Memory, nvm};
 use super::device::NvmeDevice;
 use super::status::Status;
 use crate::engine::{WAIT_MAX, clamp_depth};
-use crate::lender::Lender;
+use crate::lender::BufferAllocator;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Piece, Step, Work};
@@ -13,7 +13,7 @@ use crate::uring::broken;
 use crate::uring::ring::{Ring, memory};
 use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
-    Refused, Request, RequestKind,
+    RefusedRequest, Request, RequestKind,
 };
 use io_uring::{cqueue, opcode, squeue, types};
 use std::collections::VecDeque;
@@ -133,7 +133,7 @@ pub struct NvmeEngine {
     slots: Slots<Work<Extent>>,
     /// Requests that needed no command.
     ended: VecDeque<Completion>,
-    buffers: Lender,
+    buffers: BufferAllocator,
     books: Counters,
 }
 
@@ -147,7 +147,7 @@ impl NvmeEngine {
             files: FileTable::default(),
             slots: Slots::default(),
             ended: VecDeque::new(),
-            buffers: Lender::default(),
+            buffers: BufferAllocator::default(),
             books: Counters::default(),
         })
     }
@@ -249,7 +249,7 @@ impl Engine for NvmeEngine {
         Ok(self.files.get(file)?.body.bytes)
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let end = request.offset.saturating_add(request.bytes as u64);
         let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
         if work.transfer.is_empty() {

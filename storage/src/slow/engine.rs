@@ -1,11 +1,11 @@
 //! Slows an engine down to the speed of a given device.
 
-use super::{Achieved, Ahead, Direction, Lead, Moved, Pace, Pacer};
+use super::{Achieved, CommandTimes, Direction, Lead, Pace, Pacer, WaitDecision};
 use crate::engine::WAIT_MAX;
 use crate::slots::Slots;
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
-    RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use std::fs::File;
 use std::path::Path;
@@ -34,7 +34,7 @@ struct Command {
     token: u64,
     direction: Direction,
     bytes: u64,
-    moved: Moved,
+    times: CommandTimes,
 }
 
 /// Reports the pace that a [`SlowEngine`] has achieved, also while another thread owns the engine.
@@ -91,7 +91,7 @@ impl SlowEngine {
     /// The held command that is due first.
     fn first_held(&self) -> Option<usize> {
         let held = self.held.iter().enumerate();
-        held.min_by_key(|(_, (_, command))| command.moved.due).map(|(place, _)| place)
+        held.min_by_key(|(_, (_, command))| command.times.due).map(|(place, _)| place)
     }
 
     /// Appends the commands that are due to `out`. Only the first may advance the device's time,
@@ -106,9 +106,9 @@ impl SlowEngine {
         let clock = self.since.elapsed();
         let mut count = 0;
         while let Some(place) = self.first_held() {
-            let due = self.held[place].1.moved.due;
+            let due = self.held[place].1.times.due;
             if count == 0 {
-                if let Ahead::SleepUntil(until) = self.lead.reach(clock, due, slept) {
+                if let WaitDecision::SleepUntil(until) = self.lead.reach(clock, due, slept) {
                     return Err(Some(until.saturating_sub(clock)));
                 }
             } else if self.lead.device_time(clock) < due {
@@ -119,7 +119,7 @@ impl SlowEngine {
             // A command that is due at the first poll counts as on time.
             let over = if waited { self.lead.device_time(clock).max(due) } else { due };
             let mut achieved = self.meter.achieved.lock().unwrap_or_else(PoisonError::into_inner);
-            achieved.enter(command.direction, command.bytes, command.moved, over);
+            achieved.enter(command.direction, command.bytes, command.times, over);
             drop(achieved);
             out.push(completion);
             count += 1;
@@ -157,10 +157,10 @@ impl Engine for SlowEngine {
         self.inner.file_bytes(file)
     }
 
-    fn submit(&mut self, mut request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, mut request: Request) -> Result<(), Box<RefusedRequest>> {
         let depth = self.limits().depth;
         if self.in_flight() >= depth {
-            return Err(Box::new(Refused { request, error: Error::QueueFull { depth } }));
+            return Err(Box::new(RefusedRequest { request, error: Error::QueueFull { depth } }));
         }
         let token = request.token;
         let (direction, bytes) = match request.kind {
@@ -169,15 +169,15 @@ impl Engine for SlowEngine {
             RequestKind::Sync => (Direction::Write, 0),
         };
         let now = self.lead.device_time(self.since.elapsed());
-        let idle = Moved { begin: now, end: now, due: now };
-        let number = self.commands.insert(Command { token, direction, bytes, moved: idle });
+        let idle = CommandTimes { begin: now, end: now, due: now };
+        let number = self.commands.insert(Command { token, direction, bytes, times: idle });
         request.token = number;
         if let Err(mut refused) = self.inner.submit(request) {
             self.commands.remove(number);
             refused.request.token = token;
             return Err(refused);
         }
-        self.commands.get_mut(number).moved = self.pacer.command(now, direction, bytes);
+        self.commands.get_mut(number).times = self.pacer.command(now, direction, bytes);
         Ok(())
     }
 
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_back_counts_as_in_flight() {
+    fn delayed_requests_count_as_in_flight() {
         let (mut engine, file) =
             slow(Pace { latency: Duration::from_secs(600), ..Pace::default() });
         for token in 0..8 {

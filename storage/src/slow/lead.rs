@@ -20,7 +20,7 @@ pub struct Lead {
 
 /// Whether a moment of the device's time has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ahead {
+pub enum WaitDecision {
     /// It has, or counts as reached.
     Reached,
     /// Sleep until the clock reaches this time, then call [`Lead::reach`] again.
@@ -39,21 +39,21 @@ impl Lead {
 
     /// Whether the moment `due` of the device's time has come. Running ahead, and compensating for
     /// a sleep that began before `due`, both move the device's time to exactly `due`.
-    pub fn reach(&mut self, clock: Duration, due: Duration, slept: bool) -> Ahead {
+    pub fn reach(&mut self, clock: Duration, due: Duration, slept: bool) -> WaitDecision {
         if slept && clock >= due {
             let late = (clock - due).min(LATE_MAX);
             self.ahead_ns = -nanoseconds(late);
-            return Ahead::Reached;
+            return WaitDecision::Reached;
         }
         if self.device_time(clock) >= due {
-            return Ahead::Reached;
+            return WaitDecision::Reached;
         }
         let ahead = due.saturating_sub(clock);
         if ahead < LEAD_MAX {
             self.ahead_ns = nanoseconds(due) - nanoseconds(clock);
-            return Ahead::Reached;
+            return WaitDecision::Reached;
         }
-        Ahead::SleepUntil(due)
+        WaitDecision::SleepUntil(due)
     }
 }
 
@@ -75,7 +75,7 @@ mod tests {
         for _ in 0..commands {
             let due = pacer.command(lead.device_time(clock), Direction::Read, bytes).due;
             let mut slept = false;
-            while let Ahead::SleepUntil(until) = lead.reach(clock, due, slept) {
+            while let WaitDecision::SleepUntil(until) = lead.reach(clock, due, slept) {
                 clock = until + late;
                 slept = true;
                 sleeps += 1;
@@ -107,16 +107,16 @@ mod tests {
     fn a_very_late_sleep_is_made_up_for_only_in_part() {
         let mut lead = Lead::default();
         let due = Duration::from_millis(1);
-        assert_eq!(lead.reach(Duration::ZERO, due, false), Ahead::SleepUntil(due));
+        assert_eq!(lead.reach(Duration::ZERO, due, false), WaitDecision::SleepUntil(due));
         let clock = Duration::from_millis(100);
-        assert_eq!(lead.reach(clock, due, true), Ahead::Reached);
+        assert_eq!(lead.reach(clock, due, true), WaitDecision::Reached);
         assert_eq!(lead.device_time(clock), clock - LATE_MAX);
     }
 
     #[test]
     fn a_moment_that_has_passed_changes_nothing() {
         let mut lead = Lead::default();
-        assert_eq!(lead.reach(10 * US, 5 * US, false), Ahead::Reached);
+        assert_eq!(lead.reach(10 * US, 5 * US, false), WaitDecision::Reached);
         assert_eq!(lead.device_time(10 * US), 10 * US);
     }
 }

@@ -10,6 +10,6 @@ mod pacer;
 mod throttle;
 
 pub use engine::{Meter, SlowEngine};
-pub use lead::{Ahead, LATE_MAX, LEAD_MAX, Lead};
-pub use pacer::{Achieved, Direction, Figures, Moved, Pace, Pacer};
+pub use lead::{LATE_MAX, LEAD_MAX, Lead, WaitDecision};
+pub use pacer::{Achieved, CommandTimes, Direction, Figures, Pace, Pacer};
 pub use throttle::{SLICE_MAX, Throttle};

@@ -25,7 +25,7 @@ pub enum Direction {
 
 /// The times of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moved {
+pub struct CommandTimes {
     /// Start of its transfer.
     pub begin: Duration,
     /// End of its transfer.
@@ -60,7 +60,7 @@ impl Pacer {
     }
 
     /// Computes the times of a command that is submitted at `now` and transfers `bytes`.
-    pub fn command(&mut self, now: Duration, direction: Direction, bytes: u64) -> Moved {
+    pub fn command(&mut self, now: Duration, direction: Direction, bytes: u64) -> CommandTimes {
         let (free_at, rate) = match direction {
             Direction::Read => (&mut self.read_free_at, self.pace.read_bytes_per_second),
             Direction::Write => (&mut self.write_free_at, self.pace.write_bytes_per_second),
@@ -71,7 +71,7 @@ impl Pacer {
             None => now,
         };
         *free_at = end;
-        Moved { begin, end, due: end + self.pace.latency }
+        CommandTimes { begin, end, due: end + self.pace.latency }
     }
 }
 
@@ -122,17 +122,17 @@ pub struct Achieved {
 
 impl Achieved {
     /// Records a command with its modelled times and its actual completion at `over`.
-    pub fn enter(&mut self, direction: Direction, bytes: u64, moved: Moved, over: Duration) {
+    pub fn enter(&mut self, direction: Direction, bytes: u64, times: CommandTimes, over: Duration) {
         let (figures, over_at) = match direction {
             Direction::Read => (&mut self.read, &mut self.read_over_at),
             Direction::Write => (&mut self.write, &mut self.write_over_at),
         };
-        let latency = moved.due - moved.end;
+        let latency = times.due - times.end;
         let end = over.saturating_sub(latency);
         figures.commands += 1;
         figures.bytes += bytes;
-        figures.busy += end.saturating_sub(moved.begin.max(*over_at));
-        figures.latency_sum += over.saturating_sub(moved.end);
+        figures.busy += end.saturating_sub(times.begin.max(*over_at));
+        figures.latency_sum += over.saturating_sub(times.end);
         *over_at = end.max(*over_at);
     }
 }
@@ -164,7 +164,7 @@ mod tests {
         let mut pacer = pacer();
         pacer.command(Duration::ZERO, Read, 1000);
         let later = pacer.command(1000 * MS, Read, 1000);
-        assert_eq!(later, Moved { begin: 1000 * MS, end: 1001 * MS, due: 1003 * MS });
+        assert_eq!(later, CommandTimes { begin: 1000 * MS, end: 1001 * MS, due: 1003 * MS });
     }
 
     #[test]
@@ -194,10 +194,10 @@ mod tests {
         let mut pacer = pacer();
         let (mut on_time, mut late) = (Achieved::default(), Achieved::default());
         for _ in 0..100 {
-            let moved = pacer.command(MS, Read, 1000);
-            on_time.enter(Read, 1000, moved, moved.due);
-            let over = moved.due + moved.end - MS;
-            late.enter(Read, 1000, moved, over);
+            let times = pacer.command(MS, Read, 1000);
+            on_time.enter(Read, 1000, times, times.due);
+            let over = times.due + times.end - MS;
+            late.enter(Read, 1000, times, over);
         }
         assert_eq!(on_time.read.bytes_per_second(), Some(1e6));
         assert_eq!(on_time.read.latency_mean(), Some(2 * MS));

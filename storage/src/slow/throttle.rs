@@ -1,6 +1,6 @@
 //! Paces transfers without an engine: copies into shared memory that emulates a device's memory.
 
-use super::{Achieved, Ahead, Direction, Lead, Pace, Pacer};
+use super::{Achieved, Direction, Lead, Pace, Pacer, WaitDecision};
 use std::time::{Duration, Instant};
 
 /// Longest sleep between two calls of `go_on`.
@@ -42,17 +42,17 @@ impl Throttle {
         bytes: u64,
         go_on: &mut dyn FnMut() -> bool,
     ) -> bool {
-        let moved = self.pacer.command(begun, direction, bytes);
+        let times = self.pacer.command(begun, direction, bytes);
         let mut slept = false;
         loop {
             let clock = self.since.elapsed();
-            match self.lead.reach(clock, moved.due, slept) {
-                Ahead::Reached => {
-                    let over = self.lead.device_time(clock).max(moved.due);
-                    self.achieved.enter(direction, bytes, moved, over);
+            match self.lead.reach(clock, times.due, slept) {
+                WaitDecision::Reached => {
+                    let over = self.lead.device_time(clock).max(times.due);
+                    self.achieved.enter(direction, bytes, times, over);
                     return true;
                 }
-                Ahead::SleepUntil(until) => {
+                WaitDecision::SleepUntil(until) => {
                     if !go_on() {
                         return false;
                     }
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_up_thread_can_be_called_off() {
+    fn a_delayed_thread_can_be_interrupted() {
         let pace = Pace { latency: Duration::from_secs(3600), ..Pace::default() };
         let mut throttle = Throttle::new(pace);
         let begun = throttle.begin();

@@ -5,12 +5,13 @@
 pub(crate) mod ring;
 
 use crate::engine::{WAIT_MAX, clamp_depth};
-use crate::lender::Lender;
+use crate::lender::BufferAllocator;
 use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, Refused, Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
+    Request,
 };
 use ring::Ring;
 use std::collections::VecDeque;
@@ -43,7 +44,7 @@ pub struct UringEngine {
     slots: Slots<Work<File>>,
     /// Requests that completed without a system call.
     ended: VecDeque<Completion>,
-    buffers: Lender,
+    buffers: BufferAllocator,
     registered_bytes_max: usize,
     books: Counters,
     notes: Vec<String>,
@@ -67,7 +68,7 @@ impl UringEngine {
             files: FileTable::default(),
             slots: Slots::default(),
             ended: VecDeque::new(),
-            buffers: Lender::default(),
+            buffers: BufferAllocator::default(),
             registered_bytes_max,
             books: Counters::default(),
             notes: Vec::new(),
@@ -135,7 +136,7 @@ impl Engine for UringEngine {
         self.files.get(file)?.bytes()
     }
 
-    fn submit(&mut self, request: Request) -> Result<(), Box<Refused>> {
+    fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
         let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
         if work.transfer.is_empty() {
             self.ended.push_back(work.finish(Ok(0), &mut self.books));

@@ -19,7 +19,7 @@ pub(crate) struct Drive {
 }
 
 impl Drive {
-    /// The namespace of the environment; `None` and a word on standard error without one.
+    /// The namespace of the environment; `None` and a message on standard error without one.
     pub(crate) fn of_environment() -> Option<Self> {
         let Some(namespace) = std::env::var_os(VARIABLE) else {
             eprintln!("skipped: the engine nvme: {VARIABLE} names no namespace");
@@ -39,7 +39,7 @@ impl Drive {
     }
 
     /// The address of a fresh extent with these bytes, written through the block device. When the
-    /// namespace is full, extents are used again from its beginning.
+    /// namespace is full, extents are reused from its beginning.
     pub(crate) fn put(&self, bytes: &[u8]) -> PathBuf {
         let mut engine = ThreadsEngine::new(1).unwrap();
         let device = engine.open(&self.block_device(), Access::ReadWrite).unwrap();
@@ -54,7 +54,7 @@ impl Drive {
         self.namespace.with_file_name(format!("{name}@{begin}+{}", bytes.len()))
     }
 
-    /// What an extent holds, read through the block device.
+    /// The content of an extent, read through the block device.
     pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
         let name = path.file_name().unwrap().to_str().unwrap();
         let (_, extent) = name.split_once('@').unwrap();

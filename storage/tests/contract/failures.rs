@@ -1,4 +1,4 @@
-//! Failures: from devices that really fail, and from the decorator that pretends to.
+//! Failures of real devices, and of the decorator that simulates them.
 
 use crate::harness::{drain, each_alone, open, pattern, read, request, submit, write};
 use meetpoint_storage::faulty::{Fault, FaultPlan, FaultyEngine};

@@ -1,4 +1,4 @@
-//! The engines under test, their files, and small steps that every test takes.
+//! The engines under test, their files, and helper functions of all tests.
 #![expect(unsafe_code, reason = "tracked buffers lie in memory of their owner")]
 
 use crate::drive::Drive;
@@ -9,7 +9,7 @@ use meetpoint_storage::slow::{Pace, SlowEngine};
 use meetpoint_storage::threads::ThreadsEngine;
 use meetpoint_storage::uring::UringEngine;
 use meetpoint_storage::{
-    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, Refused, Request,
+    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, RefusedRequest, Request,
     RequestKind,
 };
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longer than anything here takes on the slowest machine.
+/// A limit that no test reaches, even on the slowest machine.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-type Make = Box<dyn Fn(usize) -> Box<dyn Engine>>;
+type EngineFactory = Box<dyn Fn(usize) -> Box<dyn Engine>>;
 
 /// An engine under test and where its files are.
 pub(crate) struct Subject {
     pub(crate) name: String,
-    make: Make,
+    make: EngineFactory,
     folder: PathBuf,
     files: Files,
 }
@@ -43,7 +43,7 @@ impl Subject {
         (self.make)(depth)
     }
 
-    /// Whether it has the files of the machine, and with them its devices and pipes.
+    /// Whether its files are those of the machine, including devices and pipes.
     pub(crate) fn is_on_disk(&self) -> bool {
         matches!(self.files, Files::Disk)
     }
@@ -64,7 +64,7 @@ impl Subject {
         path
     }
 
-    /// What a file holds.
+    /// The content of a file.
     pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
         match &self.files {
             Files::Memory(files) => files.contents(path).unwrap(),
@@ -97,7 +97,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         for folder in folders.into_iter().flatten() {
             for (name, make) in disk_engines() {
                 let name = format!("{label} {name} in {}", folder.path().display());
-                let make: Make = Box::new(move |depth| decorate(make(depth)));
+                let make: EngineFactory = Box::new(move |depth| decorate(make(depth)));
                 let folder = folder.path().to_path_buf();
                 test(&Subject { name, make, folder, files: Files::Disk });
                 ran += 1;
@@ -107,7 +107,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
             let name = format!("{label} memory, direct {direct}, {order:?}");
             let files = MemoryFiles::default();
             let shown = files.clone();
-            let make: Make = Box::new(move |depth| {
+            let make: EngineFactory = Box::new(move |depth| {
                 decorate(Box::new(MemoryEngine::new(files.clone(), depth, direct, order)))
             });
             let files = Files::Memory(shown);
@@ -116,7 +116,7 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         }
         if let Some(drive) = Drive::of_environment() {
             let name = format!("{label} nvme on {}", drive.namespace().display());
-            let make: Make =
+            let make: EngineFactory =
                 Box::new(move |depth| decorate(Box::new(NvmeEngine::new(depth).unwrap())));
             let files = Files::Namespace(drive);
             test(&Subject { name, make, folder: "/dev".into(), files });
@@ -143,14 +143,14 @@ fn disk_engines() -> Vec<(&'static str, MakeAny)> {
     engines
 }
 
-/// io_uring, or `None` and a word on standard error.
+/// io_uring, or `None` and a message on standard error.
 pub(crate) fn uring(depth: usize) -> Option<UringEngine> {
     UringEngine::new(depth).inspect_err(|error| eprintln!("skipped: {error}")).ok()
 }
 
 type Decorate = (&'static str, fn(Box<dyn Engine>) -> Box<dyn Engine>);
 
-/// Decorators that must not change what a caller sees, only when.
+/// Decorators that may delay results, but must not change them.
 const DECORATORS: [Decorate; 5] = [
     ("plain", |engine| engine),
     ("slow", |engine| Box::new(SlowEngine::new(engine, PACE))),
@@ -176,12 +176,12 @@ fn delays() -> FaultPlan {
         .and(RequestKind::Sync, 0, delay(50))
 }
 
-/// Bytes in which no two blocks are alike.
+/// Bytes in which no two blocks are equal.
 pub(crate) fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|place| (place ^ (place >> 8) ^ (place >> 16).wrapping_mul(7)) as u8).collect()
 }
 
-/// A request with room for the blocks around it.
+/// A request whose buffer has space for the surrounding blocks.
 pub(crate) fn request(
     engine: &mut dyn Engine,
     file: FileId,
@@ -199,7 +199,7 @@ pub(crate) fn submit(
     kind: RequestKind,
     offset: u64,
     bytes: usize,
-) -> Result<(), Box<Refused>> {
+) -> Result<(), Box<RefusedRequest>> {
     let request = request(engine, file, kind, offset, bytes);
     engine.submit(request)
 }
@@ -247,7 +247,7 @@ pub(crate) fn open(engine: &mut dyn Engine, path: &Path) -> FileId {
     engine.open(path, Access::Read).unwrap()
 }
 
-/// A buffer that shows whether it has been freed: then the reference count is one again.
+/// A buffer that shows whether it has been freed: the reference count is then one.
 pub(crate) fn tracked(bytes: usize, tracker: &Arc<()>) -> AlignedBuffer {
     let mut memory = AlignedBuffer::zeroed(bytes);
     let capacity = memory.capacity();

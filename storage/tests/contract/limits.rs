@@ -60,7 +60,7 @@ fn the_index_of_a_closed_file_is_reused() {
         let file = open(&mut *engine, &paths[0]);
         submit(&mut *engine, file, KIND, 11, 8000).unwrap();
         engine.close(file);
-        // What is in flight still is of the file that it was asked of.
+        // A request in flight still reads the file for which it was submitted.
         let other = open(&mut *engine, &paths[1]);
         submit(&mut *engine, other, KIND, 11, 8000).unwrap();
         let ended = drain(&mut *engine);

@@ -1,4 +1,4 @@
-//! What happens where locked memory is scarce: registration fails, reading does not.
+//! With little lockable memory, registration fails and reading does not.
 #![expect(unsafe_code, reason = "a child process gives up root and locked memory")]
 
 use crate::harness::{open, pattern, read, uring};
@@ -35,7 +35,7 @@ fn without_memory_to_lock_io_uring_reads_into_plain_buffers_and_says_so() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// Root may lock any amount, so a root process first becomes somebody else.
+/// Root may lock any amount, so a root process first changes its user.
 fn with_little_memory_to_lock(path: &std::path::Path) {
     let little = Rlimit { current: Some(8192), maximum: Some(8192) };
     setrlimit(Resource::Memlock, little).unwrap();

@@ -1,4 +1,5 @@
-//! What only the engine `nvme` does: identify, split at the largest transfer, decode a status.
+//! Functions of the engine `nvme` alone: identification, splitting at the largest transfer,
+//! decoding of a status.
 
 use crate::drive::Drive;
 use crate::harness::{open, pattern, read, write};

@@ -52,7 +52,7 @@ fn random_operations_agree_with_a_vector_of_bytes() {
     });
 }
 
-/// Reads are in flight together; a write waits for them and is waited for.
+/// Reads are in flight together; a write waits for them and is awaited.
 fn check(subject: &Subject, length: usize, operations: &[Operation], depth: usize) {
     let mut model: Vec<u8> = (0..length).map(|place| ((place * 31) >> 3) as u8).collect();
     let path = subject.put("any", &model);
@@ -95,7 +95,7 @@ fn sync(engine: &mut dyn Engine, file: FileId, reads: &mut Vec<(usize, usize)>, 
     assert_eq!(drain(engine).pop().unwrap().result.unwrap(), 0);
 }
 
-/// Waits for the reads and holds them against the model.
+/// Waits for the reads and compares them with the model.
 fn settle(engine: &mut dyn Engine, reads: &mut Vec<(usize, usize)>, model: &[u8]) {
     let completions = drain(engine);
     assert_eq!(completions.len(), reads.len());

@@ -112,7 +112,7 @@ fn no_files_import_each_other_in_a_cycle_but_for_those_that_are_counted() {
     assert!(problems.is_empty(), "{problems}");
 }
 
-/// Writes the files of a made-up crate and reads them.
+/// Writes the files of a synthetic crate and reads them.
 fn made_up(files: &[(&str, &str)]) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -38,7 +38,7 @@ pub(super) struct Modules {
 
 /// Why a path leads to no module of the crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Miss {
+enum LookupError {
     /// Another crate defines it.
     Foreign,
     /// No name of the module is its beginning.
@@ -95,8 +95,8 @@ impl Modules {
     }
 
     /// The module that defines what a path names, or that module itself.
-    fn resolve(&self, from: usize, names: &[String], depth: usize) -> Result<usize, Miss> {
-        let (first, rest) = names.split_first().ok_or(Miss::Unknown)?;
+    fn resolve(&self, from: usize, names: &[String], depth: usize) -> Result<usize, LookupError> {
+        let (first, rest) = names.split_first().ok_or(LookupError::Unknown)?;
         match first.as_str() {
             "crate" => self.walk(0, rest, depth),
             "self" => self.walk(from, rest, depth),
@@ -107,22 +107,22 @@ impl Modules {
 
     /// Follows names from a module of this crate, which defines what is not found in it: macros
     /// make items too.
-    fn walk(&self, module: usize, names: &[String], depth: usize) -> Result<usize, Miss> {
+    fn walk(&self, module: usize, names: &[String], depth: usize) -> Result<usize, LookupError> {
         match names.first().map(String::as_str) {
             None => Ok(module),
             Some("super") => self.walk(self.all[module].parent.unwrap_or(0), &names[1..], depth),
             Some("self") => self.walk(module, &names[1..], depth),
             Some(_) => match self.find(module, names, depth) {
-                Err(Miss::Unknown) => Ok(module),
+                Err(LookupError::Unknown) => Ok(module),
                 found => found,
             },
         }
     }
 
     /// What a name means in a module: a module, an item, an import, or an import by `*`.
-    fn find(&self, at: usize, names: &[String], depth: usize) -> Result<usize, Miss> {
-        let (first, rest) = names.split_first().ok_or(Miss::Unknown)?;
-        let (module, depth) = (&self.all[at], depth.checked_sub(1).ok_or(Miss::Unknown)?);
+    fn find(&self, at: usize, names: &[String], depth: usize) -> Result<usize, LookupError> {
+        let (first, rest) = names.split_first().ok_or(LookupError::Unknown)?;
+        let (module, depth) = (&self.all[at], depth.checked_sub(1).ok_or(LookupError::Unknown)?);
         let is_value = module.items.contains(first) || module.imports.contains_key(first);
         if let Some(child) = module.children.get(first)
             && (!rest.is_empty() || !is_value)
@@ -135,15 +135,15 @@ impl Modules {
         if let Some(import) = module.imports.get(first) {
             // `use name;` of another crate would lead to itself.
             if import.first() == Some(first) {
-                return Err(Miss::Foreign);
+                return Err(LookupError::Foreign);
             }
             let through: Names = import.iter().chain(rest).cloned().collect();
-            return self.resolve(at, &through, depth).map_err(|_| Miss::Foreign);
+            return self.resolve(at, &through, depth).map_err(|_| LookupError::Foreign);
         }
         let opened = module.globs.iter().filter_map(|glob| self.resolve(at, glob, depth).ok());
         let found = opened.filter(|opened| *opened != at);
         let mut found = found.map(|opened| self.find(opened, names, depth));
-        found.find(|found| *found != Err(Miss::Unknown)).unwrap_or(Err(Miss::Unknown))
+        found.find(|found| *found != Err(LookupError::Unknown)).unwrap_or(Err(LookupError::Unknown))
     }
 }
 
@@ -290,7 +290,7 @@ impl Reader<'_, '_> {
         at
     }
 
-    /// Passes over an attribute; of `#[cfg(test)]` also over its item, of `#[path]` its module.
+    /// Skips an attribute; for `#[cfg(test)]` also its item, and for `#[path]` its module.
     fn attribute(&mut self, tokens: &[Token], at: usize) -> usize {
         let names: Vec<_> = tokens[at..].iter().take(8).map(|token| &token.kind).collect();
         let end = closed(tokens, at, ('[', ']'));

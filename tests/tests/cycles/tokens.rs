@@ -36,7 +36,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Passes over `bytes` and counts their lines.
+    /// Skips `bytes` and counts their lines.
     fn skip(&mut self, bytes: usize) {
         let (passed, rest) = self.rest.split_at(bytes);
         self.line += passed.matches('\n').count();

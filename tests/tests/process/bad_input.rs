@@ -1,4 +1,4 @@
-//! What a user gets wrong: one error that names the file, the place and the remedy; exit code 1.
+//! User errors: one message that names the file, the position and the remedy; exit code 1.
 
 use super::jobs::{SAMPLES, job};
 use super::support::{finish, packed, pictures, program, run};
@@ -260,7 +260,7 @@ fn values_that_dataset_or_machine_do_not_allow_are_refused_with_position_and_rem
 }
 
 #[test]
-fn too_little_address_space_is_refused_with_the_key_to_turn() {
+fn too_little_address_space_is_refused_with_the_setting_to_change() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let text = job("host-only", 0, "").replace("seed = 7", "seed = 7\nmemory_budget = \"1GiB\"");
@@ -274,7 +274,7 @@ fn too_little_address_space_is_refused_with_the_key_to_turn() {
 }
 
 #[test]
-fn what_is_no_device_at_a_socket_is_said_to_be_none() {
+fn a_socket_of_another_program_is_reported_as_no_device() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let connect = |socket: &str| {
@@ -297,7 +297,7 @@ fn what_is_no_device_at_a_socket_is_said_to_be_none() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = web.accept().unwrap();
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
-        // Held open until the other side has gone.
+        // Held open until the other side has disconnected.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let words = ["is not a device", "does not speak the device link"];

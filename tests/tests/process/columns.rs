@@ -92,7 +92,7 @@ fn a_fault_of_the_device_costs_no_column() {
 }
 
 #[test]
-fn columns_that_cannot_be_are_refused_with_the_remedy() {
+fn invalid_columns_are_refused_with_the_remedy() {
     let folder = tempfile::tempdir().unwrap();
     with_columns(folder.path());
     let refused = |columns: &str, words: &[&str]| {

@@ -1,12 +1,12 @@
-//! Packing, looking into and verifying a dataset, and reading it without us.
+//! Packing, inspecting and verifying a dataset, and reading it with other programs.
 
 use super::support::{packed, pictures, run};
 use crate::layers::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A Python with these modules; `None` if there is none, which is said on standard error, unless
-/// MEETPOINT_REQUIRE_PYARROW is set.
+/// A Python with these modules; `None` if there is none, which is reported on standard error; a
+/// failure if MEETPOINT_REQUIRE_PYARROW is set.
 fn python_with(modules: &str) -> Option<String> {
     let python = std::env::var("MEETPOINT_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let has = Command::new(&python)
@@ -24,7 +24,7 @@ fn python_with(modules: &str) -> Option<String> {
     None
 }
 
-/// What a script of ours prints of a dataset.
+/// The output of a script for a dataset.
 fn said(python: &str, script: &str, arguments: &[&str], set: &Path) -> String {
     let script = root().join(script);
     let output = Command::new(python).arg(script).args(arguments).arg(set).output().unwrap();
@@ -97,8 +97,8 @@ fn polars_and_duckdb_read_the_datasets_of_every_form() {
     }
 }
 
-/// The reader of the documentation and the one with pyarrow, which share no line that reads a
-/// part, say the same.
+/// The reader of the documentation and the one with pyarrow, which share no code that reads a part,
+/// give the same output.
 #[test]
 fn the_reader_of_the_documentation_reads_every_form() {
     let Some(python) = python_with("json") else { return };

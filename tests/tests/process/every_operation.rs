@@ -1,6 +1,6 @@
 //! `run` with every operation of the registry: the same bits at both ends.
 //!
-//! The recipes come from `recipe schema`, so that a new operation is part of one without a line
+//! The recipes come from `recipe schema`, so that a new operation is included without a change
 //! here, or fails the test.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};

@@ -1,4 +1,5 @@
-//! Faults with real processes: the epoch ends with the same batches and bytes, and says what was.
+//! Faults with real processes: the epoch ends with the same batches and bytes, and the report names
+//! the fault.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
 use super::support::{PATIENCE, command, finish, packed, run, until, wait};
@@ -6,12 +7,13 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Child;
 
-/// Runs the job with a fault of the device and holds the result against the same job's without.
+/// Runs the job with a fault of the device and compares the result with that of the same job
+/// without it.
 fn with_fault(fault: &str, strategy: &str, workers: u32, extra: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let device = format!("faults = [\"{fault}\"]");
-    // The epoch outlasts the stall timeout of the job, so that a stall is seen and not just passed.
+    // The epoch outlasts the stall timeout of the job, so that a stall is detected.
     let job = job(strategy, workers, &device).replace("20ms", "80ms").replace("30s", "500ms");
     let report = report(folder.path(), &format!("{job}{extra}"), &[]);
     let run = &report["runs"][0];
@@ -114,7 +116,7 @@ fn serve(folder: &Path, extra: &[&str]) -> Served {
     arguments.extend(extra);
     let device = Served(command(folder, &arguments).spawn().expect("the device starts"));
     let socket = folder.join("device.sock");
-    // It is there before its permissions are set, and takes connections after.
+    // The socket exists before its permissions are set, and accepts connections afterwards.
     let is_ready = || std::os::unix::net::UnixStream::connect(&socket).is_ok();
     assert!(until(PATIENCE, is_ready), "no socket");
     device
@@ -157,8 +159,8 @@ fn killing_the_users_device_and_unlinking_its_socket_cost_no_batch() {
         let mut device = serve(folder.path(), &["--cpu-ratio", "0.2"]);
         std::fs::write(folder.path().join("job.toml"), connected_job("wrr")).unwrap();
         let host = command(folder.path(), &["run", "job.toml", "--json"]).spawn().unwrap();
-        // The device's preparing thread is there before the run has begun, in which a device that
-        // goes is an error; by the time it has computed for so long, batches are under way.
+        // The device's preparing thread exists before the run begins, and until then a lost device
+        // is an error. Once the thread has used this much CPU time, batches are in progress.
         let computed = |task: &Path| {
             let times = std::fs::read_to_string(task.join("schedstat")).unwrap_or_default();
             times.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0)
@@ -225,7 +227,8 @@ fn killing_one_of_two_hosts_of_a_device_costs_the_other_no_batch() {
     drop(device);
 }
 
-/// Changes a byte in the middle of some pictures of a packed set, behind its checksums' back.
+/// Changes a byte in the middle of some pictures of a packed dataset, without updating its
+/// checksums.
 fn damage(folder: &Path, pictures: &[&str]) {
     let part = folder.join("small.set/part-00000.arrow");
     let mut bytes = std::fs::read(&part).expect("a small set has one part");

@@ -1,12 +1,12 @@
-//! Limits of the process (ulimit), and what is kept where a dataset cannot be written to its end.
+//! Limits of the process (ulimit), and what remains of a dataset that cannot be completed.
 
 use super::jobs::job;
 use super::support::{Finished, command, finish, jpeg, packed, pictures, program, run};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the program where a file has at most a given number of blocks, of 512 or 1024 bytes by the
-/// shell.
+/// Runs the program with a limit on the size of files, in blocks of 512 or 1024 bytes depending on
+/// the shell.
 fn limited(folder: &Path, blocks: u32, arguments: &[&str]) -> Finished {
     limited_by(folder, &format!("-f {blocks}"), arguments)
 }
@@ -35,9 +35,9 @@ fn threads_that_do_not_start_are_an_error_and_leave_nothing() {
     pictures(folder.path(), 4);
     for command in ["pack", "index"] {
         let arguments = [command, "pictures", "to", "--threads", "1024"];
-        // Each thread takes 2 MiB of address space for its stack, and then, on its own, some
-        // pages for the handler of stack overflows. If the stack of another took the last of the
-        // space, the standard library aborts the process, so that this limit says nothing.
+        // Each thread takes 2 MiB of address space for its stack, and then, on its own, some pages
+        // for the handler of stack overflows. If the stack of another took the last of the space,
+        // the standard library aborts the process, so several limits are tried.
         let outcome = (0..8)
             .map(|step| format!("-v {}", 1_500_000 + 300 * step))
             .map(|limit| limited_by(folder.path(), &limit, &arguments))
@@ -103,6 +103,30 @@ fn every_command_names_the_limit_of_open_files_and_leaves_no_sample_out() {
 }
 
 #[test]
+fn a_job_whose_device_cannot_start_or_be_reached_names_the_limit_of_open_files() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 48);
+    run(folder.path(), &["pack", "pictures", "small.set"]).success();
+    std::fs::write(folder.path().join("job.toml"), job("wrr", 1, "")).unwrap();
+    let mut failures = 0;
+    for files in 8..=40 {
+        let done = limited_by(folder.path(), &format!("-n {files}"), &["run", "job.toml"]);
+        let said = format!("{}{}", done.stdout, done.stderr);
+        let is_named = said.contains("(ulimit -n)");
+        match done.code() {
+            Some(0) => {
+                assert!(is_named || !said.contains("Too many open files"), "{files}: {said}")
+            }
+            Some(1) => assert!(is_named, "{files}: {said}"),
+            // The loader of the system needs files of its own.
+            _ => assert!(said.contains("shared libraries"), "{files}: {done:?}"),
+        }
+        failures += u32::from(done.code() == Some(1));
+    }
+    assert!(failures > 0, "no limit was too low");
+}
+
+#[test]
 fn a_sound_dataset_is_not_damaged_where_too_few_files_may_be_open() {
     let folder = tempfile::tempdir().unwrap();
     pictures(folder.path(), 24);
@@ -142,7 +166,7 @@ fn a_file_beyond_the_limit_is_named_with_it_and_nothing_is_left() {
     }
 }
 
-/// More than is gathered before it is written, so that it fails while the table is made.
+/// More than is buffered before it is written, so that the write fails while the table is built.
 #[test]
 fn a_long_table_that_does_not_fit_is_named_by_its_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +210,7 @@ fn whole_parts_remain_for_a_pack_that_resumes() {
 
     let shuffling = ["dataset", "shuffle", "to", "mixed", "--resume", "--part-size", "30KiB"];
     let seeded = |seed: &'static str| [&shuffling[..], &["--seed", seed]].concat();
-    // Of some seeds the long one comes first: then nothing is whole, and nothing is left.
+    // With some seeds, the long sample comes first: then no part is complete, and nothing remains.
     let (mut kept, mut left) = (0, 0);
     for seed in ["1", "2", "3", "4", "5", "6", "7", "8"] {
         let done = limited(folder.path(), 100, &seeded(seed));

@@ -61,6 +61,6 @@ fn a_gpu_that_cannot_be_opened_ends_the_run_with_a_remedy() {
     }
     fake_libraries(of_job.path());
     run(of_job.path(), &["--gpu-decode", "cuda:7"]).refused(&["no GPU with the index 7"]);
-    // The library for tests runs no kernel: what it gives is not used.
+    // The library for tests runs no kernel: its results are not used.
     run(of_job.path(), &["--gpu-share", "0.5"]).refused(&["wrong results", "update the driver"]);
 }

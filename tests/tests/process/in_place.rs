@@ -1,4 +1,4 @@
-//! A dataset whose content stays where it lies: indexed, looked into, verified, trained on.
+//! A dataset with content in place: indexed, inspected, verified and used by a run.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
 use super::support::{packed, pictures, run};
@@ -37,7 +37,7 @@ fn host_and_device_prepare_its_batches_and_a_change_is_refused_by_both_names() {
 }
 
 #[test]
-fn what_inspect_says_of_keys_and_content_is_so() {
+fn inspect_reports_the_actual_keys_and_content() {
     let folder = tempfile::tempdir().unwrap();
     let source = pictures(folder.path(), 6);
     run(folder.path(), &["index", "pictures", "small.set"]).success();
@@ -122,7 +122,7 @@ fn samples_stay_in_shards_and_archives_and_a_changed_shard_is_refused_by_name() 
 }
 
 #[test]
-fn what_index_says_is_about_the_index() {
+fn the_output_of_index_describes_the_index() {
     let folder = tempfile::tempdir().unwrap();
     let source = pictures(folder.path(), 6);
     std::os::unix::fs::symlink("nowhere", source.join("cat/link.jpg")).unwrap();

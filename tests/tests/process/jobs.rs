@@ -1,4 +1,4 @@
-//! A job under every strategy: what the report says, and that nothing differs but the order.
+//! A job under every strategy: the report, and that only the order differs.
 
 use super::support::{packed, run};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::path::Path;
 pub(crate) const BATCHES: u64 = 12;
 pub(crate) const SAMPLES: u32 = 48;
 
-/// Runs a job file with `--json` and gives the report back.
+/// Runs a job file with `--json` and returns the report.
 pub(crate) fn report(folder: &Path, job: &str, arguments: &[&str]) -> Value {
     std::fs::write(folder.join("job.toml"), job).expect("a job file");
     let mut all = vec!["run", "job.toml", "--json"];

@@ -1,4 +1,4 @@
-//! Signals at the host: it ends soon, and no process, socket, spool or half-written set stays.
+//! Signals at the host: it ends soon, and no process, socket, spool or incomplete dataset remains.
 
 use super::jobs::{SAMPLES, job};
 use super::support::{PATIENCE, command, finish, packed, pictures, processes_with, until, wait};
@@ -67,7 +67,7 @@ fn an_interrupted_pack_reports_what_remains_and_how_to_resume() {
     assert!(until(PATIENCE, is_underway), "the pack reaches its third part");
     kill_process(Pid::from_child(&host), Signal::INT).unwrap();
     let done = finish(host);
-    // A pack that is over before it was seen is not a failure of what is tested here.
+    // A pack that ends before it is detected is not a failure of this test.
     if !whole.exists() {
         assert_eq!(done.code(), Some(1), "{done:?}");
         assert!(done.stderr.starts_with("interrupted; "), "{done:?}");
@@ -90,7 +90,7 @@ fn a_killed_pack_leaves_nothing_that_looks_like_a_dataset() {
             .flatten()
             .any(|entry| entry.file_name().to_string_lossy().contains("partial"))
     };
-    // A pack that is over before it was seen is not a failure of what is tested here.
+    // A pack that ends before it is detected is not a failure of this test.
     let seen = until(PATIENCE, || has_begun() || folder.path().join("killed.set").exists());
     assert!(seen, "the pack begins");
     packing.kill().unwrap();

@@ -1,5 +1,5 @@
-//! Recipes that do not fit a picture: refused by every command, at either end, whatever is done
-//! about damage.
+//! Recipes that do not fit a picture: refused by every command, at either end, with every policy
+//! for damage.
 
 use super::jobs::job;
 use super::support::{Finished, jpeg, pictures, run};

@@ -30,5 +30,6 @@ mod simulate;
 mod strategies;
 mod support;
 mod text;
+mod torture;
 mod unpack;
 mod views;

@@ -2,7 +2,7 @@
 //! fails.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
-use super::proxy::{Proxy, Trouble};
+use super::proxy::{Proxy, TransferFault};
 use super::support::{PATIENCE, command, finish, packed, run, wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -37,13 +37,13 @@ fn serve(folder: &Path, extra: &[&str]) -> Served {
     stdout.read_line(&mut line).expect("it says where it listens");
     let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
     let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
-    // What it says later is of no interest, but it must not wait for a reader.
+    // Its later output is ignored, but must not block it.
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     Served { child, port }
 }
 
 /// A folder with a dataset, a copy of it for the device, keys and a token.
-fn workplace() -> tempfile::TempDir {
+fn temporary_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let set = packed(folder.path(), SAMPLES);
     let copy = folder.path().join("copy/photos.set");
@@ -78,7 +78,7 @@ const KEYS: &str = "keys = \"keys\"";
 
 #[test]
 fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let device = serve(folder.path(), &TLS);
     let text = remote_job("wrr", device.port, KEYS);
     let report = report(folder.path(), &text, &["--strategy", "all", "--epochs", "2"]);
@@ -95,7 +95,7 @@ fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
 
 #[test]
 fn a_device_is_named_on_the_command_line_and_in_the_environment() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let device = serve(folder.path(), &["--token-file", "token"]);
     std::fs::write(folder.path().join("job.toml"), job("device-only", 0, "")).expect("a job");
     let address = format!("tcp://127.0.0.1:{}", device.port);
@@ -130,7 +130,7 @@ fn a_device_is_named_on_the_command_line_and_in_the_environment() {
 
 #[test]
 fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
-    let folder = workplace();
+    let folder = temporary_folder();
     let other = ["device", "keys", "others", "--server", "elsewhere", "--client", "client"];
     run(folder.path(), &other).success();
     let more = ["device", "keys", "keys", "--client", "revoked"];
@@ -176,14 +176,14 @@ fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
 
 #[test]
 fn a_network_that_fails_costs_no_batch() {
-    let folder = workplace();
+    let folder = temporary_folder();
     for (trouble, after) in [
-        (Trouble::Cut, 150_000),
-        (Trouble::Cut, 20_000),
-        (Trouble::Silence, 150_000),
-        (Trouble::Garble, 150_000),
-        (Trouble::Repeat, 150_000),
-        (Trouble::Trickle, 20_000),
+        (TransferFault::Cut, 150_000),
+        (TransferFault::Cut, 20_000),
+        (TransferFault::Silence, 150_000),
+        (TransferFault::Garble, 150_000),
+        (TransferFault::Repeat, 150_000),
+        (TransferFault::Trickle, 20_000),
     ] {
         let device = serve(folder.path(), &TLS);
         let proxy = Proxy::start(device.port, trouble, after);
@@ -198,12 +198,12 @@ fn a_network_that_fails_costs_no_batch() {
         let events = run["events"].as_array().expect("events");
         let is = |kind: &str| events.iter().any(|event| event["kind"] == kind);
         match trouble {
-            Trouble::Trickle => {}
-            Trouble::Cut | Trouble::Garble | Trouble::Repeat => {
+            TransferFault::Trickle => {}
+            TransferFault::Cut | TransferFault::Garble | TransferFault::Repeat => {
                 assert!(is("device_lost") && is("device_reopened"), "{trouble:?} {events:?}");
                 assert!(own > 0 && proxy.connections.load(Ordering::SeqCst) >= 2, "{trouble:?}");
             }
-            Trouble::Silence => assert!(is("device_stalled"), "{events:?}"),
+            TransferFault::Silence => assert!(is("device_stalled"), "{events:?}"),
         }
     }
 }
@@ -211,7 +211,7 @@ fn a_network_that_fails_costs_no_batch() {
 #[test]
 fn a_device_that_is_killed_or_stopped_costs_no_batch() {
     use rustix::process::{Pid, Signal, kill_process};
-    let folder = workplace();
+    let folder = temporary_folder();
     for signal in [Signal::KILL, Signal::STOP, Signal::TERM] {
         let mut device = serve(folder.path(), &[&TLS[..], &["--cpu-ratio", "0.3"]].concat());
         let text = remote_job("device-only", device.port, KEYS).replace("30s", "500ms");

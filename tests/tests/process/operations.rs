@@ -34,7 +34,7 @@ fn a_split_that_is_merged_differs_in_order_alone() {
 }
 
 #[test]
-fn what_comes_out_can_be_used_as_any_dataset() {
+fn results_of_operations_are_complete_datasets() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), 20);
     let folder = folder.path();
@@ -110,9 +110,9 @@ fn operations_that_cannot_be_done_are_refused() {
     assert!(!folder.join("x.set").exists());
 }
 
-/// Killed again and again, a shuffle ends as if it had not been.
+/// A shuffle that is killed repeatedly gives the result of one that is not.
 #[test]
-fn a_killed_shuffle_goes_on_without_a_lost_or_doubled_sample() {
+fn a_killed_shuffle_resumes_without_a_lost_or_repeated_sample() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), 120);
     let folder = folder.path();
@@ -135,7 +135,7 @@ fn a_killed_shuffle_goes_on_without_a_lost_or_doubled_sample() {
         let mut child = command(folder, &resumed).spawn().unwrap();
         let ended = super::support::wait(&mut child, wait).is_some();
         if !ended {
-            // It may end just now; then there is nothing to kill.
+            // It may have ended already.
             let _ = child.kill();
             kills += 1;
         }

@@ -1,4 +1,4 @@
-//! What is measured is not lost, whatever becomes of standard output, the disk or one strategy.
+//! Measurements are not lost if standard output, the disk or one strategy fails.
 
 use super::jobs::{SAMPLES, job};
 use super::support::{command, finish, packed, run};
@@ -81,9 +81,9 @@ fn a_strategy_that_fails_costs_no_other() {
     assert_eq!(failed, with_devices);
     let page = std::fs::read_to_string(folder.path().join("out/report.html")).unwrap();
     assert!(page.contains("strategy wrr failed: ") && page.contains(">FAILED<"));
-    // Asked for by itself it is the whole outcome.
+    // If it is the only strategy, its failure is the result.
     run(folder.path(), &["run", "job.toml", "--strategy", "wrr"]).refused(&["strategy wrr failed"]);
-    // What fails every one is said once.
+    // A failure of every strategy is reported once.
     std::fs::remove_file(folder.path().join("small.set/part-00000.arrow")).unwrap();
     let done = run(folder.path(), &arguments).refused(&["part-00000.arrow"]);
     assert_eq!(done.stderr.matches("part-00000.arrow").count(), 1, "{done:?}");

@@ -118,7 +118,7 @@ fn a_preparation_that_is_stopped_leaves_nothing_and_with_resume_is_resumed() {
     assert!(begun, "parts are written");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let stopped = finish(child);
-    // It may have come to its end before the signal.
+    // It may have ended before the signal.
     if stopped.code() != Some(0) {
         assert!(!folder.join("prepared.set").exists(), "{stopped:?}");
         let done = run(folder, &resumable).success();

@@ -1,4 +1,4 @@
-//! A proxy between a host and a device over a network, which damages what passes.
+//! A proxy between a host and a device over a network, which damages the transferred bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What happens to the bytes that a device sends, once enough of them have passed.
+/// A fault in the transfer from a device, after a given number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum TransferFault {
     /// Both connections end.
     Cut,
-    /// Nothing passes any more in either direction, and no end learns of it: a half-open
+    /// No bytes are forwarded in either direction, and neither end is notified: a half-open
     /// connection.
     Silence,
     /// One bit in a thousand bytes is flipped.
@@ -31,9 +31,9 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// Passes connections on to a port; the trouble begins in the first connection that carries a
-    /// job, after a number of bytes of the device, and ends with it.
-    pub(crate) fn start(to: u16, trouble: Trouble, after: u64) -> Self {
+    /// Forwards connections to a port. The fault begins in the first connection that carries a job,
+    /// after a number of bytes from the device, and ends with that connection.
+    pub(crate) fn start(to: u16, trouble: TransferFault, after: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let port = listener.local_addr().expect("it listens").port();
         let (connections, is_over) =
@@ -69,7 +69,7 @@ struct Link {
     device: TcpStream,
     /// Bytes that devices have sent.
     passed: Arc<AtomicU64>,
-    trouble: Trouble,
+    trouble: TransferFault,
     after: u64,
 }
 
@@ -103,8 +103,8 @@ impl Link {
             is_troubled |= begins;
             let piece = &mut buffer[..bytes];
             let sent = match self.trouble {
-                Trouble::Cut if is_troubled => break,
-                Trouble::Silence if is_troubled => {
+                TransferFault::Cut if is_troubled => break,
+                TransferFault::Silence if is_troubled => {
                     is_silent.store(true, Ordering::SeqCst);
                     // Until the host gives up.
                     let mut ended = [0; 1];
@@ -116,22 +116,22 @@ impl Link {
                     }
                     break;
                 }
-                Trouble::Garble if is_troubled => {
+                TransferFault::Garble if is_troubled => {
                     piece.iter_mut().step_by(1000).for_each(|byte| *byte ^= 4);
                     self.host.write_all(piece)
                 }
-                Trouble::Repeat if is_troubled => {
+                TransferFault::Repeat if is_troubled => {
                     self.host.write_all(piece).and_then(|()| self.host.write_all(piece))
                 }
-                Trouble::Trickle if is_troubled => piece.chunks(100).try_for_each(|part| {
+                TransferFault::Trickle if is_troubled => piece.chunks(100).try_for_each(|part| {
                     std::thread::sleep(Duration::from_micros(200));
                     self.host.write_all(part)
                 }),
-                Trouble::Cut
-                | Trouble::Silence
-                | Trouble::Garble
-                | Trouble::Repeat
-                | Trouble::Trickle => self.host.write_all(piece),
+                TransferFault::Cut
+                | TransferFault::Silence
+                | TransferFault::Garble
+                | TransferFault::Repeat
+                | TransferFault::Trickle => self.host.write_all(piece),
             };
             if sent.is_err() {
                 break;

@@ -81,7 +81,7 @@ fn the_first_setting_is_measured_and_marked_so() {
     let strategies: Vec<&str> = rows.iter().map(|row| row["strategy"].as_str().unwrap()).collect();
     assert_eq!(strategies, ["host-only", "mte", "wrr", "device-only"]);
     assert!(rows.iter().all(|row| row["kind"] == "measured"));
-    // What the model says of them has rows, and so columns, of its own.
+    // Modelled figures have separate rows, and so separate columns.
     assert!(rows.iter().all(|row| row.get("modelled_ratio").is_none()));
     let energy = report["measured"]["energy"].as_array().unwrap();
     assert!(energy.iter().all(|row| row["kind"] == "modelled"));

@@ -134,7 +134,7 @@ fn a_sample_is_shown_and_its_label_is_the_folder() {
     assert!(file.starts_with(b"\x93NUMPY") && file.len() > 4 * 80 * 1500);
     let inspected = run(folder, &["inspect", "small.set"]).success();
     assert!(inspected.stdout.contains("dog"), "{}", inspected.stdout);
-    // A recipe for images names what the file is not.
+    // A recipe for images reports that the file is not a picture.
     let show = ["show", "small.set", "0", "--recipe", "imagenet-resnet-eval", "-o", "x.npy"];
     run(folder, &show).refused(&["not a picture in a known format"]);
 }

@@ -189,18 +189,30 @@ fn a_commit_refuses_what_is_missing_damaged_or_of_another_plan() {
     commit(folder, "a.set.shards").refused(&["part-00001.mine", "move it"]);
     std::fs::remove_dir(plan_folder.join("part-00001.mine")).unwrap();
 
-    // A truncated record, and one of another plan: the commit rejects both, and the shard writes
-    // them again.
+    // A truncated record, one with a wrong number, and one of another plan: the commit rejects all,
+    // and the shard writes them again.
     let record = plan_folder.join("part-00003.json");
     let text = std::fs::read_to_string(&record).unwrap();
-    let plan_hash: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let hash = plan_hash["plan"].as_str().unwrap();
-    let other = text.replace(hash, &"0".repeat(64));
-    for (text, word) in [(&text[..40], "cannot be parsed"), (&other, "another plan")] {
+    let fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let hash = fields["plan"].as_str().unwrap();
+    let (_, body) = text.trim_end().split_once(',').unwrap();
+    let other = format!("{{{}", body.replace(hash, &"0".repeat(64)));
+    let digest = Sha256::digest(&other);
+    let digest = digest.iter().map(|byte| format!("{byte:02x}"));
+    let other = format!("{{\"sha256\":\"{}\",{}\n", digest.collect::<String>(), &other[1..]);
+    let samples = format!("\"samples\":{}", fields["result"]["rows"]["samples"]);
+    assert!(text.contains(&samples), "{text}");
+    let huge = text.replace(&samples, "\"samples\":18446744073709551615");
+    for (text, word) in [(&text[..40], "SHA-256"), (&huge, "SHA-256"), (&other, "another plan")] {
         std::fs::write(&record, text).unwrap();
         commit(folder, "a.set.shards").refused(&["part-00003.json", word]);
         finish(shard(folder, "a.set.shards", 1)).success();
     }
+    // Another process commits.
+    let other = std::fs::File::open(&plan_folder).unwrap();
+    other.lock().unwrap();
+    commit(folder, "a.set.shards").refused(&["in use by another process", "wait for it"]);
+    drop(other);
     plan_refused(folder);
     commit(folder, "a.set.shards").success();
     assert_eq!(hashes(&folder.join("a.set")), alone);

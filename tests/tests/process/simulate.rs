@@ -1,4 +1,4 @@
-//! `simulate` and `validate` as a newcomer types them: results, files, and what is refused.
+//! `simulate` and `validate` on the command line: results, files and errors.
 
 use super::support::{command, run, until};
 use serde_json::Value;
@@ -181,8 +181,8 @@ fn a_simulation_that_is_interrupted_leaves_no_file() {
     std::fs::write(folder.path().join("a.toml"), large).unwrap();
     let typed = ["simulate", "a.toml", "--csv", "out.csv"];
     let mut child = command(folder.path(), &typed).spawn().unwrap();
-    // Nothing tells from outside that it has begun, and nothing depends on it. SIGINT would be
-    // ignored where the tests run in the background of a shell.
+    // Its start cannot be observed from outside, and the test does not depend on it. SIGINT would
+    // be ignored where the tests run in the background of a shell.
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(until(Duration::from_secs(60), || child.try_wait().unwrap().is_some()));

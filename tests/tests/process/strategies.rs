@@ -1,4 +1,4 @@
-//! The strategies by name, their records, several devices: as somebody types them.
+//! The strategies by name, their records, and several devices, on the command line.
 
 use super::jobs::{BATCHES, SAMPLES, check_run, job, number, report};
 use super::support::{packed, run};
@@ -34,7 +34,7 @@ fn strategies_that_fix_an_order_leave_a_record_that_replays_it() {
         assert_eq!(verdict(&first, "C3"), "verified", "{name}: {first}");
         let record = first["epochs"][0]["record"].as_str().expect("a record").to_owned();
         assert!(record.starts_with(&format!("{name}:")), "{record}");
-        // A slower device and a worker more: the order stays.
+        // A slower device and another worker do not change the order.
         let other = job("wrr", 1, "cpu_ratio = 0.5");
         for replay in [record.as_str(), "first/report.json"] {
             let again = only_run(folder.path(), &other, &["--replay", replay]);
@@ -170,7 +170,7 @@ fn batches_of_every_epoch_are_retained_in_either_kind_of_spool() {
         assert_eq!(kept(0), 0, "{strategy}");
         assert!(kept(1) > 0 && kept(2) > 0, "{strategy}: {run}");
         assert_eq!(verdict(&run, "C6"), "verified", "{strategy}: {run}");
-        // What was kept was neither read nor written again.
+        // Retained batches were neither read nor written again.
         let prepared = number(&run, "/totals/device_batches") - kept(1) - kept(2);
         let slot = 4096 + (4 * 48 * 48 * 3_u64).next_multiple_of(4096);
         let written = number(&run, "/totals/device_bytes_written");
@@ -202,7 +202,7 @@ fn a_spool_too_small_to_retain_a_batch_is_reported_with_a_size_that_suffices() {
         let (kept, notices) = outcome("96KiB");
         let asked = suggested(&notices).expect("it says what would be kept");
         assert!(kept == 0, "{kind}: {kept} kept, {notices}");
-        // With what it asks for there is room.
+        // The requested size is sufficient.
         let (kept, notices) = outcome(&format!("{asked}B"));
         assert!(
             kept > 0 && suggested(&notices).is_none(),
@@ -266,6 +266,17 @@ fn ranks_take_equal_steps_from_the_same_kind_of_source() {
             assert_eq!(rank["device_batches"], ranks[0]["device_batches"]);
         }
     }
+}
+
+#[test]
+fn a_report_of_several_ranks_is_replayed() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("mte-feedback", 0, "").replace("seed = 7", "seed = 7\nranks = 2");
+    report(folder.path(), &text, &["--report", "out"]);
+    let again = ["run", "job.toml", "--replay", "out/report.json"];
+    let done = run(folder.path(), &again).success();
+    assert!(done.stdout.contains("replayed"), "{done:?}");
 }
 
 #[test]

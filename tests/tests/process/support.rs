@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longest any run of a test may take. Reached only when something hangs.
+/// Limit of each run of the program, reached only if it hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The program under test.
@@ -13,7 +13,7 @@ pub(crate) fn program() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_meetpoint-under-test"))
 }
 
-/// What a finished process left.
+/// The output and status of a finished process.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
@@ -26,7 +26,7 @@ impl Finished {
         self.status.code()
     }
 
-    /// Panics with both streams unless the program ended well.
+    /// Panics with both streams unless the program succeeded.
     pub(crate) fn success(self) -> Self {
         assert!(
             self.status.success(),
@@ -100,7 +100,7 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     status
 }
 
-/// Asks `condition` until it holds, at most for `limit`; whether it came to hold.
+/// Polls `condition` until it holds, for at most `limit`; returns whether it holds.
 pub(crate) fn until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     loop {

@@ -1,4 +1,4 @@
-//! A folder into a dataset and back, in every form, and what is refused on the way.
+//! Packs a folder and unpacks it again, in every form; and errors.
 
 use super::support::{Finished, packed, pictures, run};
 use crate::layers::root;

@@ -11,7 +11,7 @@ const ACCOUNT: &str = "devstoreaccount1";
 const KEY: &str =
     "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==";
 
-/// Makes a container and puts the files of a folder into it.
+/// Creates a container with the files of a folder.
 const UPLOAD: &str = r#"
 const [endpoint, account, key, folder] = process.argv.slice(1);
 const blob = require("@azure/storage-blob"), fs = require("fs"), path = require("path");
@@ -45,7 +45,7 @@ impl Azurite {
         let script = installed.join("node_modules/azurite/dist/src/blob/main.js");
         let mut command = Command::new("node");
         command.arg(script).args(["--blobPort", "0", "--skipApiVersionCheck"]);
-        // It would report its use to its maker.
+        // Otherwise it reports its use to its vendor.
         command.arg("--disableTelemetry").arg("--location").arg(place).stdout(Stdio::piped());
         let mut process = command.spawn().expect("node starts");
         let said = BufReader::new(process.stdout.take().unwrap());
@@ -54,7 +54,7 @@ impl Azurite {
         let line = line.expect("Azurite listens");
         let at = line.find("http://").expect("it says where");
         let endpoint = format!("{}/{ACCOUNT}", line[at..].trim());
-        // What it says further goes nowhere, but must not stand in its way.
+        // Its later output is ignored, but must not block it.
         std::thread::spawn(move || lines.for_each(drop));
         Self { process, endpoint }
     }

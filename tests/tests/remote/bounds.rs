@@ -1,4 +1,4 @@
-//! What lies on the drive of what is fetched, and what is in memory, while much more goes through.
+//! Limits of disk space and memory for fetched objects, while many more bytes are transferred.
 
 use crate::support::{program, run};
 use crate::web::Web;
@@ -38,7 +38,7 @@ fn taken(folder: &Path) -> u64 {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => sum += taken(&entry.path()),
-            // A file may go at any time.
+            // A file may be removed at any time.
             _ => sum += entry.metadata().map_or(0, |metadata| metadata.blocks() * 512),
         }
     }
@@ -79,7 +79,7 @@ fn shards_go_through_a_small_cache_and_little_memory() {
         }
     };
     assert!(status.success());
-    // A look takes a while: a file that is moved meanwhile may be seen in both places.
+    // Measuring takes time: a file that is moved meanwhile may be counted twice.
     let twice = 2 * shard(0).len() as u64;
     assert!(most > 0 && most <= CACHE_BYTES + twice, "{most} bytes on the drive");
     assert!(memory < 400_000, "{memory} KiB in memory");

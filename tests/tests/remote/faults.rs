@@ -1,4 +1,4 @@
-//! Servers that fail, cut, change and stall: it is taken up again, or refused with the URL.
+//! Servers that fail, disconnect, change files and stall: transfers resume, or fail with the URL.
 
 use crate::support::{
     assert_cache_is_empty, assert_same, golden, pack_here, pictures, program, run,
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A number of times that is never reached.
 const ALWAYS: u32 = u32::MAX;
 
-/// A server with a tar file, and the dataset that it becomes.
+/// A server with a tar file, and the dataset that is packed from it.
 fn with_shard(folder: &Path) -> Web {
     let web = Web::start();
     web.put("/d/a.tar", std::fs::read(golden("wds-000.tar")).unwrap());
@@ -148,7 +148,7 @@ fn a_pack_goes_on_after_the_server_failed_unless_something_changed() {
     assert!(!state.requests.iter().any(is_first));
 }
 
-/// Starts a pack whose only file does not come.
+/// Starts a pack whose only file is never sent.
 fn stalled(folder: &Path, web: &Web) -> Child {
     web.fault("/d/a.tar", Fault { stalls: true, ..Fault::default() });
     web.state().requests.clear();

@@ -1,6 +1,6 @@
 //! Datasets at a URL that commands use in place: trained on, inspected, verified.
 
-use crate::support::{Said, pack_here, pictures, program, run};
+use crate::support::{ProcessOutput, pack_here, pictures, program, run};
 use crate::web::{Fault, Web};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn with_dataset(folder: &Path, samples: u32) -> Web {
     web
 }
 
-fn run_job(folder: &Path, web: &Web, report: &str) -> Said {
+fn run_job(folder: &Path, web: &Web, report: &str) -> ProcessOutput {
     let url = format!("{}/there.set", web.url);
     let arguments = ["run", "job.toml", "--dataset", &url, "--report", report];
     run(program(folder, &[&arguments[..], &CACHE].concat()))

@@ -1,6 +1,6 @@
 //! An S3 server (s3s-fs) on this machine: listing, credentials, changes, resuming.
 
-use crate::support::{CACHE, Said, assert_same, pack_here, pictures, program, run};
+use crate::support::{CACHE, ProcessOutput, assert_same, pack_here, pictures, program, run};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto::Builder;
 use s3s::auth::SimpleAuth;
@@ -44,7 +44,7 @@ impl S3 {
         Self { root: root.to_path_buf(), endpoint, _runtime: runtime }
     }
 
-    /// The folder of a bucket, which is made.
+    /// The folder of a bucket, which is created.
     pub(crate) fn bucket(&self, name: &str) -> PathBuf {
         let path = self.root.join(name);
         std::fs::create_dir_all(&path).unwrap();
@@ -59,7 +59,13 @@ impl S3 {
         command
     }
 
-    pub(crate) fn pack(&self, folder: &Path, url: &str, to: &str, further: &[&str]) -> Said {
+    pub(crate) fn pack(
+        &self,
+        folder: &Path,
+        url: &str,
+        to: &str,
+        further: &[&str],
+    ) -> ProcessOutput {
         let arguments = [&["pack", url, to], CACHE.as_slice(), further].concat();
         run(self.program(folder, &arguments))
     }
@@ -70,7 +76,7 @@ fn a_folder_of_a_bucket_packs_to_the_same_bytes_as_here() {
     let folder = tempfile::tempdir().unwrap();
     let server = S3::start(&folder.path().join("store"));
     let here = pictures(&server.bucket("photos").join("train/all"), 41);
-    // Names that begin alike are another folder.
+    // Names with the same prefix are another folder.
     pictures(&server.bucket("photos").join("train/all-others"), 2);
     pack_here(folder.path(), &here, "here.set", &[]);
     for url in ["s3://photos/train/all", "s3://photos/train/all/"] {

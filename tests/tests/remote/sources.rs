@@ -1,10 +1,10 @@
-//! Every kind of source, read from a bucket: the same dataset as from here.
+//! Every kind of source, read from a bucket: the same dataset as from local files.
 
 use crate::s3::S3;
 use crate::support::{assert_same, copy, golden, pack_here, pictures, program, run};
 use std::path::Path;
 
-/// Packs a golden source here and from a bucket.
+/// Packs a golden source from local files and from a bucket.
 fn same(name: &str, further: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let server = S3::start(&folder.path().join("store"));

@@ -1,28 +1,28 @@
-//! Runs the program with a source elsewhere, and looks at what it left.
+//! Runs the program with a remote source, and checks the remaining files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Options that bound and place what is held.
+/// Options for the size and folder of the cache.
 pub(crate) const CACHE: [&str; 2] = ["--cache", "cache"];
 
-/// What a finished process said.
+/// The output of a finished process.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct ProcessOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Said {
-    /// Panics unless it ended well.
+impl ProcessOutput {
+    /// Panics unless it succeeded.
     pub(crate) fn success(self) -> Self {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
         self
     }
 
-    /// Panics unless it failed, saying each word, without a panic.
+    /// Panics unless it failed with each word in its output, and without a panic.
     pub(crate) fn refused(self, words: &[&str]) -> Self {
         assert_eq!(self.code, Some(1), "{}\n{}", self.stdout, self.stderr);
         assert!(!self.stderr.contains("defect in Meetpoint"), "{}", self.stderr);
@@ -33,15 +33,15 @@ impl Said {
     }
 }
 
-/// The program in a folder, with nothing said about stores by the environment of the tests.
+/// The program in a folder, without the store settings of the test environment.
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_meetpoint-under-test"));
     command.args(arguments).current_dir(folder).env("NO_COLOR", "1");
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
-        let is_said = ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"];
+        let prefixes = ["AWS_", "GOOGLE_", "AZURE_", "SERVICE_ACCOUNT"];
         let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
-        if is_proxy || is_said.iter().any(|prefix| name.starts_with(prefix)) {
+        if is_proxy || prefixes.iter().any(|prefix| name.starts_with(prefix)) {
             command.env_remove(name);
         }
     }
@@ -49,24 +49,23 @@ pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs it to its end.
-pub(crate) fn run(mut command: Command) -> Said {
+pub(crate) fn run(mut command: Command) -> ProcessOutput {
     let output = command.output().expect("the program starts");
-    Said {
+    ProcessOutput {
         code: output.status.code(),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 
-/// Packs what lies in a folder of this machine.
+/// Packs a local folder.
 pub(crate) fn pack_here(folder: &Path, source: &Path, to: &str, further: &[&str]) {
     let source = source.display().to_string();
     let arguments = [&["pack", source.as_str(), to], further].concat();
     run(program(folder, &arguments)).success();
 }
 
-/// Panics unless two datasets hold the same parts, byte for byte, and nothing is left of what was
-/// fetched.
+/// Panics unless two datasets have the same parts, byte for byte, and no fetched files remain.
 pub(crate) fn assert_same(folder: &Path, one: &str, other: &str) {
     let parts = |name: &str| {
         let mut files = BTreeMap::new();
@@ -85,13 +84,13 @@ pub(crate) fn assert_same(folder: &Path, one: &str, other: &str) {
     assert_cache_is_empty(folder);
 }
 
-/// Panics where something of what was fetched is still there.
+/// Panics if fetched files remain.
 pub(crate) fn assert_cache_is_empty(folder: &Path) {
     let left: Vec<_> = std::fs::read_dir(folder.join("cache")).into_iter().flatten().collect();
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// A small JPEG, another one for each seed.
+/// A small JPEG that depends on the seed.
 pub(crate) fn jpeg(seed: u32) -> Vec<u8> {
     let pixels: Vec<u8> = (0..32 * 24 * 3_u32)
         .map(|at| (at.wrapping_mul(seed.wrapping_mul(2_654_435_761) | 1) >> 24) as u8)
@@ -113,7 +112,7 @@ pub(crate) fn pictures(root: &Path, count: u32) -> PathBuf {
     root.to_path_buf()
 }
 
-/// Files of the tests of sources.
+/// The golden files of sources.
 pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../datasets/tests/golden/sources").join(name)
 }

@@ -51,7 +51,7 @@ fn a_server_is_read_by_https_where_its_issuer_is_trusted_and_refused_elsewhere()
     pack("no.set", "other.pem").refused(&["/d/a.tar", "certificate"]);
     assert!(!folder.path().join("no.set").exists());
     web.state().requests.clear();
-    // The same port without TLS is no server that gives anything.
+    // Without TLS, the same port answers no request.
     let plain = url.replace("https://", "http://");
     let arguments = [&["pack", plain.as_str(), "no.set"], CACHE.as_slice()].concat();
     run(program(folder.path(), &arguments)).refused(&["/d/a.tar"]);

@@ -1,20 +1,20 @@
 //! A web server on this machine, which lists folders as WebDAV does, and its faults.
 
-use crate::support::{CACHE, Said, program, run};
+use crate::support::{CACHE, ProcessOutput, program, run};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What is wrong with a file.
+/// The faults of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Fault {
     /// Answers of this status, this many times.
     pub(crate) status: Option<(u16, u32)>,
     /// Connections that end after this many bytes of the answer, this many times.
     pub(crate) cut: Option<(usize, u32)>,
-    /// Nothing comes after the head of the answer.
+    /// Nothing is sent after the header of the answer.
     pub(crate) stalls: bool,
     /// Another tag than in the list.
     pub(crate) tag: Option<u32>,
@@ -31,7 +31,7 @@ struct File {
 #[derive(Debug, Default)]
 pub(crate) struct State {
     files: BTreeMap<String, File>,
-    /// Whether parts of a file are given.
+    /// Whether range requests are supported.
     gives_no_parts: bool,
     /// Time before each answer.
     pub(crate) slowness: std::time::Duration,
@@ -53,7 +53,7 @@ impl Web {
         })
     }
 
-    /// One that speaks TLS, as `localhost`.
+    /// A server with TLS, as `localhost`.
     pub(crate) fn start_tls(config: Arc<rustls::ServerConfig>) -> Self {
         let (listener, port) = listener();
         Self::over(listener, format!("https://localhost:{port}"), move |stream, state| {
@@ -73,7 +73,7 @@ impl Web {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (shared, serve) = (Arc::clone(&shared), Arc::clone(&serve));
-                // A client that leaves is not a failure.
+                // A client that disconnects is not a failure.
                 std::thread::spawn(move || drop(serve(stream, &shared)));
             }
         });
@@ -84,7 +84,7 @@ impl Web {
         self.state.lock().unwrap()
     }
 
-    /// Puts a file, or another one in its place.
+    /// Adds or replaces a file.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
         let mut state = self.state();
         let version = state.files.get(path).map_or(0, |file| file.version + 1);
@@ -114,7 +114,13 @@ impl Web {
         self.state().gives_no_parts = true;
     }
 
-    pub(crate) fn pack(&self, folder: &Path, path: &str, to: &str, further: &[&str]) -> Said {
+    pub(crate) fn pack(
+        &self,
+        folder: &Path,
+        path: &str,
+        to: &str,
+        further: &[&str],
+    ) -> ProcessOutput {
         let url = format!("{}{path}", self.url);
         let arguments = [&["pack", &url, to], CACHE.as_slice(), further].concat();
         run(program(folder, &arguments))
@@ -175,7 +181,7 @@ fn answer(
         return Ok(true);
     }
     let mut state = shared.lock().unwrap();
-    let gives_parts = !state.gives_no_parts;
+    let (gives_parts, slowness) = (!state.gives_no_parts, state.slowness);
     let Some(file) = state.files.get_mut(path) else {
         write!(to, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")?;
         return Ok(true);
@@ -198,7 +204,6 @@ fn answer(
     });
     let (first, end) = range.unwrap_or((0, all));
     let bytes = file.bytes[first..end].to_vec();
-    let slowness = state.slowness;
     let cut = match &mut file.fault.cut {
         Some((after, left)) if *left > 0 && !is_head => {
             *left -= 1;
@@ -229,7 +234,7 @@ fn answer(
     Ok(cut.is_none())
 }
 
-/// What lies below a path, as WebDAV tells it (RFC 4918, 9.1).
+/// The entries below a path, in the format of WebDAV (RFC 4918, 9.1).
 fn listing(path: &str, state: &State) -> String {
     let below = format!("{}/", path.trim_end_matches('/'));
     let files = state.files.iter().filter(|(name, _)| name.starts_with(&below));

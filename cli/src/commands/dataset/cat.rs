@@ -1,7 +1,7 @@
 //! `meetpoint dataset head` and `cat`: the rows of a dataset, one per line.
 
 use super::as_signal;
-use super::select::Fitting;
+use super::select::SelectionArguments;
 use crate::surface::{Output, units};
 use meetpoint_datasets::operations::{self, Selection, ShownRow};
 use meetpoint_datasets::printable;
@@ -21,7 +21,7 @@ pub(super) struct HeadArguments {
     #[arg(short, long, default_value_t = 10)]
     n: u64,
     #[command(flatten)]
-    showing: Showing,
+    columns: ColumnArguments,
 }
 
 /// Show all or selected rows of a dataset: key, label, sizes, columns.
@@ -36,38 +36,38 @@ pub(super) struct Arguments {
     #[arg(short, long)]
     n: Option<u64>,
     #[command(flatten)]
-    fitting: Fitting,
+    selection: SelectionArguments,
     #[command(flatten)]
-    showing: Showing,
+    columns: ColumnArguments,
 }
 
 /// Which columns are shown. With --json, each row is one line with a JSON document that has full
 /// values.
 #[derive(Debug, clap::Args)]
-struct Showing {
+struct ColumnArguments {
     /// Show only these columns besides the key, separated by commas; "" for none.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     columns: Option<Vec<String>>,
 }
 
 pub(super) fn head(arguments: &HeadArguments, output: Output) -> anyhow::Result<()> {
-    show(&arguments.dataset, &Selection::default(), arguments.n, &arguments.showing, output)
+    show(&arguments.dataset, &Selection::default(), arguments.n, &arguments.columns, output)
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let selection = arguments.fitting.selection();
+    let selection = arguments.selection.selection();
     let most = arguments.n.unwrap_or(u64::MAX);
-    show(&arguments.dataset, &selection, most, &arguments.showing, output)
+    show(&arguments.dataset, &selection, most, &arguments.columns, output)
 }
 
 fn show(
     dataset: &Path,
     selection: &Selection,
     most: u64,
-    showing: &Showing,
+    columns: &ColumnArguments,
     output: Output,
 ) -> anyhow::Result<()> {
-    let mut only = showing.columns.clone();
+    let mut only = columns.columns.clone();
     if let Some(names) = &mut only {
         names.retain(|name| !name.is_empty());
     }

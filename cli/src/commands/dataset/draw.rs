@@ -1,6 +1,6 @@
 //! `meetpoint dataset shuffle` and `sample`: random orders and random samples.
 
-use super::{Writing, with_bar, written};
+use super::{WriteArguments, with_bar, written};
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Amount, Share};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(super) struct ShuffleArguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
-    writing: Writing,
+    write: WriteArguments,
 }
 
 /// Write some samples of a dataset, drawn at random without replacement.
@@ -47,7 +47,7 @@ pub(super) struct SampleArguments {
     #[arg(long, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
-    writing: Writing,
+    write: WriteArguments,
 }
 
 fn fraction(text: &str) -> Result<Share, String> {
@@ -57,7 +57,7 @@ fn fraction(text: &str) -> Result<Share, String> {
 
 pub(super) fn shuffle(arguments: &ShuffleArguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.writing.options(&stop);
+    let options = arguments.write.options(&stop);
     let (from, to) = (&arguments.dataset, &arguments.destination);
     let summary = with_bar("shuffling", |progress| {
         operations::shuffle(from, to, arguments.seed, &options, progress)
@@ -67,7 +67,7 @@ pub(super) fn shuffle(arguments: &ShuffleArguments, output: Output) -> anyhow::R
 
 pub(super) fn sample(arguments: &SampleArguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.writing.options(&stop);
+    let options = arguments.write.options(&stop);
     let amount = match (arguments.n, arguments.fraction) {
         (Some(samples), _) => Amount::Samples(samples),
         (None, Some(share)) => Amount::Fraction(share),

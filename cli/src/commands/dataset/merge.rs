@@ -1,6 +1,6 @@
 //! `meetpoint dataset merge`: several datasets into one.
 
-use super::{Writing, with_bar, written};
+use super::{WriteArguments, with_bar, written};
 use crate::surface::choice::choice;
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, MergeOrder};
@@ -26,12 +26,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     prefix: Vec<String>,
     #[command(flatten)]
-    writing: Writing,
+    write: WriteArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.writing.options(&stop);
+    let options = arguments.write.options(&stop);
     let (to, from) = arguments.datasets.split_last().expect("clap wants three or more");
     let summary = with_bar("merging", |progress| {
         operations::merge(from, to, arguments.order, &arguments.prefix, &options, progress)

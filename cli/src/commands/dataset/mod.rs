@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 
 /// How to write the result of an operation.
 #[derive(Debug, clap::Args)]
-struct Writing {
+struct WriteArguments {
     /// Replace an existing dataset.
     #[arg(long)]
     force: bool,
@@ -76,7 +76,7 @@ struct Writing {
     threads: usize,
 }
 
-impl Writing {
+impl WriteArguments {
     fn options(&self, stop: &Stop) -> CopyOptions {
         CopyOptions {
             force: self.force,

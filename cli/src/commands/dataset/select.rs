@@ -1,6 +1,6 @@
 //! `meetpoint dataset select`: the samples of a dataset that match.
 
-use super::{Writing, with_bar, written};
+use super::{WriteArguments, with_bar, written};
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Selection};
 use meetpoint_datasets::options::parse_range;
@@ -19,14 +19,14 @@ pub(super) struct Arguments {
     /// Folder of the dataset to create.
     destination: PathBuf,
     #[command(flatten)]
-    fitting: Fitting,
+    selection: SelectionArguments,
     #[command(flatten)]
-    writing: Writing,
+    write: WriteArguments,
 }
 
 /// Which samples match.
 #[derive(Debug, clap::Args)]
-pub(super) struct Fitting {
+pub(super) struct SelectionArguments {
     /// Samples with this label; give it several times for any of several labels.
     #[arg(long, value_name = "NAME")]
     label: Vec<String>,
@@ -42,7 +42,7 @@ pub(super) struct Fitting {
     invert: bool,
 }
 
-impl Fitting {
+impl SelectionArguments {
     pub(super) fn selection(&self) -> Selection {
         Selection {
             labels: self.label.clone(),
@@ -55,9 +55,9 @@ impl Fitting {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.writing.options(&stop);
+    let options = arguments.write.options(&stop);
     let (from, to) = (&arguments.dataset, &arguments.destination);
-    let selection = arguments.fitting.selection();
+    let selection = arguments.selection.selection();
     let summary = with_bar("selecting", |progress| {
         operations::select(from, to, &selection, &options, progress)
     })?;

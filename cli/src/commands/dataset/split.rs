@@ -1,6 +1,6 @@
 //! `meetpoint dataset split`: splits a dataset into disjoint ones.
 
-use super::{Writing, with_bar, written};
+use super::{WriteArguments, with_bar, written};
 use crate::surface::{Output, Stop};
 use meetpoint_datasets::operations::{self, Share, SplitBy};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FOLDER", requires = "by")]
     to: Option<PathBuf>,
     #[command(flatten)]
-    writing: Writing,
+    write: WriteArguments,
 }
 
 fn part(text: &str) -> Result<(PathBuf, Share), String> {
@@ -52,7 +52,7 @@ fn part(text: &str) -> Result<(PathBuf, Share), String> {
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
-    let options = arguments.writing.options(&stop);
+    let options = arguments.write.options(&stop);
     let by = match (&arguments.by, &arguments.to) {
         (Some(column), Some(folder)) => {
             SplitBy::Column { column: column.clone(), folder: folder.clone() }

@@ -50,8 +50,8 @@ mod tests {
     fn report(off: f64) -> Report {
         let mut report = made_up::report(1);
         for run in &mut report.runs {
-            for knob in run.devices.iter_mut().flat_map(|device| &mut device.knobs) {
-                knob.achieved = knob.target * (1.0 + off);
+            for limit in run.devices.iter_mut().flat_map(|device| &mut device.knobs) {
+                limit.achieved = limit.target * (1.0 + off);
             }
         }
         report

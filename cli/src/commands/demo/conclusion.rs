@@ -48,8 +48,8 @@ mod tests {
         let mut report = made_up::report(3);
         for run in &mut report.runs {
             run.totals.seconds = 2.0;
-            for knob in run.devices.iter_mut().flat_map(|device| &mut device.knobs) {
-                knob.achieved = knob.target;
+            for limit in run.devices.iter_mut().flat_map(|device| &mut device.knobs) {
+                limit.achieved = limit.target;
             }
         }
         report.runs[0].strategy = "host-only".to_owned();
@@ -59,8 +59,8 @@ mod tests {
         let fastest = &report.runs[2].strategy;
         assert!(said.contains("2.00 times") && said.contains(fastest), "{said}");
         let device = report.runs.iter_mut().flat_map(|run| &mut run.devices).next();
-        let knob = &mut device.expect("a device").knobs[0];
-        knob.achieved = knob.target * 2.0;
+        let limit = &mut device.expect("a device").knobs[0];
+        limit.achieved = limit.target * 2.0;
         assert!(!shown(&report).contains("times as fast"));
     }
 }

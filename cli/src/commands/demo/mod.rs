@@ -3,12 +3,12 @@
 //! It uses only what other commands offer: it writes a recipe and a job file, and runs the job, so
 //! that `--keep` retains everything that is needed to run it again. In reading order: this
 //! file, [`calibrate`] (how slow the device is made), [`attempts`] (runs until the emulation held
-//! its speed), [`conclusion`] (the closing sentence), [`workplace`] (the temporary folder).
+//! its speed), [`conclusion`] (the closing sentence), [`temporary_folder`] (the temporary folder).
 
 mod attempts;
 pub(in crate::commands) mod calibrate;
 mod conclusion;
-pub(in crate::commands) mod workplace;
+pub(in crate::commands) mod temporary_folder;
 
 use super::pack::pack_with_bar;
 use crate::generate::{self, Generated};
@@ -20,7 +20,7 @@ use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::Context;
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
-use meetpoint_format::batching::{Batching, Cut};
+use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_host::{JobFile, StrategyName};
@@ -28,7 +28,7 @@ use meetpoint_lab::bench::PHOTOGRAPHS;
 use meetpoint_prepare::Dataset;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use workplace::Workplace;
+use temporary_folder::TemporaryFolder;
 
 /// Samples in a batch, where there are enough.
 const BATCH_SIZE: u32 = 8;
@@ -76,14 +76,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             folder.as_path()
         }
         None => {
-            let (workplace, cleared) = Workplace::new(&std::env::temp_dir())?;
+            let (temporary_folder, cleared) = TemporaryFolder::new(&std::env::temp_dir())?;
             for folder in cleared {
                 output::notice(&format!(
                     "cleared {}, left by a demo that was killed",
                     folder.display()
                 ));
             }
-            temporary = workplace;
+            temporary = temporary_folder;
             temporary.path()
         }
     };
@@ -227,8 +227,8 @@ fn make_job(
 ) -> anyhow::Result<PathBuf> {
     let recipe = Arc::new(Recipe::from_toml(PHOTOGRAPHS).expect("a test parses the recipe"));
     let batch_size = batch_size(dataset.len());
-    let cut = Cut { batch_size, drop_last: true, seed: arguments.seed };
-    let batching = Batching::alone(cut, Sampling::shuffled(dataset.len()));
+    let batch_options = BatchOptions { batch_size, drop_last: true, seed: arguments.seed };
+    let batching = Batching::alone(batch_options, Sampling::shuffled(dataset.len()));
     let batches = u32::try_from(batching.batches()).unwrap_or(u32::MAX);
     let chosen = calibrate::choose(calibrate::measure(dataset, &recipe, batching)?);
     output.line(&format!(
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_that_were_made_and_stayed_empty_go_again() {
+    fn created_folders_that_stay_empty_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         for is_filled in [false, true] {
             let new = folder.path().join("new/deep");

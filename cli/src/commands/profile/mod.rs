@@ -18,7 +18,7 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_planner::decide::DecideError;
 use meetpoint_planner::enumerate::RefusedPoint;
 use meetpoint_planner::profile::{Options, Samples};
-use meetpoint_planner::score::{Costs, Scored};
+use meetpoint_planner::score::{Costs, ScoredStrategy};
 use meetpoint_planner::{
     Codec, Decision, Error, Goal, Measured, Profile, Settings, StorageMeaning, Weights, decide,
     profile, read_csv, read_json, score, write_csv,
@@ -190,7 +190,7 @@ struct Document {
     results: Vec<Measured>,
     decision: Decision,
     /// PRESTO's score, best first.
-    scores: Vec<Scored>,
+    scores: Vec<ScoredStrategy>,
     weights: Weights,
     score_storage: StorageMeaning,
     /// Whether the order of the table is that of the scores.

@@ -6,7 +6,7 @@ use crate::surface::units;
 use meetpoint_format::recipe::CutRefusal;
 use meetpoint_planner::decide::{Change, Ranked, RefusedBecause, extra_storage};
 use meetpoint_planner::results::CacheDrop;
-use meetpoint_planner::score::Scored;
+use meetpoint_planner::score::ScoredStrategy;
 use meetpoint_planner::vocabulary::Cache;
 use meetpoint_planner::{Codec, Measured, StorageMeaning};
 use meetpoint_report::grid::Grid;
@@ -137,7 +137,7 @@ fn order(document: &Document) -> Vec<usize> {
 }
 
 /// The scores of the strategies that fit the limits, best first.
-fn scored(document: &Document) -> impl Iterator<Item = &Scored> {
+fn scored(document: &Document) -> impl Iterator<Item = &ScoredStrategy> {
     let refused = &document.decision.refused;
     document.scores.iter().filter(|it| refused.iter().all(|refused| refused.index != it.index))
 }

@@ -54,12 +54,12 @@ pub enum LabelsFrom {
 }
 
 /// What is known about the dataset before the repair.
-pub(super) struct Before {
+pub(super) struct PriorManifest {
     pub(super) state: ManifestState,
     manifest: Option<Manifest>,
 }
 
-impl Before {
+impl PriorManifest {
     /// Reads as much of the manifest as possible.
     pub(super) fn read(from: &Path) -> Result<Self, Error> {
         if !from.is_dir() {
@@ -109,7 +109,7 @@ impl Before {
     }
 
     /// Starts to collect the contents of the new manifest.
-    pub(super) fn labels(&self) -> Saved {
+    pub(super) fn labels(&self) -> RecoveredSamples {
         let known = self.manifest.as_ref().map(|manifest| manifest.labels.clone());
         let from = match self.state {
             ManifestState::Sound => LabelsFrom::Manifest,
@@ -117,11 +117,11 @@ impl Before {
                 LabelsFrom::DamagedManifest
             }
         };
-        Saved { known, from, ..Saved::default() }
+        RecoveredSamples { known, from, ..RecoveredSamples::default() }
     }
 
     /// The form of the recovered samples.
-    pub(super) fn stored(&self, saved: &Saved, samples: u64) -> Stored {
+    pub(super) fn stored(&self, saved: &RecoveredSamples, samples: u64) -> Stored {
         let before = self.manifest.as_ref().and_then(|manifest| manifest.stored.clone());
         let counted = Stored {
             form: saved.form,
@@ -174,7 +174,7 @@ fn is_part_name(name: &str) -> bool {
 }
 
 /// What is known about the recovered samples.
-pub(super) struct Saved {
+pub(super) struct RecoveredSamples {
     /// Names of the labels, if a manifest has them.
     known: Option<Vec<String>>,
     from: LabelsFrom,
@@ -187,7 +187,7 @@ pub(super) struct Saved {
     spacing: Option<EntryPointSpacing>,
 }
 
-impl Default for Saved {
+impl Default for RecoveredSamples {
     fn default() -> Self {
         Self {
             known: None,
@@ -202,7 +202,7 @@ impl Default for Saved {
     }
 }
 
-impl Saved {
+impl RecoveredSamples {
     /// Adds a sample; the error is why it cannot be recovered.
     pub(super) fn add(&mut self, row: &Row) -> Result<(), String> {
         if let Some(label) = row.label {

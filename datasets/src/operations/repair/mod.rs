@@ -15,13 +15,13 @@ use crate::index::index_keys;
 use crate::message::Message;
 use crate::verify::{VerifyOptions, verify_with};
 use crate::writer::{Writer, WriterOptions};
-use manifest::{Before, Saved};
 pub use manifest::{LabelsFrom, ManifestState};
+use manifest::{PriorManifest, RecoveredSamples};
 use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::dataset::Columns;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::Dataset;
-use part::{Found, Part};
+use part::{Part, RepairLosses};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -87,8 +87,8 @@ pub fn repair(
     {
         return Ok(summary);
     }
-    let before = Before::read(from)?;
-    let mut found = Found::default();
+    let before = PriorManifest::read(from)?;
+    let mut found = RepairLosses::default();
     let parts = open_parts(from, &before, &mut found)?;
     let hopeless =
         |problem: Message| OperationError::Hopeless { path: from.to_path_buf(), problem };
@@ -129,7 +129,7 @@ pub fn repair(
         let provenance = before.provenance(from, samples_lost);
         Some(CopySummary::of(writer.finish(labels, stored, provenance)?, 0))
     };
-    let Found { lost } = found;
+    let RepairLosses { lost } = found;
     let manifest = before.state;
     Ok(RepairSummary {
         repaired,
@@ -191,8 +191,8 @@ fn nothing_to_do(
 fn save(
     parts: &[Part],
     writer: &mut Writer,
-    saved: &mut Saved,
-    found: &mut Found,
+    saved: &mut RecoveredSamples,
+    found: &mut RepairLosses,
     options: &CopyOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
@@ -229,7 +229,11 @@ fn save(
 }
 
 /// Opens the parts that have a footer; the others are lost.
-fn open_parts(from: &Path, before: &Before, found: &mut Found) -> Result<Vec<Part>, Error> {
+fn open_parts(
+    from: &Path,
+    before: &PriorManifest,
+    found: &mut RepairLosses,
+) -> Result<Vec<Part>, Error> {
     let mut parts = Vec::new();
     for (name, listed) in before.parts(from)? {
         match Part::open(from, &name, listed) {

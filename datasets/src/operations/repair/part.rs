@@ -35,7 +35,7 @@ pub(super) struct Part {
 
 /// The problems that were found.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct RepairLosses {
     pub(super) lost: Vec<Lost>,
 }
 
@@ -95,8 +95,8 @@ impl Part {
     /// `found`.
     pub(super) fn rows(
         &self,
-        found: &mut Found,
-        receive: &mut dyn FnMut(&mut Found, u64, Row) -> Result<(), Error>,
+        found: &mut RepairLosses,
+        receive: &mut dyn FnMut(&mut RepairLosses, u64, Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut first_row = 0;
         for batch in &self.layout.record_batches {
@@ -223,8 +223,8 @@ impl SalvagedBatch<'_> {
     fn each(
         &self,
         tables: &Tables,
-        found: &mut Found,
-        receive: &mut dyn FnMut(&mut Found, u64, Row) -> Result<(), Error>,
+        found: &mut RepairLosses,
+        receive: &mut dyn FnMut(&mut RepairLosses, u64, Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Tables { metadata, extra } = tables;
         let read = metadata.rows().and_then(|table| Ok((table, metadata.entry_points()?)));

@@ -2,11 +2,11 @@
 
 use super::shard::Shard;
 use crate::Error;
-use crate::source::budget::{Held, MemoryBudget};
-use crate::source::rows::files::{Files, Seen};
+use crate::source::budget::{MemoryBudget, Reservation};
+use crate::source::rows::files::{FileSchema, Files};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::{Unplain, plain_batch};
+use crate::source::rows::plain::{PlainError, plain_batch};
 use crate::source::rows::row_source::{bytes_at, offsets};
 use crate::source::rows::table::{Batch, Contents, read_at, too_large};
 use crate::source::rows::{ContentColumn, Table, malformed};
@@ -26,7 +26,7 @@ pub(super) struct ArrowTable {
     current: Option<(Shard, u64)>,
     budget: MemoryBudget,
     /// Memory of the last returned batch.
-    unfolded: Held,
+    unfolded: Reservation,
 }
 
 impl ArrowTable {
@@ -40,12 +40,12 @@ impl ArrowTable {
         let mut files = Files::of(files, |path| {
             let shard = Shard::open(path, &budget)?;
             let (schema, bytes) = (Arc::clone(&shard.schema), shard.bytes);
-            Ok(Seen { schema, rows: shard.count_rows()?, bytes })
+            Ok(FileSchema { schema, rows: shard.count_rows()?, bytes })
         })?;
         if let Some(features) = features.filter(|features| *features != Features::default()) {
             files.features = features;
         }
-        Ok(Self { files, content: None, current: None, budget, unfolded: Held::default() })
+        Ok(Self { files, content: None, current: None, budget, unfolded: Reservation::default() })
     }
 
     /// Passes the content column to `look` until it needs no more.
@@ -140,13 +140,13 @@ impl Table for ArrowTable {
             };
             let Some((batch, base)) = shard.next(self.content)? else { continue };
             let path = &shard.file.path;
-            self.unfolded = Held::default();
+            self.unfolded = Reservation::default();
             let plain = plain_batch(&batch, &self.files.schema, &self.budget);
             let (columns, held) = plain.map_err(|error| match error {
-                Unplain::OverBudget(over) => {
+                PlainError::OverBudget(over) => {
                     too_large(path, Some(format!("the rows from {first_row} on")), None, over)
                 }
-                Unplain::Arrow(error) => malformed(path, None, error.to_string()),
+                PlainError::Arrow(error) => malformed(path, None, error.to_string()),
             })?;
             self.unfolded = held;
             let contents = match base {

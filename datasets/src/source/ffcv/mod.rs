@@ -7,7 +7,7 @@
 
 mod layout;
 
-use super::budget::Held;
+use super::budget::Reservation;
 use super::rows::hugging_face::Features;
 use super::rows::picture::png;
 use super::rows::records::{Record, RecordTable, Records};
@@ -162,7 +162,7 @@ impl Records for Samples {
         let number = self.next;
         self.next += 1;
         let (file_name, file) = (Arc::clone(&self.name), Some(Arc::clone(&self.file)));
-        let held = Held::default();
+        let held = Reservation::default();
         Ok(Some(Record { file_name, file, number, fields, bytes, _held: held }))
     }
 

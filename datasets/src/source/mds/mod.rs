@@ -11,7 +11,7 @@ mod index;
 mod shard;
 
 use super::arrow::chosen_split;
-use super::budget::{Held, MemoryBudget};
+use super::budget::{MemoryBudget, Reservation};
 use super::rows::hugging_face::Features;
 use super::rows::records::{Record, RecordTable, Records};
 use super::rows::row_source::TABLE_OPTIONS;
@@ -124,7 +124,7 @@ impl Records for Samples {
                 number,
                 fields,
                 bytes: bytes.len(),
-                _held: Held::default(),
+                _held: Reservation::default(),
             }));
         }
     }

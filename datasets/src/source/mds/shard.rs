@@ -5,7 +5,7 @@ use super::index::{FileEntry, ShardEntry};
 use crate::Error;
 use crate::message::Message;
 use crate::source::OpenFile;
-use crate::source::budget::{HeldBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, ReservedBytes, over_budget};
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, read_at, too_large, unreadable};
 use crate::store::StorePath;
@@ -17,7 +17,7 @@ enum Body {
     /// Uncompressed in a file.
     File(Arc<OpenFile>),
     /// Decompressed in memory.
-    Memory(HeldBytes),
+    Memory(ReservedBytes),
 }
 
 /// An open shard.
@@ -169,7 +169,7 @@ fn unfold(
     folded: &FileEntry,
     entry: &ShardEntry,
     budget: &MemoryBudget,
-) -> Result<HeldBytes, Error> {
+) -> Result<ReservedBytes, Error> {
     let (file, compressed) = open_file(path)?;
     check_file(path, compressed, folded)?;
     let file = file.file.try_clone().map_err(|error| unreadable(path, error))?;
@@ -206,7 +206,7 @@ fn unfold(
             let held = held.map_err(|over| too_large(path, None, None, over))?;
             let plain = snap::raw::Decoder::new().decompress_vec(&block);
             let plain = plain.map_err(|error| fault(format!("cannot be decompressed: {error}")))?;
-            HeldBytes::new(plain, held)
+            ReservedBytes::new(plain, held)
         }
         other => {
             let problem = format!(

@@ -5,9 +5,9 @@
 //! unchanged, and decompressed here. LZ4, whose blocks do not record their length, is left to the
 //! crate.
 
-use super::value_ranges::{Placing, ValueRanges};
+use super::value_ranges::{PageLocator, ValueRanges};
 use crate::source::OverBudget;
-use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, Reservation, ReservedBytes, over_budget};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::RowGroups;
 use parquet::basic::Compression;
@@ -52,7 +52,7 @@ impl RowGroups for RowGroup<'_> {
         };
         if let Some((_, places)) = self.placed.filter(|(leaf, _)| *leaf == column) {
             places.clear();
-            match Placing::open(&self.file, chunk, rows, places)? {
+            match PageLocator::open(&self.file, chunk, rows, places)? {
                 Some(reader) => return Ok(Box::new(OneChunk { reader: Some(Box::new(reader)) })),
                 None => places.lose(),
             }
@@ -66,7 +66,7 @@ impl RowGroups for RowGroup<'_> {
         };
         let reader: Box<dyn PageReader> = match codec {
             Compression::UNCOMPRESSED => Box::new(inner),
-            _ => Box::new(Unfolding { codec, inner, budget: self.budget.clone() }),
+            _ => Box::new(PageDecompressor { codec, inner, budget: self.budget.clone() }),
         };
         Ok(Box::new(OneChunk { reader: Some(reader) }))
     }
@@ -95,13 +95,13 @@ impl Iterator for OneChunk {
 impl PageIterator for OneChunk {}
 
 /// Decompresses pages as they are read, here or in `inner`.
-struct Unfolding {
+struct PageDecompressor {
     codec: Compression,
     inner: SerializedPageReader<File>,
     budget: MemoryBudget,
 }
 
-impl Unfolding {
+impl PageDecompressor {
     fn unfold(&self, page: Page) -> Result<Page> {
         let unfolded = |buf: &Bytes, levels| unfolded(self.codec, buf, levels, &self.budget);
         Ok(match page {
@@ -190,7 +190,7 @@ fn unfolded(
         let plain = snap::raw::Decoder::new().decompress(folded, &mut bytes[levels..]);
         let plain = plain.map_err(|error| fault(format!("a page: {error}")))?;
         bytes.truncate(levels + plain);
-        return Ok(Bytes::from_owner(HeldBytes::new(bytes, held)));
+        return Ok(Bytes::from_owner(ReservedBytes::new(bytes, held)));
     }
     let limit = PAGE_BYTES_MAX + 1;
     let mut read = |from: &mut dyn Read| {
@@ -218,7 +218,7 @@ fn unfolded(
 /// A page that the `parquet` crate decompressed.
 struct HeldPage {
     page: Bytes,
-    _held: Held,
+    _held: Reservation,
 }
 
 impl AsRef<[u8]> for HeldPage {
@@ -227,7 +227,7 @@ impl AsRef<[u8]> for HeldPage {
     }
 }
 
-impl Iterator for Unfolding {
+impl Iterator for PageDecompressor {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -235,7 +235,7 @@ impl Iterator for Unfolding {
     }
 }
 
-impl PageReader for Unfolding {
+impl PageReader for PageDecompressor {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.inner.get_next_page()?;
         page.map(|page| self.unfold(page)).transpose()

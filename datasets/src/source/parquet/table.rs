@@ -4,11 +4,11 @@ use super::pages::RowGroup;
 use super::value_ranges::{ByteRange, ValueRanges};
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::budget::{Held, MemoryBudget};
-use crate::source::rows::files::{Files, Seen};
+use crate::source::budget::{MemoryBudget, Reservation};
+use crate::source::rows::files::{FileSchema, Files};
 use crate::source::rows::hugging_face::Features;
 use crate::source::rows::paths::Paths;
-use crate::source::rows::plain::{Unplain, plain_batch, plain_schema};
+use crate::source::rows::plain::{PlainError, plain_batch, plain_schema};
 use crate::source::rows::row_source::bytes_at;
 use crate::source::rows::table::{Batch, Contents, guarded, open_file, too_large, unreadable};
 use crate::source::rows::{ContentColumn, Table, malformed};
@@ -37,7 +37,7 @@ pub(super) struct ParquetTable {
     places: ValueRanges,
     budget: MemoryBudget,
     /// Memory of the last returned batch.
-    unfolded: Held,
+    unfolded: Reservation,
 }
 
 /// An open file.
@@ -210,10 +210,10 @@ fn failed(
     }
 }
 
-fn unplain(path: &StorePath, error: Unplain) -> Error {
+fn plain_error(path: &StorePath, error: PlainError) -> Error {
     match error {
-        Unplain::OverBudget(over) => too_large(path, None, None, over),
-        Unplain::Arrow(error) => fault(path, &error.to_string()),
+        PlainError::OverBudget(over) => too_large(path, None, None, over),
+        PlainError::Arrow(error) => fault(path, &error.to_string()),
     }
 }
 
@@ -229,7 +229,7 @@ impl ParquetTable {
             let groups = shard.metadata.metadata().row_groups().iter();
             let rows = groups.map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
             let rows = rows.fold(0, u64::saturating_add);
-            Ok(Seen { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
+            Ok(FileSchema { schema: Arc::clone(shard.metadata.schema()), rows, bytes: shard.bytes })
         })?;
         Ok(Self {
             files,
@@ -237,7 +237,7 @@ impl ParquetTable {
             content: None,
             places: ValueRanges::default(),
             budget,
-            unfolded: Held::default(),
+            unfolded: Reservation::default(),
         })
     }
 
@@ -253,7 +253,7 @@ impl ParquetTable {
             let mask = shard.mask(column, child);
             while let Some(batch) = shard.next(&mask, None)? {
                 let plain = plain_batch(&batch, &plain_schema(&batch.schema()), &self.budget);
-                let (batch, _held) = plain.map_err(|error| unplain(&shard.path, error))?;
+                let (batch, _held) = plain.map_err(|error| plain_error(&shard.path, error))?;
                 let array = match child {
                     None => Arc::clone(batch.column(0)),
                     Some(_) => Arc::clone(batch.column(0).as_struct().column(0)),
@@ -325,9 +325,9 @@ impl Table for ParquetTable {
             let leaf = self.content.and_then(|content| shard.leaf(content));
             let placed = leaf.map(|leaf| (leaf, &self.places));
             let Some(batch) = shard.next(&ProjectionMask::all(), placed)? else { continue };
-            self.unfolded = Held::default();
+            self.unfolded = Reservation::default();
             let plain = plain_batch(&batch, &self.files.schema, &self.budget);
-            let (columns, held) = plain.map_err(|error| unplain(&shard.path, error))?;
+            let (columns, held) = plain.map_err(|error| plain_error(&shard.path, error))?;
             self.unfolded = held;
             let file = shard.path.display().to_string();
             let places = self.content.filter(|_| leaf.is_some());

@@ -23,11 +23,11 @@ pub(super) type ByteRange = (u64, u64);
 /// Ranges of the values of one column that were passed to the decoder and not yet requested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ValueRanges {
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<KnownRanges>>,
 }
 
 #[derive(Debug, Default)]
-struct Found {
+struct KnownRanges {
     /// Ranges of the values that are not null, in order.
     places: VecDeque<ByteRange>,
     /// A page of the row group is encoded, so the file does not contain its values unchanged.
@@ -37,7 +37,7 @@ struct Found {
 impl ValueRanges {
     /// Starts another row group.
     pub(super) fn clear(&self) {
-        *self.lock() = Found::default();
+        *self.lock() = KnownRanges::default();
     }
 
     /// Reports that the file does not contain the last value unchanged.
@@ -52,25 +52,25 @@ impl ValueRanges {
         place.filter(|(_, length)| !found.is_lost && *length == bytes)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Found> {
+    fn lock(&self) -> MutexGuard<'_, KnownRanges> {
         self.found.lock().expect("no thread panics while holding the lock")
     }
 }
 
 /// A file that records the position of its last read.
-pub(super) struct Noting {
+pub(super) struct PositionRecorder {
     file: Arc<File>,
     /// The position after the last requested byte.
     end: Arc<AtomicU64>,
 }
 
-impl Length for Noting {
+impl Length for PositionRecorder {
     fn len(&self) -> u64 {
         self.file.len()
     }
 }
 
-impl ChunkReader for Noting {
+impl ChunkReader for PositionRecorder {
     type T = BufReader<File>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
@@ -84,14 +84,14 @@ impl ChunkReader for Noting {
 }
 
 /// Reads the pages of a column chunk and examines them.
-pub(super) struct Placing {
-    inner: SerializedPageReader<Noting>,
+pub(super) struct PageLocator {
+    inner: SerializedPageReader<PositionRecorder>,
     end: Arc<AtomicU64>,
     places: ValueRanges,
     has_nulls: bool,
 }
 
-impl Placing {
+impl PageLocator {
     /// Opens a chunk of `rows` rows; `None` if it is compressed, nested in lists, or does not
     /// contain byte arrays.
     pub(super) fn open(
@@ -108,8 +108,8 @@ impl Placing {
             return Ok(None);
         }
         let end = Arc::new(AtomicU64::new(0));
-        let noting = Noting { file: Arc::clone(file), end: Arc::clone(&end) };
-        let inner = SerializedPageReader::new(Arc::new(noting), chunk, rows, None)?;
+        let recorder = PositionRecorder { file: Arc::clone(file), end: Arc::clone(&end) };
+        let inner = SerializedPageReader::new(Arc::new(recorder), chunk, rows, None)?;
         let has_nulls = column.max_def_level() > 0;
         Ok(Some(Self { inner, end, places: places.clone(), has_nulls }))
     }
@@ -168,7 +168,7 @@ fn word(page: &[u8], at: u64) -> Option<u64> {
     Some(u32::from_le_bytes(bytes.try_into().expect("four bytes were taken")).into())
 }
 
-impl Iterator for Placing {
+impl Iterator for PageLocator {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -176,7 +176,7 @@ impl Iterator for Placing {
     }
 }
 
-impl PageReader for Placing {
+impl PageReader for PageLocator {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.inner.get_next_page()?;
         page.iter().for_each(|page| self.note(page));

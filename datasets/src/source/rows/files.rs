@@ -9,7 +9,7 @@ use crate::store::StorePath;
 use arrow_schema::SchemaRef;
 
 /// The schema and size of one file.
-pub(crate) struct Seen {
+pub(crate) struct FileSchema {
     /// The schema in the file, before conversion to plain types.
     pub(crate) schema: SchemaRef,
     pub(crate) rows: u64,
@@ -34,7 +34,7 @@ impl Files {
     /// first.
     pub(crate) fn of(
         paths: Vec<StorePath>,
-        look: impl Fn(&StorePath) -> Result<Seen, Error>,
+        look: impl Fn(&StorePath) -> Result<FileSchema, Error>,
     ) -> Result<Self, Error> {
         let mut first: Option<(SchemaRef, Features)> = None;
         let (mut rows, mut bytes) = (0_u64, 0);

@@ -3,7 +3,7 @@
 
 use super::unfolded::unfolded_bytes;
 use crate::source::OverBudget;
-use crate::source::budget::{Held, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use arrow_array::RecordBatch;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
@@ -45,7 +45,7 @@ pub(crate) fn plain_schema(schema: &Schema) -> SchemaRef {
 
 /// Why a batch cannot be converted to plain types.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Unplain {
+pub(crate) enum PlainError {
     /// It needs more memory than the source may take.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
@@ -60,7 +60,7 @@ pub(crate) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
     budget: &MemoryBudget,
-) -> Result<(RecordBatch, Held), Unplain> {
+) -> Result<(RecordBatch, Reservation), PlainError> {
     let mut held = budget.hold(0)?;
     for (column, field) in batch.columns().iter().zip(schema.fields()) {
         if column.data_type() != field.data_type() {

@@ -10,8 +10,8 @@ use super::value::{FIELDS_MAX, Kind, Value};
 use super::{ContentColumn, Table};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::Held;
-use crate::source::{Content, OpenFile, Whence};
+use crate::source::budget::Reservation;
+use crate::source::{Content, OpenFile, SampleOrigin};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Schema, SchemaRef};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -41,14 +41,14 @@ pub(crate) struct Record {
     /// Approximate bytes in memory.
     pub(crate) bytes: usize,
     /// Memory reserved from the source's budget.
-    pub(crate) _held: Held,
+    pub(crate) _held: Reservation,
 }
 
 impl Record {
     /// Its location, for an error.
-    pub(crate) fn whence(&self, noun: &str) -> Whence {
+    pub(crate) fn origin(&self, noun: &str) -> SampleOrigin {
         let member = Some(format!("{noun} {}", self.number));
-        Whence { file: self.file_name.to_string(), member, offset: None }
+        SampleOrigin { file: self.file_name.to_string(), member, offset: None }
     }
 }
 
@@ -197,7 +197,7 @@ fn value_of<'a>(record: &'a Record, name: &str) -> &'a Value {
 }
 
 fn fault(record: &Record, noun: &str, problem: impl Into<Message>) -> Error {
-    Error::Malformed { whence: Box::new(record.whence(noun)), problem: problem.into() }
+    Error::Malformed { origin: Box::new(record.origin(noun)), problem: problem.into() }
 }
 
 fn too_many(columns: usize) -> String {

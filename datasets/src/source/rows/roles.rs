@@ -9,7 +9,7 @@ use super::table::ContentColumn;
 use crate::Error;
 use crate::message::Message;
 use crate::source::unused_label::{LABEL_NAME, UnusedLabel};
-use crate::source::{ContentKind, SourceOptions, Whence};
+use crate::source::{ContentKind, SampleOrigin, SourceOptions};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_kernels::decode::TIFF_MAGIC;
@@ -363,8 +363,8 @@ fn named(schema: &Schema, name: &str, option: Setting, file: &str) -> Result<usi
 }
 
 fn bad(file: &str, problem: impl Into<Message>) -> Error {
-    let whence = Whence { file: file.to_owned(), member: None, offset: None };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin = SampleOrigin { file: file.to_owned(), member: None, offset: None };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 fn is_text(data_type: &DataType) -> bool {

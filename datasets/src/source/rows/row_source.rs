@@ -5,7 +5,8 @@ use super::roles::{self, KeyRole, Roles};
 use super::table::{Batch, ContentColumn, Contents, RowContent, Table, read_at};
 use crate::message::Message;
 use crate::source::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::{Error, LeftOut};
 use arrow_array::cast::AsArray;
@@ -150,7 +151,7 @@ impl<T: Table> RowSource<T> {
 
     fn item(&mut self, current: &mut Current) -> Result<Entry, Error> {
         let row = current.row;
-        let whence = whence(&current.batch, row);
+        let origin = origin(&current.batch, row);
         let content = match self.roles.content {
             None => RowContent::Here(Content::Bytes(Vec::new())),
             Some(_) => content_of(current, row),
@@ -170,26 +171,26 @@ impl<T: Table> RowSource<T> {
         };
         let key = match key {
             Ok(key) => key,
-            Err(reason) => return Ok(left_out(whence.to_string(), reason)),
+            Err(reason) => return Ok(left_out(origin.to_string(), reason)),
         };
         let content = match content {
             RowContent::Here(content) => content,
             RowContent::Missing => {
-                return Ok(left_out(key, format!("{whence}: the content is null")));
+                return Ok(left_out(key, format!("{origin}: the content is null")));
             }
             RowContent::Unreadable(reason) => {
-                return Ok(left_out(key, format!("{whence}: {reason}")));
+                return Ok(left_out(key, format!("{origin}: {reason}")));
             }
         };
         let label = match &current.labels {
             None => None,
             Some(labels) => match self.label(labels, row) {
                 Ok(label) => label,
-                Err(reason) => return Ok(left_out(key, format!("{whence}: {reason}"))),
+                Err(reason) => return Ok(left_out(key, format!("{origin}: {reason}"))),
             },
         };
         let extra = current.extra.as_ref().map(|extra| (Arc::clone(extra), row));
-        Ok(Entry::Sample(Box::new(Item { key, whence, content, label, extra })))
+        Ok(Entry::Sample(Box::new(Item { key, origin, content, label, extra })))
     }
 
     /// The number of a row as its key, with the extension of its picture or sound.
@@ -290,9 +291,9 @@ impl<T: Table> Source for RowSource<T> {
     }
 }
 
-fn whence(batch: &Batch, row: usize) -> Whence {
+fn origin(batch: &Batch, row: usize) -> SampleOrigin {
     let number = batch.first_row + row as u64;
-    Whence {
+    SampleOrigin {
         file: batch.file.clone(),
         member: Some(format!("{} {number}", batch.noun)),
         offset: None,
@@ -300,7 +301,7 @@ fn whence(batch: &Batch, row: usize) -> Whence {
 }
 
 fn fault(batch: &Batch, row: usize, problem: impl Into<Message>) -> Error {
-    Error::Malformed { whence: Box::new(whence(batch, row)), problem: problem.into() }
+    Error::Malformed { origin: Box::new(origin(batch, row)), problem: problem.into() }
 }
 
 fn left_out(path: String, reason: impl Into<Message>) -> Entry {

@@ -3,7 +3,7 @@
 use super::malformed;
 use crate::message::Message;
 use crate::source::arrow::chosen_split;
-use crate::store::{FileKind, Found, StorePath, WalkError, WalkOptions};
+use crate::store::{FileKind, StorePath, WalkEntry, WalkError, WalkOptions};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use std::path::Path;
@@ -27,12 +27,13 @@ pub(crate) struct SplitFile {
 /// Whether a file whose name `is_member` accepts is among the first entries of a folder.
 pub(crate) fn has_one(folder: &StorePath, is_member: fn(&str) -> bool) -> bool {
     // A dangling link, or a folder that cannot be opened, is not such a file.
-    let is_one =
-        |found: Found| found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File;
+    let is_one = |found: WalkEntry| {
+        found.name().to_str().is_some_and(is_member) && found.kind == FileKind::File
+    };
     walk(folder).take(LOOK_ENTRIES).filter_map(Result::ok).any(is_one)
 }
 
-fn walk(folder: &StorePath) -> impl Iterator<Item = Result<Found, WalkError>> {
+fn walk(folder: &StorePath) -> impl Iterator<Item = Result<WalkEntry, WalkError>> {
     let options = WalkOptions { min_depth: 0, max_depth: DEPTH_MAX, follow_links: true };
     folder.walk(options, |found| {
         found.depth == 0 || !found.name().as_encoded_bytes().starts_with(b".")
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn several_splits_want_a_choice() {
+    fn several_splits_require_a_choice() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["train-00000-of-00001", "train-00001-of-00002", "test-00000-of-00001"] {
             std::fs::write(folder.path().join(format!("{name}.parquet")), b"").unwrap();

@@ -3,7 +3,7 @@
 use super::hugging_face::Features;
 use crate::Error;
 use crate::message::Message;
-use crate::source::{Content, OpenFile, OverBudget, Whence};
+use crate::source::{Content, OpenFile, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -111,7 +111,7 @@ pub(crate) fn malformed(
     problem: impl Into<Message>,
 ) -> Error {
     Error::Malformed {
-        whence: Box::new(Whence { file: file.display().to_string(), member: None, offset }),
+        origin: Box::new(SampleOrigin { file: file.display().to_string(), member: None, offset }),
         problem: problem.into(),
     }
 }
@@ -123,8 +123,8 @@ pub(crate) fn too_large(
     offset: Option<u64>,
     over: OverBudget,
 ) -> Error {
-    let whence = Box::new(Whence { file: file.display().to_string(), member, offset });
-    Error::OverBudget { whence, over }
+    let origin = Box::new(SampleOrigin { file: file.display().to_string(), member, offset });
+    Error::OverBudget { origin, over }
 }
 
 /// The error of a file that cannot be read.

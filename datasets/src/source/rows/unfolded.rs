@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_counts_as_often_as_it_is_named() {
+    fn a_long_value_counts_as_often_as_it_occurs() {
         let long = long();
         let dictionary: DictionaryArray<Int8Type> = vec![long.as_str(); 50].into_iter().collect();
         let view = StringViewArray::from(vec![long.as_str(); 50]);

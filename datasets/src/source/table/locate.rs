@@ -8,7 +8,8 @@ use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
-use crate::source::{SourceOptions, Whence};
+use crate::source::names::TableName;
+use crate::source::{SampleOrigin, SourceOptions};
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -22,10 +23,12 @@ const RECOGNISE_TABLES: usize = 16;
 const RECOGNISE_ROW_BYTES: u64 = 1 << 20;
 /// Stem of Hugging Face's name for a table of files.
 const METADATA: &str = "metadata";
-/// Extensions of such a table; Parquet is refused with a message.
-const METADATA_EXTENSIONS: [&str; 6] = ["csv", "jsonl", "tsv", "tab", "ndjson", "parquet"];
+/// Extensions of such a table; JSON and Parquet are refused with a message.
+const METADATA_EXTENSIONS: [&str; 7] = ["csv", "jsonl", "tsv", "tab", "ndjson", "json", "parquet"];
 /// Additional extensions of compressed tables.
 const COMPRESSED: [&str; 3] = ["", ".gz", ".zst"];
+/// Maximum number of folders, each the only one in the one before, down to the tables of splits.
+const OUTER_FOLDERS_MAX: usize = 16;
 
 /// A table and the files that it describes.
 #[derive(Debug)]
@@ -184,14 +187,14 @@ fn look(table: &StorePath) -> Result<Option<String>, Error> {
 /// Adds to an error about a table beside other files how to read them without it.
 fn with_way_out(error: Error, table: &StorePath) -> Error {
     match error {
-        Error::Malformed { whence, problem } => {
+        Error::Malformed { origin, problem } => {
             let name = table.file_name().unwrap_or_default().to_string_lossy();
             let purpose = format!("pack without {name}");
             let remedy = match problem.advice().cloned() {
                 Some(remedy) => remedy.or_by(purpose, Setting::From, as_folder()),
                 None => Remedy::by(purpose, Setting::From, as_folder()),
             };
-            Error::Malformed { whence, problem: problem.remedy(remedy) }
+            Error::Malformed { origin, problem: problem.remedy(remedy) }
         }
         error => error,
     }
@@ -203,8 +206,8 @@ fn hides(error: &std::io::Error) -> bool {
 }
 
 fn wrong(path: &StorePath, problem: impl Into<Message>) -> Error {
-    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 /// Tables at the top of a folder, in natural order.
@@ -231,13 +234,14 @@ fn sort(paths: &mut [StorePath]) {
 /// Whether a table has the name that Hugging Face gives it.
 pub(super) fn is_metadata(table: &StorePath) -> bool {
     let name = table.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.split('.').next() == Some(METADATA)
+    TableName::of(name).is_some_and(|name| name.is_metadata)
 }
 
 /// All entries of a folder named `metadata.*`, in natural order, of any type.
 fn metadata_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
     let mut found = usual_metadata(folder);
-    found.extend(tables_in(folder)?.into_iter().filter(is_metadata));
+    let entries = entries_of(folder)?.into_iter().map(|(path, _)| path);
+    found.extend(entries.filter(is_metadata));
     sort(&mut found);
     found.dedup_by(|left, right| left.path() == right.path());
     Ok(found)
@@ -258,10 +262,10 @@ fn check(table: &StorePath) -> Result<(), Error> {
     let kind = table.metadata().map(|metadata| metadata.kind);
     let problem = match kind {
         Ok(FileKind::File) if Format::of(table.path()).is_some() => return Ok(()),
-        Ok(FileKind::File) => {
-            Message::from("tables of files are read from CSV, TSV and JSON Lines")
-                .remedy("write it as metadata.csv")
-        }
+        Ok(FileKind::File) => Message::from(
+            "tables of files are read from CSV, TSV and JSON Lines, plain, .gz or .zst",
+        )
+        .remedy("write it as metadata.csv or metadata.jsonl"),
         Ok(FileKind::Folder) => {
             Message::from("a folder that has the name of a table").remedy("rename it")
         }
@@ -296,15 +300,24 @@ struct Split {
     table: StorePath,
 }
 
-/// The splits of a folder, in natural order.
+/// The splits of a folder, in natural order: its sub-folders with a table. If it has none and its
+/// only sub-folder is not one, those of that sub-folder, and so on.
 fn splits_of(path: &StorePath) -> Result<Vec<Split>, Error> {
-    let mut splits = Vec::new();
-    for folder in folders_in(path)? {
-        if let (Some(name), Some(table)) = (name_of(&folder), metadata_of(&folder)?) {
-            splits.push(Split { name, folder, table });
+    let mut outer = path.clone();
+    for _ in 0..OUTER_FOLDERS_MAX {
+        let mut splits = Vec::new();
+        let mut folders = folders_in(&outer)?;
+        for folder in &folders {
+            if let (Some(name), Some(table)) = (name_of(folder), metadata_of(folder)?) {
+                splits.push(Split { name, folder: folder.clone(), table });
+            }
+        }
+        match (splits.is_empty(), folders.pop()) {
+            (true, Some(only)) if folders.is_empty() => outer = only,
+            _ => return Ok(splits),
         }
     }
-    Ok(splits)
+    Ok(Vec::new())
 }
 
 fn name_of(folder: &StorePath) -> Option<String> {
@@ -334,6 +347,7 @@ fn folders_in(path: &StorePath) -> Result<Vec<StorePath>, Error> {
 /// The split to read: the one in the options, or the only sub-folder.
 fn chosen_split(path: &StorePath, options: &SourceOptions) -> Result<Split, Error> {
     let mut splits = splits_of(path)?;
+    let outer = splits.first().map_or_else(|| path.clone(), |split| split.folder.folder());
     let names: Vec<String> = splits.iter().map(|split| split.name.clone()).collect();
     let names = names.join(", ");
     match &options.split {
@@ -348,7 +362,7 @@ fn chosen_split(path: &StorePath, options: &SourceOptions) -> Result<Split, Erro
                 Err(wrong(path, problem.remedy(format!("choose one of {names}"))))
             }
         },
-        None => match (splits.pop(), folders_in(path)?.len()) {
+        None => match (splits.pop(), folders_in(&outer)?.len()) {
             (Some(only), 1) => Ok(only),
             _ => Err(wrong(
                 path,

@@ -1,7 +1,7 @@
 //! Files listed in a table: a CSV, TSV or JSON Lines file beside them.
 //!
 //! In reading order: `quotes` (unclosed quotes), `rows` (of the table), `types` (of its columns),
-//! `locate` (finds the table), `unnamed` (files without a row). The table is read twice: for the
+//! `locate` (finds the table), `unlisted` (files without a row). The table is read twice: for the
 //! types and the names of the classes, then for the samples. Memory: the names of the classes, one
 //! record batch of samples, and for a folder 16 bytes per row and its list of names.
 
@@ -10,17 +10,18 @@ mod quotes;
 mod row;
 mod rows;
 mod types;
-mod unnamed;
+mod unlisted;
 
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
 use super::json::whole_number;
 use super::links::Links;
 use super::names::{kind_of, relative_path};
+use super::reader_source::{ReaderSource, SampleReader};
 use super::tar::WHOLE_KEY;
 use super::unused_label::{LABEL_NAME, UnusedLabel};
 use super::{
-    Content, ContentKind, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence,
+    Content, ContentKind, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions,
+    SourceSchema,
 };
 use crate::error::link_leads_out;
 use crate::message::Message;
@@ -34,7 +35,7 @@ use row::TableRow;
 use rows::{Format, TableRows, malformed};
 use std::collections::{BTreeSet, HashMap};
 use types::Columns;
-use unnamed::Unnamed;
+use unlisted::UnlistedFiles;
 
 /// Description for errors.
 const WORDS: &str = "files that a table names";
@@ -108,8 +109,8 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     }
     let shown = table.display().to_string();
     let wrong = |problem: Message| {
-        let whence = Whence { file: shown.clone(), ..Whence::default() };
-        Error::Malformed { whence: Box::new(whence), problem }
+        let origin = SampleOrigin { file: shown.clone(), ..SampleOrigin::default() };
+        Error::Malformed { origin: Box::new(origin), problem }
     };
     let format = Format::of(table.path()).ok_or_else(|| {
         wrong("not a table by its name; expected .csv, .tsv, .jsonl or .ndjson".into())
@@ -122,7 +123,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         ContentKind::None => "",
         kind => kind.name(),
     };
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         TableSource {
             schema: SourceSchema {
                 kind: plan.kind,
@@ -134,7 +135,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             shown,
             root,
             links,
-            unnamed: folder.map(|folder| Unnamed::new(folder, &table)),
+            unlisted: folder.map(|folder| UnlistedFiles::new(folder, &table)),
             follow_links: options.follow_links,
             plan,
         },
@@ -388,12 +389,12 @@ struct TableSource {
     root: StorePath,
     links: Links,
     /// Files without a row, until they are reported.
-    unnamed: Option<Unnamed>,
+    unlisted: Option<UnlistedFiles>,
     follow_links: bool,
     plan: TablePlan,
 }
 
-impl Advance for TableSource {
+impl SampleReader for TableSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -404,9 +405,9 @@ impl Advance for TableSource {
 
     fn advance(&mut self, to: &mut Gather) -> Result<bool, Error> {
         let Some(row) = self.rows.next()? else {
-            let Some(unnamed) = self.unnamed.take() else { return Ok(false) };
-            let unnamed = unnamed.list(self.plan.kind, self.follow_links)?;
-            unnamed.into_iter().for_each(|entry| to.note(entry));
+            let Some(unlisted) = self.unlisted.take() else { return Ok(false) };
+            let unlisted = unlisted.list(self.plan.kind, self.follow_links)?;
+            unlisted.into_iter().for_each(|entry| to.note(entry));
             return Ok(true);
         };
         match self.item(&row) {
@@ -453,8 +454,8 @@ impl TableSource {
             return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
         let path = self.root.join(&file);
-        if let Some(unnamed) = &mut self.unnamed {
-            unnamed.name(path.path());
+        if let Some(unlisted) = &mut self.unlisted {
+            unlisted.name(path.path());
         }
         if let Some(target) = self.links.path_leads_out(&path) {
             return Err(Message::from(format!("{file} is ")) + link_leads_out(&target));
@@ -481,12 +482,12 @@ impl TableSource {
         };
         let cells = plan.extra.iter();
         let cells = cells.map(|extra| types::cell(row, extra.index, &extra.from, &extra.shape));
-        let whence = Whence {
+        let origin = SampleOrigin {
             file: self.shown.clone(),
             member: Some(format!("row {}", self.rows.count)),
             offset: None,
         };
         let content = Content::File { path, bytes: metadata.bytes };
-        Ok((Item { key, whence, content, label, extra: None }, cells.collect()))
+        Ok((Item { key, origin, content, label, extra: None }, cells.collect()))
     }
 }

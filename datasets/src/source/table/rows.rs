@@ -58,7 +58,7 @@ pub(super) struct TableRows {
 }
 
 enum From {
-    Separated { reader: csv::Reader<Limited>, columns: Vec<String>, left: Arc<AtomicU64> },
+    Separated { reader: csv::Reader<RowLimiter>, columns: Vec<String>, left: Arc<AtomicU64> },
     JsonLines { reader: BufReader<Input>, line: u64 },
 }
 
@@ -83,7 +83,7 @@ impl TableRows {
                 let separator = separator_of(&begin, usual);
                 let left = Arc::new(AtomicU64::new(row_bytes_max));
                 let quotes = Quotes::new(separator);
-                let limited = Limited { input, quotes, left: left.clone(), row_bytes_max };
+                let limited = RowLimiter { input, quotes, left: left.clone(), row_bytes_max };
                 let mut builder = csv::ReaderBuilder::new();
                 let mut reader = builder.delimiter(separator).from_reader(limited);
                 let headers = reader.headers().map_err(|error| broken(&shown, 0, &error))?;
@@ -160,9 +160,9 @@ fn separator_of(begin: &[u8], usual: u8) -> u8 {
 
 /// An error at a row or line.
 pub(super) fn malformed(table: &str, place: String, problem: impl Into<Message>) -> Error {
-    let whence =
-        crate::source::Whence { file: table.to_owned(), member: Some(place), offset: None };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin =
+        crate::source::SampleOrigin { file: table.to_owned(), member: Some(place), offset: None };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
@@ -176,7 +176,7 @@ fn broken(shown: &str, count: u64, error: &csv::Error) -> Error {
         csv::ErrorKind::Io(error) => {
             let open = error.get_ref().and_then(|inner| inner.downcast_ref::<OpenQuote>());
             line = open.map(|open| open.line).or(line);
-            let long = error.get_ref().and_then(|inner| inner.downcast_ref::<TooLong>());
+            let long = error.get_ref().and_then(|inner| inner.downcast_ref::<RowTooLong>());
             match (open, long) {
                 (Some(open), _) => Message::from(open.to_string()).remedy("close or remove it"),
                 (None, Some(long)) => long.message(),
@@ -203,7 +203,7 @@ fn next_object(
         }
         *line += 1;
         if text.len() as u64 > row_bytes_max {
-            return Err(TooLong { row_bytes_max }.message());
+            return Err(RowTooLong { row_bytes_max }.message());
         }
         let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text).trim_ascii();
         if text.is_empty() {
@@ -230,11 +230,11 @@ fn next_object(
 
 /// A row that is longer than the limit.
 #[derive(Debug)]
-struct TooLong {
+struct RowTooLong {
     row_bytes_max: u64,
 }
 
-impl TooLong {
+impl RowTooLong {
     fn message(&self) -> Message {
         let problem = Message::from(format!("a row of more than {} bytes", self.row_bytes_max));
         match self.row_bytes_max < ROW_BYTES_MAX {
@@ -247,28 +247,28 @@ impl TooLong {
     }
 }
 
-impl std::fmt::Display for TooLong {
+impl std::fmt::Display for RowTooLong {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.message().fmt(to)
     }
 }
 
-impl std::error::Error for TooLong {}
+impl std::error::Error for RowTooLong {}
 
 /// Fails if a row is too long, or the table ends inside a quoted field.
-struct Limited {
+struct RowLimiter {
     input: Input,
     quotes: Quotes,
     left: Arc<AtomicU64>,
     row_bytes_max: u64,
 }
 
-impl Read for Limited {
+impl Read for RowLimiter {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Err(match self.quotes.open() {
                 Some(open) => io::Error::other(open),
-                None => io::Error::other(TooLong { row_bytes_max: self.row_bytes_max }),
+                None => io::Error::other(RowTooLong { row_bytes_max: self.row_bytes_max }),
             });
         }
         let got = self.input.read(to)?;

@@ -14,7 +14,7 @@ const COLUMNS_MAX: usize = 4096;
 
 /// The types that a column's fields may still have.
 #[derive(Debug, Clone, Copy)]
-struct Guess {
+struct PossibleTypes {
     has_any: bool,
     may_be_bool: bool,
     may_be_int: bool,
@@ -25,7 +25,7 @@ struct Guess {
 #[derive(Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    guess: Guess,
+    guess: PossibleTypes,
     shape: Shape,
     /// Whether a number in it has a fraction.
     has_fraction: bool,
@@ -33,8 +33,12 @@ pub(super) struct Column {
 
 impl Column {
     fn new(name: &str) -> Self {
-        let guess =
-            Guess { has_any: false, may_be_bool: true, may_be_int: true, may_be_float: true };
+        let guess = PossibleTypes {
+            has_any: false,
+            may_be_bool: true,
+            may_be_int: true,
+            may_be_float: true,
+        };
         Self { name: name.to_owned(), guess, shape: Shape::Null, has_fraction: false }
     }
 
@@ -42,10 +46,10 @@ impl Column {
     pub(super) fn shape(&self) -> Shape {
         match self.guess {
             _ if self.shape != Shape::Null => self.shape.clone(),
-            Guess { has_any: false, .. } => Shape::Null,
-            Guess { may_be_bool: true, .. } => Shape::Bool,
-            Guess { may_be_int: true, .. } => Shape::Int,
-            Guess { may_be_float: true, .. } => Shape::Float,
+            PossibleTypes { has_any: false, .. } => Shape::Null,
+            PossibleTypes { may_be_bool: true, .. } => Shape::Bool,
+            PossibleTypes { may_be_int: true, .. } => Shape::Int,
+            PossibleTypes { may_be_float: true, .. } => Shape::Float,
             _ => Shape::Text,
         }
     }

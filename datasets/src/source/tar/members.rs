@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{HeldBytes, MemoryBudget};
+use crate::source::budget::{MemoryBudget, ReservedBytes};
 use crate::source::input::{Compression, Input, read_up_to};
 use crate::source::names::shown;
 use crate::store::StorePath;
@@ -50,7 +50,7 @@ impl Member {
 
 /// Attributes of the next member from preceding headers.
 #[derive(Default)]
-struct Ahead {
+struct PendingAttributes {
     name: Option<Vec<u8>>,
     bytes: Option<u64>,
     is_sparse: bool,
@@ -89,7 +89,7 @@ impl Members {
         if self.is_ended {
             return Ok(None);
         }
-        let mut ahead = Ahead::default();
+        let mut pending = PendingAttributes::default();
         loop {
             self.pass_to(self.next_header)?;
             let start = self.next_header;
@@ -106,7 +106,7 @@ impl Members {
                 || kind.is_pax_global_extensions()
                 || kind.is_gnu_longname()
                 || kind.is_gnu_longlink();
-            let bytes = match ahead.bytes {
+            let bytes = match pending.bytes {
                 Some(bytes) if !has_header_of_its_own => bytes,
                 _ => of_header,
             };
@@ -118,13 +118,13 @@ impl Members {
             let bytes = if has_no_bytes { 0 } else { bytes };
             self.next_header = self.end_of(offset, bytes, &name)?;
             if has_header_of_its_own {
-                self.take_ahead(kind, bytes, &mut ahead)?;
+                self.take_attributes(kind, bytes, &mut pending)?;
                 continue;
             }
-            let name = ahead.name.take().unwrap_or(name);
+            let name = pending.name.take().unwrap_or(name);
             let is_folder_by_name = kind.is_file() && name.ends_with(b"/");
             let kind = match kind {
-                _ if ahead.is_sparse || kind.is_gnu_sparse() => MemberKind::Sparse,
+                _ if pending.is_sparse || kind.is_gnu_sparse() => MemberKind::Sparse,
                 _ if is_folder_by_name || kind.is_dir() => MemberKind::Folder,
                 _ if kind.is_file() || kind.is_contiguous() => MemberKind::File,
                 _ if kind.is_symlink() || kind.is_hard_link() => MemberKind::Link,
@@ -144,7 +144,7 @@ impl Members {
     }
 
     /// The bytes of the member that [`Self::next`] returned last.
-    pub(in crate::source) fn read(&mut self, member: &Member) -> Result<HeldBytes, Error> {
+    pub(in crate::source) fn read(&mut self, member: &Member) -> Result<ReservedBytes, Error> {
         self.pass_to(member.offset)?;
         let got = self.input.read_held(member.bytes);
         let bytes = got.map_err(|error| self.input.unreadable(Some(member.shown()), &error))?;
@@ -234,11 +234,11 @@ impl Members {
     }
 
     /// Reads a header that is about the next member.
-    fn take_ahead(
+    fn take_attributes(
         &mut self,
         kind: tar::EntryType,
         bytes: u64,
-        ahead: &mut Ahead,
+        pending: &mut PendingAttributes,
     ) -> Result<(), Error> {
         let start = self.input.position();
         if bytes > HEADER_BYTES_MAX {
@@ -257,7 +257,7 @@ impl Members {
         if kind.is_gnu_longname() {
             let length = data.iter().position(|byte| *byte == 0).unwrap_or(data.len());
             data.truncate(length);
-            ahead.name = Some(data);
+            pending.name = Some(data);
         } else if !kind.is_gnu_longlink() {
             let records = pax_records(&data).ok_or_else(|| {
                 self.input.malformed(None, start, "a pax header whose records cannot be parsed")
@@ -269,14 +269,14 @@ impl Members {
                     return Err(self.input.malformed(None, start, problem));
                 }
                 match key {
-                    b"path" => ahead.name = Some(value.to_vec()),
+                    b"path" => pending.name = Some(value.to_vec()),
                     b"size" => {
                         let size = std::str::from_utf8(value).ok().and_then(|v| v.parse().ok());
-                        ahead.bytes = Some(size.ok_or_else(|| {
+                        pending.bytes = Some(size.ok_or_else(|| {
                             self.input.malformed(None, start, "a pax size that is not a number")
                         })?);
                     }
-                    key => ahead.is_sparse |= key.starts_with(b"GNU.sparse."),
+                    key => pending.is_sparse |= key.starts_with(b"GNU.sparse."),
                 }
             }
         }

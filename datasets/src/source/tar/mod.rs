@@ -13,19 +13,22 @@ mod survey;
 
 use super::budget::MemoryBudget;
 use super::columns::{Cell, Gather, Shape};
-use super::gathered::{Advance, Gathered};
 use super::input::{Input, read_up_to};
 use super::json::whole_number;
-use super::names::Seen;
-use super::{Content, Entry, Finished, Item, Size, Source, SourceOptions, SourceSchema, Whence};
+use super::names::SeenKeys;
+use super::reader_source::{ReaderSource, SampleReader};
+use super::{
+    Content, Entry, Finished, Item, SampleOrigin, Size, Source, SourceOptions, SourceSchema,
+    UnreadTable,
+};
 use crate::message::Message;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, LeftOut};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 pub(crate) use plan::WHOLE_KEY;
-use plan::{From, ShardPlan};
-use samples::{Group, Part, Samples, Wish, Yield};
+use plan::{ColumnOrigin, ShardPlan};
+use samples::{ArchiveItem, Group, Part, ReadLimits, Samples};
 use serde_json::Value;
 pub(super) use shards::has_tar_name;
 use survey::{Role, Survey};
@@ -78,7 +81,10 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let budget = MemoryBudget::of(options);
     let survey = Survey::of(&shards, options.label.as_deref(), &budget)?;
     let malformed = |problem: Message| Error::Malformed {
-        whence: Box::new(Whence { file: path.display().to_string(), ..Whence::default() }),
+        origin: Box::new(SampleOrigin {
+            file: path.display().to_string(),
+            ..SampleOrigin::default()
+        }),
         problem,
     };
     if survey.samples == 0 {
@@ -88,6 +94,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     if survey.shares_keys {
         check_names_differ(&shards)?;
     }
+    let unread_table = survey.unread_table(&plan.content).cloned().map(UnreadTable::in_archive);
     let columns: Vec<(String, Shape)> =
         plan.columns.iter().map(|column| (column.name.clone(), column.shape.clone())).collect();
     let gather = Gather::new(&columns);
@@ -97,7 +104,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
         extra: gather.schema().clone(),
         prepared: None,
     };
-    Ok(Box::new(Gathered::new(
+    Ok(Box::new(ReaderSource::new(
         TarSource {
             schema,
             size: Size { samples: Some(survey.samples), bytes: Some(survey.bytes) },
@@ -107,6 +114,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
             next_shard: 0,
             open: None,
             budget,
+            unread_table,
         },
         gather,
     )))
@@ -114,11 +122,14 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 
 /// If samples of two shards share a key, all keys start with the name of the shard.
 fn check_names_differ(shards: &[StorePath]) -> Result<(), Error> {
-    let mut seen = Seen::default();
+    let mut seen = SeenKeys::default();
     match shards.iter().find(|shard| !seen.insert(&stem(shard))) {
         None => Ok(()),
         Some(shard) => Err(Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(
                 "another shard has the same name, and samples have the same keys",
             )
@@ -143,9 +154,10 @@ struct TarSource {
     next_shard: usize,
     open: Option<Samples>,
     budget: MemoryBudget,
+    unread_table: Option<UnreadTable>,
 }
 
-impl Advance for TarSource {
+impl SampleReader for TarSource {
     fn schema(&self) -> &SourceSchema {
         &self.schema
     }
@@ -167,10 +179,10 @@ impl Advance for TarSource {
         };
         let is_plain = samples.members().is_plain();
         let plan = &self.plan;
-        match samples.next(&|part| wanted(plan, part, is_plain))? {
+        match samples.next(&|part| limits_of(plan, part, is_plain))? {
             None => self.open = None,
-            Some(Yield::Other(entry)) => to.note(entry),
-            Some(Yield::Group(group)) => self.add(group, to)?,
+            Some(ArchiveItem::Other(entry)) => to.note(entry),
+            Some(ArchiveItem::Group(group)) => self.add(group, to)?,
         }
         Ok(true)
     }
@@ -178,7 +190,10 @@ impl Advance for TarSource {
     fn changed(&self, problem: &str) -> Error {
         let shard = &self.shards[self.next_shard.saturating_sub(1)];
         Error::Malformed {
-            whence: Box::new(Whence { file: shard.display().to_string(), ..Whence::default() }),
+            origin: Box::new(SampleOrigin {
+                file: shard.display().to_string(),
+                ..SampleOrigin::default()
+            }),
             problem: Message::from(problem).remedy("pack again when no program writes to it"),
         }
     }
@@ -187,11 +202,15 @@ impl Advance for TarSource {
         let ShardPlan { labels, unused_labels, .. } = &self.plan;
         Finished { labels: labels.clone(), unused_labels: unused_labels.clone() }
     }
+
+    fn unread_table(&self) -> Option<&UnreadTable> {
+        self.unread_table.as_ref()
+    }
 }
 
 impl TarSource {
     fn add(&mut self, group: Group, to: &mut Gather) -> Result<(), Error> {
-        let path = format!("{} in {}", group.key, group.whence.file);
+        let path = format!("{} in {}", group.key, group.origin.file);
         match self.item(group) {
             Ok((item, cells)) => to.push(item, cells).map_err(|problem| self.changed(&problem)),
             Err(reason) => {
@@ -210,15 +229,15 @@ impl TarSource {
         let json = parse_json(&group)?;
         let label = self.label(&group, &json)?;
         let cells = self.plan.columns.iter().map(|column| match &column.from {
-            From::Field(part, field) => Ok(field_of(&json, part, field)),
-            From::Part(name) => match column.role {
+            ColumnOrigin::Field(part, field) => Ok(field_of(&json, part, field)),
+            ColumnOrigin::Part(name) => match column.role {
                 Role::Json => Ok(value_of(&json, name).cloned().map_or(Cell::Null, cell_of)),
                 role => cell(&mut group.parts, name, role, &column.shape),
             },
         });
         let cells = cells.collect::<Result<Vec<_>, String>>()?;
         let given = match &self.plan.key {
-            Some(From::Field(part, field)) => match field_of(&json, part, field) {
+            Some(ColumnOrigin::Field(part, field)) => match field_of(&json, part, field) {
                 Cell::Json(Value::String(key)) if !key.is_empty() => Some(key),
                 _ => None,
             },
@@ -233,15 +252,15 @@ impl TarSource {
             let bytes = key.len();
             return Err(format!("its key has {bytes} bytes, the limit is {KEY_BYTES_MAX}").into());
         }
-        Ok((Item { key, whence: group.whence, content, label, extra: None }, cells))
+        Ok((Item { key, origin: group.origin, content, label, extra: None }, cells))
     }
 
     fn content(&self, group: &mut Group) -> Result<Content, String> {
         if self.plan.content.is_empty() {
             return Ok(Content::Bytes(Vec::new()));
         }
-        let wanted = |part: &&mut Part| self.plan.content.contains(&part.name);
-        let Some(part) = group.parts.iter_mut().find(wanted) else {
+        let is_content = |part: &&mut Part| self.plan.content.contains(&part.name);
+        let Some(part) = group.parts.iter_mut().find(is_content) else {
             return Err(format!(
                 "it has no {}, unlike other samples",
                 self.plan.content.join(" or ")
@@ -269,11 +288,13 @@ impl TarSource {
     fn label(&self, group: &Group, json: &[(String, Value)]) -> Result<Option<i32>, String> {
         let value = match &self.plan.label {
             None => return Ok(None),
-            Some(From::Part(name)) => match group.parts.iter().find(|part| part.name == *name) {
-                None => return Ok(None),
-                Some(part) => Value::String(word_of(part)?.to_owned()),
-            },
-            Some(From::Field(part, field)) => match field_of(json, part, field) {
+            Some(ColumnOrigin::Part(name)) => {
+                match group.parts.iter().find(|part| part.name == *name) {
+                    None => return Ok(None),
+                    Some(part) => Value::String(word_of(part)?.to_owned()),
+                }
+            }
+            Some(ColumnOrigin::Field(part, field)) => match field_of(json, part, field) {
                 Cell::Json(value) => value,
                 _ => return Ok(None),
             },
@@ -292,18 +313,18 @@ impl TarSource {
 }
 
 /// The limits for reading a part in the second pass; `None` if it is not read.
-fn wanted(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<Wish> {
+fn limits_of(plan: &ShardPlan, part: &str, is_plain: bool) -> Option<ReadLimits> {
     if plan.content.iter().any(|name| name == part) {
-        let wish = Wish { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
-        return (!is_plain).then_some(wish);
+        let limits = ReadLimits { bytes_max: IMAGE_BYTES_MAX, memory_per_byte: 1 };
+        return (!is_plain).then_some(limits);
     }
-    let is_of = |from: &From| match from {
-        From::Part(name) | From::Field(name, _) => name == part,
+    let is_of = |from: &ColumnOrigin| match from {
+        ColumnOrigin::Part(name) | ColumnOrigin::Field(name, _) => name == part,
     };
     let is_used = plan.label.as_ref().is_some_and(is_of)
         || plan.key.as_ref().is_some_and(is_of)
         || plan.columns.iter().any(|column| is_of(&column.from));
-    is_used.then(|| Role::of(part).wish())
+    is_used.then(|| Role::of(part).limits())
 }
 
 fn parse_json(group: &Group) -> Result<Vec<(String, Value)>, String> {

@@ -16,7 +16,7 @@ const RESERVED: [&str; 4] = ["key", "label", "crc32c", "entry_points"];
 
 /// The source of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum ColumnOrigin {
     Part(String),
     /// A field of the JSON in that part.
     Field(String, String),
@@ -26,7 +26,7 @@ pub(super) enum From {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
     pub(super) name: String,
-    pub(super) from: From,
+    pub(super) from: ColumnOrigin,
     pub(super) role: Role,
     pub(super) shape: Shape,
 }
@@ -39,8 +39,8 @@ pub(super) struct ShardPlan {
     pub(super) kind: ContentKind,
     pub(super) name: String,
     /// A field of the JSON that is the key, if samples have it.
-    pub(super) key: Option<From>,
-    pub(super) label: Option<From>,
+    pub(super) key: Option<ColumnOrigin>,
+    pub(super) label: Option<ColumnOrigin>,
     /// Index of each class by its name; empty if labels are integers.
     pub(super) classes: HashMap<String, i32>,
     /// Names of the classes by index.
@@ -121,7 +121,7 @@ fn label_of(
     survey: &Survey,
     asked: Option<&str>,
     content: &[String],
-) -> Result<(Option<From>, BTreeSet<String>), Message> {
+) -> Result<(Option<ColumnOrigin>, BTreeSet<String>), Message> {
     let none = BTreeSet::new();
     let too_many = |name: &str| -> Message {
         format!("{name} has too many different texts to be a label").into()
@@ -136,9 +136,9 @@ fn label_of(
         return match (part.role, &part.shape) {
             (Role::Word, Shape::Text) => {
                 let words = part.words().ok_or_else(|| too_many(&part.name))?;
-                Ok((Some(From::Part(part.name.clone())), words.clone()))
+                Ok((Some(ColumnOrigin::Part(part.name.clone())), words.clone()))
             }
-            (Role::Word, _) => Ok((Some(From::Part(part.name.clone())), none)),
+            (Role::Word, _) => Ok((Some(ColumnOrigin::Part(part.name.clone())), none)),
             _ => Err(Message::from(format!("{} is not a label", part.name))
                 .remedy("name a column of integers or names")),
         };
@@ -152,7 +152,7 @@ fn label_of(
         let Some((name, shape)) = fields.iter().find(|(name, _)| *name == survey.json_label) else {
             continue;
         };
-        let from = Some(From::Field(part.name.clone(), name.clone()));
+        let from = Some(ColumnOrigin::Field(part.name.clone(), name.clone()));
         match (shape, asked) {
             (Shape::Int, _) => return Ok((from, none)),
             (Shape::Float, _) if !survey.has_json_fraction => return Ok((from, none)),
@@ -175,15 +175,19 @@ fn label_of(
 }
 
 /// Fields of the JSON that are named like a label but are not the label.
-fn unused_labels(survey: &Survey, label: Option<&From>, content: &[String]) -> Vec<UnusedLabel> {
+fn unused_labels(
+    survey: &Survey,
+    label: Option<&ColumnOrigin>,
+    content: &[String],
+) -> Vec<UnusedLabel> {
     let class_label = label.map(|from| match from {
-        From::Part(name) | From::Field(_, name) => name.clone(),
+        ColumnOrigin::Part(name) | ColumnOrigin::Field(_, name) => name.clone(),
     });
     let parts = survey.parts.iter().filter(|part| is_flat_json(part));
     let unused = parts.filter_map(|part| {
         let Shape::Struct(fields) = &part.shape else { return None };
         let (name, shape) = fields.iter().find(|(name, _)| name == LABEL_NAME)?;
-        let from = From::Field(part.name.clone(), name.clone());
+        let from = ColumnOrigin::Field(part.name.clone(), name.clone());
         let is_taken = label == Some(&from) || content.contains(&part.name);
         (!is_taken).then(|| shape.unused_label(name, class_label.clone()))
     });
@@ -197,7 +201,7 @@ fn is_flat_json(part: &PartSeen) -> bool {
 
 /// The field `meetpoint.key` of a sample's JSON, for keys that cannot be names of members because
 /// they contain dots or an extension.
-fn key_of(survey: &Survey) -> Option<From> {
+fn key_of(survey: &Survey) -> Option<ColumnOrigin> {
     let parts = survey.parts.iter().filter(|part| is_flat_json(part));
     let mut with_key = parts.filter(|part| match &part.shape {
         Shape::Struct(fields) => {
@@ -205,13 +209,13 @@ fn key_of(survey: &Survey) -> Option<From> {
         }
         _ => false,
     });
-    with_key.next().map(|part| From::Field(part.name.clone(), WHOLE_KEY.to_owned()))
+    with_key.next().map(|part| ColumnOrigin::Field(part.name.clone(), WHOLE_KEY.to_owned()))
 }
 
 fn columns_of(
     survey: &Survey,
     content: &[String],
-    used: &[Option<&From>],
+    used: &[Option<&ColumnOrigin>],
     content_name: &str,
 ) -> Result<Vec<Column>, Message> {
     let mut taken: BTreeSet<String> = RESERVED.iter().map(|name| (*name).to_owned()).collect();
@@ -222,7 +226,7 @@ fn columns_of(
         match &part.shape {
             Shape::Struct(fields) if is_flat_json(part) => {
                 for (field, shape) in fields {
-                    let from = From::Field(part.name.clone(), field.clone());
+                    let from = ColumnOrigin::Field(part.name.clone(), field.clone());
                     if used.contains(&Some(&from)) {
                         continue;
                     }
@@ -232,7 +236,7 @@ fn columns_of(
                 }
             }
             shape => {
-                let from = From::Part(part.name.clone());
+                let from = ColumnOrigin::Part(part.name.clone());
                 if used.contains(&Some(&from)) {
                     continue;
                 }

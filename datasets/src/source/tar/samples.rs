@@ -5,9 +5,9 @@
 
 use super::members::{Member, MemberKind, Members};
 use crate::message::Message;
-use crate::source::budget::{HeldBytes, MemoryBudget};
-use crate::source::names::{Seen, relative_path, shown};
-use crate::source::{Entry, Whence};
+use crate::source::budget::{MemoryBudget, ReservedBytes};
+use crate::source::names::{SeenKeys, relative_path, shown};
+use crate::source::{Entry, SampleOrigin};
 use crate::store::StorePath;
 use crate::{Error, LeftOut};
 use meetpoint_diagnose::Remedy;
@@ -24,14 +24,14 @@ pub(super) struct Part {
     pub(super) name: String,
     pub(super) member: Member,
     /// Its bytes, or why they could not be read; `None` if they were not requested.
-    pub(super) bytes: Option<Result<HeldBytes, String>>,
+    pub(super) bytes: Option<Result<ReservedBytes, String>>,
 }
 
 /// A sample of an archive.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) key: String,
-    pub(super) whence: Whence,
+    pub(super) origin: SampleOrigin,
     pub(super) parts: Vec<Part>,
     /// Why it cannot be read, if one of its members cannot.
     pub(super) broken: Option<Message>,
@@ -39,7 +39,7 @@ pub(super) struct Group {
 
 /// A sample or another entry of an archive.
 #[derive(Debug)]
-pub(super) enum Yield {
+pub(super) enum ArchiveItem {
     Group(Group),
     /// Something that is not a sample.
     Other(Entry),
@@ -49,14 +49,14 @@ pub(super) enum Yield {
 pub(super) struct Samples {
     members: Members,
     open: Option<Group>,
-    ready: VecDeque<Yield>,
-    seen: Seen,
+    ready: VecDeque<ArchiveItem>,
+    seen: SeenKeys,
     is_ended: bool,
 }
 
 /// Limits for reading a member.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wish {
+pub(super) struct ReadLimits {
     /// Maximum number of bytes.
     pub(super) bytes_max: u64,
     /// Memory to reserve per byte, including the values parsed from it.
@@ -64,7 +64,7 @@ pub(super) struct Wish {
 }
 
 /// Returns the limits for reading a part, or `None` to skip it.
-pub(super) type Wanted<'a> = dyn Fn(&str) -> Option<Wish> + 'a;
+pub(super) type LimitsOf<'a> = dyn Fn(&str) -> Option<ReadLimits> + 'a;
 
 impl Samples {
     /// Opens an archive.
@@ -73,7 +73,7 @@ impl Samples {
             members: Members::open(path, budget)?,
             open: None,
             ready: VecDeque::new(),
-            seen: Seen::default(),
+            seen: SeenKeys::default(),
             is_ended: false,
         })
     }
@@ -83,13 +83,13 @@ impl Samples {
         &self.members
     }
 
-    /// The next sample; reads those members for which `wanted` returns limits.
-    pub(super) fn next(&mut self, wanted: &Wanted<'_>) -> Result<Option<Yield>, Error> {
+    /// The next sample; reads those members for which `limits_of` returns limits.
+    pub(super) fn next(&mut self, limits_of: &LimitsOf<'_>) -> Result<Option<ArchiveItem>, Error> {
         while self.ready.is_empty() && !self.is_ended {
             match self.members.next()? {
-                Some(member) => self.take(member, wanted)?,
+                Some(member) => self.take(member, limits_of)?,
                 None => {
-                    self.ready.extend(self.open.take().map(Yield::Group));
+                    self.ready.extend(self.open.take().map(ArchiveItem::Group));
                     self.is_ended = true;
                 }
             }
@@ -97,9 +97,9 @@ impl Samples {
         Ok(self.ready.pop_front())
     }
 
-    fn take(&mut self, member: Member, wanted: &Wanted<'_>) -> Result<(), Error> {
+    fn take(&mut self, member: Member, limits_of: &LimitsOf<'_>) -> Result<(), Error> {
         let left_out = |reason: Message| LeftOut {
-            path: format!("{}: {}", self.members.input().whence(None, 0).file, shown(&member.name)),
+            path: format!("{}: {}", self.members.input().origin(None, 0).file, shown(&member.name)),
             reason,
         };
         let other = match member.kind {
@@ -110,20 +110,20 @@ impl Samples {
             MemberKind::Link | MemberKind::Sparse | MemberKind::File => None,
         };
         if let Some(other) = other {
-            self.ready.push_back(Yield::Other(other));
+            self.ready.push_back(ArchiveItem::Other(other));
             return Ok(());
         }
         let path = match relative_path(&member.name) {
             Ok(path) => path,
             Err(reason) => {
                 let entry = Entry::Unreadable(left_out(reason));
-                self.ready.push_back(Yield::Other(entry));
+                self.ready.push_back(ArchiveItem::Other(entry));
                 return Ok(());
             }
         };
         let Some((key, name)) = split(&path) else {
             let is_side = path.split('/').any(|name| name.starts_with('.') || is_meta(name));
-            self.ready.push_back(Yield::Other(match is_side {
+            self.ready.push_back(ArchiveItem::Other(match is_side {
                 true => Entry::Ignored,
                 false => Entry::NotASample(left_out("its name has no extension".into())),
             }));
@@ -140,13 +140,13 @@ impl Samples {
             ));
         }
         self.begin(key, &member)?;
-        let bytes = match (member.kind, wanted(&name)) {
-            (MemberKind::File, Some(wish)) if member.bytes > wish.bytes_max => {
-                Some(Err(format!("{} bytes, the limit is {}", member.bytes, wish.bytes_max)))
+        let bytes = match (member.kind, limits_of(&name)) {
+            (MemberKind::File, Some(limits)) if member.bytes > limits.bytes_max => {
+                Some(Err(format!("{} bytes, the limit is {}", member.bytes, limits.bytes_max)))
             }
-            (MemberKind::File, Some(wish)) => {
+            (MemberKind::File, Some(limits)) => {
                 let mut held = self.members.read(&member)?;
-                let more = member.bytes.saturating_mul(wish.memory_per_byte.saturating_sub(1));
+                let more = member.bytes.saturating_mul(limits.memory_per_byte.saturating_sub(1));
                 held.grow(more).map_err(|over| {
                     let place = Some(member.shown());
                     self.members.input().over_budget(place, member.offset, over)
@@ -195,7 +195,7 @@ impl Samples {
         if self.open.as_ref().is_some_and(|open| open.key == key) {
             return Ok(());
         }
-        self.ready.extend(self.open.take().map(Yield::Group));
+        self.ready.extend(self.open.take().map(ArchiveItem::Group));
         if !self.seen.insert(key) {
             let problem = Message::from(format!("sample {key} occurs a second time")).remedy(
                 Remedy::advice(
@@ -209,8 +209,8 @@ impl Samples {
                 problem,
             ));
         }
-        let whence = self.members.input().whence(Some(member.shown()), member.offset);
-        self.open = Some(Group { key: key.to_owned(), whence, parts: Vec::new(), broken: None });
+        let origin = self.members.input().origin(Some(member.shown()), member.offset);
+        self.open = Some(Group { key: key.to_owned(), origin, parts: Vec::new(), broken: None });
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the tar files of a source: one file, those of a folder, or those of a pattern with braces.
 
 use crate::pattern::expand;
-use crate::source::Whence;
+use crate::source::SampleOrigin;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use std::path::Path;
@@ -57,8 +57,8 @@ pub(super) fn shards_of(path: &StorePath) -> Result<Vec<StorePath>, Error> {
 }
 
 fn malformed(path: &StorePath, problem: &str) -> Error {
-    let whence = Whence { file: path.display().to_string(), ..Whence::default() };
-    Error::Malformed { whence: Box::new(whence), problem: problem.into() }
+    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
+    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 //! A full pass is needed, because a part is a column even if only the last sample has it, and the
 //! type of a column depends on all its values. JSON and labels are read, pictures are skipped.
 
-use super::samples::{Group, Samples, Wish, Yield};
+use super::samples::{ArchiveItem, Group, ReadLimits, Samples};
 use crate::Error;
 use crate::message::Message;
-use crate::source::budget::{Held, MemoryBudget};
+use crate::source::budget::{MemoryBudget, Reservation};
 use crate::source::columns::Shape;
 use crate::source::json::has_fraction;
-use crate::source::names::{Seen, kind_of};
-use crate::source::{ContentKind, OverBudget, Whence};
+use crate::source::names::{SeenKeys, TableName, kind_of};
+use crate::source::{ContentKind, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
 use serde_json::Value;
@@ -55,14 +55,14 @@ impl Role {
 
 impl Role {
     /// The limits for reading such a part.
-    pub(super) fn wish(self) -> Wish {
+    pub(super) fn limits(self) -> ReadLimits {
         let (bytes_max, memory_per_byte) = match self {
             Self::Json => (TEXT_BYTES_MAX, JSON_MEMORY_PER_BYTE),
             Self::Word => (WORD_BYTES_MAX, 1),
             Self::Text => (TEXT_BYTES_MAX, 1),
             Self::Binary(_) => (IMAGE_BYTES_MAX, 1),
         };
-        Wish { bytes_max, memory_per_byte }
+        ReadLimits { bytes_max, memory_per_byte }
     }
 }
 
@@ -97,6 +97,16 @@ pub(super) struct Survey {
     pub(super) json_label: String,
     /// Bytes of the shards.
     pub(super) bytes: u64,
+    /// Members that are tables and no parts of samples: the first named `metadata.*`, and the first
+    /// of another name.
+    tables: [Option<LoneTable>; 2],
+}
+
+/// A member that is named like a table, and the only one with its key.
+#[derive(Debug)]
+struct LoneTable {
+    part: String,
+    origin: SampleOrigin,
 }
 
 impl Survey {
@@ -109,13 +119,14 @@ impl Survey {
         let json_label = label.unwrap_or("label").to_owned();
         let mut survey = Self { json_label, ..Self::default() };
         let mut names = budget.hold(0).expect("nothing is within any limit");
-        let mut seen = Seen::default();
+        let mut seen = SeenKeys::default();
         for shard in shards {
             let mut samples = Samples::open(shard, budget)?;
             survey.bytes += samples.members().input().file_bytes();
-            while let Some(yielded) = samples.next(&wanted)? {
-                if let Yield::Group(group) = yielded {
+            while let Some(yielded) = samples.next(&limits_of)? {
+                if let ArchiveItem::Group(group) = yielded {
                     survey.shares_keys |= !seen.insert(&group.key);
+                    survey.note_table(&group);
                     survey.add(&group, &mut names)?;
                 }
             }
@@ -124,13 +135,13 @@ impl Survey {
     }
 
     /// Adds a sample; memory for names of classes is reserved in `names`.
-    fn add(&mut self, group: &Group, names: &mut Held) -> Result<(), Error> {
+    fn add(&mut self, group: &Group, names: &mut Reservation) -> Result<(), Error> {
         self.samples += 1;
         let simple = |name: &str| !name.contains('.') && kind_of(name) == ContentKind::Image;
         let pictures = group.parts.iter().filter(|part| simple(&part.name)).count();
         self.has_pictures_together |= pictures > 1;
         for part in &group.parts {
-            let index = self.index_of(&part.name, &group.whence)?;
+            let index = self.index_of(&part.name, &group.origin)?;
             let seen = &mut self.parts[index];
             seen.samples += 1;
             let Some(Ok(bytes)) = &part.bytes else {
@@ -144,7 +155,7 @@ impl Survey {
                         self.has_json_fraction |= label.is_some_and(has_fraction);
                         if let Some(Value::String(label)) = label {
                             note(&mut self.json_labels, label, names)
-                                .map_err(|over| too_much(&group.whence, over))?;
+                                .map_err(|over| too_much(&group.origin, over))?;
                         }
                         seen.shape.absorb(&value)
                     }
@@ -152,13 +163,13 @@ impl Survey {
                 },
                 Role::Word => {
                     seen.absorb_word(bytes.as_ref(), names)
-                        .map_err(|over| too_much(&group.whence, over))?;
+                        .map_err(|over| too_much(&group.origin, over))?;
                     Ok(())
                 }
                 Role::Text | Role::Binary(_) => Ok(()),
             };
             widened.map_err(|problem| Error::Malformed {
-                whence: Box::new(group.whence.clone()),
+                origin: Box::new(group.origin.clone()),
                 problem: Message::from(format!("{}.{}: {problem}", group.key, part.name))
                     .remedy("make the type the same in all samples"),
             })?;
@@ -166,13 +177,13 @@ impl Survey {
         Ok(())
     }
 
-    fn index_of(&mut self, name: &str, whence: &Whence) -> Result<usize, Error> {
+    fn index_of(&mut self, name: &str, origin: &SampleOrigin) -> Result<usize, Error> {
         if let Some(index) = self.parts.iter().position(|part| part.name == name) {
             return Ok(index);
         }
         if self.parts.len() == PARTS_MAX {
             return Err(Error::Malformed {
-                whence: Box::new(whence.clone()),
+                origin: Box::new(origin.clone()),
                 problem: Message::from(format!(
                     "samples have more than {PARTS_MAX} different parts, the last one {name}"
                 ))
@@ -189,6 +200,29 @@ impl Survey {
         Ok(self.parts.len() - 1)
     }
 
+    /// Records a sample that consists of a table.
+    fn note_table(&mut self, group: &Group) {
+        let [part] = group.parts.as_slice() else { return };
+        let key = group.key.rsplit('/').next().unwrap_or(&group.key);
+        let Some(name) = TableName::of(&format!("{key}.{}", part.name)) else { return };
+        let table = &mut self.tables[usize::from(!name.is_metadata)];
+        table.get_or_insert_with(|| LoneTable {
+            part: part.name.clone(),
+            origin: group.origin.clone(),
+        });
+    }
+
+    /// The location of a table that may contain the labels of the samples, whose content these
+    /// parts are.
+    pub(super) fn unread_table(&self, content: &[String]) -> Option<&SampleOrigin> {
+        let [metadata, other] = &self.tables;
+        // If other samples have such a part too, this one lacks its content.
+        let is_alone =
+            |table: &&LoneTable| self.part(&table.part).is_some_and(|part| part.samples == 1);
+        let table = metadata.as_ref().or_else(|| other.as_ref().filter(is_alone))?;
+        (!content.contains(&table.part)).then_some(&table.origin)
+    }
+
     /// The part of that name.
     pub(super) fn part(&self, name: &str) -> Option<&PartSeen> {
         self.parts.iter().find(|part| part.name == name)
@@ -196,7 +230,7 @@ impl Survey {
 }
 
 impl PartSeen {
-    fn absorb_word(&mut self, bytes: &[u8], names: &mut Held) -> Result<(), OverBudget> {
+    fn absorb_word(&mut self, bytes: &[u8], names: &mut Reservation) -> Result<(), OverBudget> {
         let Ok(word) = std::str::from_utf8(bytes) else {
             return Ok(());
         };
@@ -220,7 +254,11 @@ impl PartSeen {
 }
 
 /// Records a word, up to one more than the maximum.
-fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<(), OverBudget> {
+fn note(
+    words: &mut BTreeSet<String>,
+    word: &str,
+    names: &mut Reservation,
+) -> Result<(), OverBudget> {
     if words.len() <= CLASSES_MAX && !words.contains(word) {
         names.grow(word.len() as u64 + NAME_BYTES)?;
         words.insert(word.to_owned());
@@ -228,14 +266,14 @@ fn note(words: &mut BTreeSet<String>, word: &str, names: &mut Held) -> Result<()
     Ok(())
 }
 
-fn too_much(whence: &Whence, over: OverBudget) -> Error {
-    Error::OverBudget { whence: Box::new(whence.clone()), over }
+fn too_much(origin: &SampleOrigin, over: OverBudget) -> Error {
+    Error::OverBudget { origin: Box::new(origin.clone()), over }
 }
 
 /// The limits for reading a part in the first pass.
-fn wanted(part: &str) -> Option<Wish> {
+fn limits_of(part: &str) -> Option<ReadLimits> {
     match Role::of(part) {
-        role @ (Role::Json | Role::Word) => Some(role.wish()),
+        role @ (Role::Json | Role::Word) => Some(role.limits()),
         Role::Text | Role::Binary(_) => None,
     }
 }

@@ -7,7 +7,7 @@
 
 use crate::message::Message;
 use crate::source::OverBudget;
-use crate::source::budget::Held;
+use crate::source::budget::Reservation;
 use crate::source::rows::value::FIELDS_MAX;
 use crate::source::rows::value::{Kind, Value};
 use arrow_schema::DataType;
@@ -148,7 +148,10 @@ impl From<OverBudget> for Fault {
 }
 
 /// The features of an example by name; memory for their lists is added to `held`.
-pub(super) fn parse(record: &[u8], held: &mut Held) -> Result<Vec<(String, Feature)>, Fault> {
+pub(super) fn parse(
+    record: &[u8],
+    held: &mut Reservation,
+) -> Result<Vec<(String, Feature)>, Fault> {
     let mut features: Vec<(String, Feature)> = Vec::new();
     let parsed = each(record, 0..record.len(), |number, field| {
         let (1, Wire::Bytes(all)) = (number, field) else { return Ok(()) };
@@ -177,7 +180,7 @@ pub(super) fn parse(record: &[u8], held: &mut Held) -> Result<Vec<(String, Featu
 fn map_entry(
     record: &[u8],
     entry: Range<usize>,
-    held: &mut Held,
+    held: &mut Reservation,
 ) -> Result<(String, Feature), Fault> {
     let mut name = String::new();
     let mut feature = Feature::Empty;
@@ -195,7 +198,7 @@ fn map_entry(
     Ok((name, feature))
 }
 
-fn one_of(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Feature, Fault> {
+fn one_of(record: &[u8], range: Range<usize>, held: &mut Reservation) -> Result<Feature, Fault> {
     let mut feature = Feature::Empty;
     each(record, range, |number, field| {
         let Wire::Bytes(range) = field else { return Ok(()) };
@@ -220,7 +223,7 @@ fn one_of(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Feature
     Ok(feature)
 }
 
-fn floats(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<u8>, Fault> {
+fn floats(record: &[u8], range: Range<usize>, held: &mut Reservation) -> Result<Vec<u8>, Fault> {
     held.grow(range.len() as u64)?;
     let mut bytes = Vec::new();
     each(record, range, |number, field| {
@@ -237,7 +240,7 @@ fn floats(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-fn ints(record: &[u8], range: Range<usize>, held: &mut Held) -> Result<Vec<i64>, Fault> {
+fn ints(record: &[u8], range: Range<usize>, held: &mut Reservation) -> Result<Vec<i64>, Fault> {
     let mut values = Vec::new();
     each(record, range, |number, field| {
         match (number, field) {
@@ -367,7 +370,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_another_encoder_writes_is_read(
+        fn records_of_another_encoder_are_read(
             bytes in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 0..4),
             floats in proptest::collection::vec(-1e9f32..1e9, 0..4),
             ints in proptest::collection::vec(any::<i64>(), 0..4),
@@ -382,7 +385,7 @@ mod tests {
                 ("i".to_owned(), Oneof { ints: wholes, ..empty }),
             ]);
             let record = Example { features: Some(Features { feature }) }.encode_to_vec();
-            let parsed = parse(&record, &mut Held::default()).unwrap();
+            let parsed = parse(&record, &mut Reservation::default()).unwrap();
             let parsed: BTreeMap<String, Feature> = parsed.into_iter().collect();
             let Feature::Bytes(ranges) = &parsed["b"] else { panic!("{parsed:?}") };
             let got: Vec<&[u8]> = ranges.iter().map(|range| &record[range.clone()]).collect();
@@ -396,7 +399,7 @@ mod tests {
         fn any_bytes_are_refused_or_parsed(
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let _ = parse(&bytes, &mut Held::default());
+            let _ = parse(&bytes, &mut Reservation::default());
         }
     }
 
@@ -429,8 +432,11 @@ mod tests {
             let names = (0..count).map(|number| message(1, number.to_string().as_bytes()));
             message(1, &names.flat_map(|name| message(1, &name)).collect::<Vec<u8>>())
         };
-        assert_eq!(parse(&record(FIELDS_MAX), &mut Held::default()).unwrap().len(), FIELDS_MAX);
-        let fault = parse(&record(FIELDS_MAX + 1), &mut Held::default());
+        assert_eq!(
+            parse(&record(FIELDS_MAX), &mut Reservation::default()).unwrap().len(),
+            FIELDS_MAX
+        );
+        let fault = parse(&record(FIELDS_MAX + 1), &mut Reservation::default());
         assert!(matches!(fault, Err(Fault::Malformed(_))), "{fault:?}");
     }
 }

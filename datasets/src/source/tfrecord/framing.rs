@@ -5,7 +5,7 @@
 
 use crate::Error;
 use crate::source::OpenFile;
-use crate::source::budget::{Held, HeldBytes, MemoryBudget, over_budget};
+use crate::source::budget::{MemoryBudget, Reservation, ReservedBytes, over_budget};
 use crate::source::rows::malformed;
 use crate::source::rows::table::{open_file, too_large, unreadable};
 use crate::store::StorePath;
@@ -29,7 +29,7 @@ pub(super) struct Frame {
     /// The data.
     pub(super) bytes: Vec<u8>,
     /// The memory reserved for the data and the values parsed from it.
-    pub(super) held: Held,
+    pub(super) held: Reservation,
 }
 
 /// The records of a file.
@@ -128,10 +128,10 @@ impl Frames {
     }
 
     /// Reads up to `count` bytes; memory grows with the bytes actually read.
-    fn read(&mut self, count: u64) -> Result<(Vec<u8>, Held), Error> {
+    fn read(&mut self, count: u64) -> Result<(Vec<u8>, Reservation), Error> {
         let from = self.reader.as_mut();
         let read = self.budget.read_to_end(from, Vec::new(), count, self.bytes);
-        read.map(HeldBytes::split).map_err(|error| {
+        read.map(ReservedBytes::split).map_err(|error| {
             use std::io::ErrorKind;
             if let Some(over) = over_budget(&error) {
                 let record = format!("record {}", self.number);

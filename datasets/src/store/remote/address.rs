@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_a_url_again() {
+    fn every_object_name_has_a_url() {
         for (text, url) in [
             ("s3://bucket/a/b", "s3://bucket/a/b"),
             ("http://h:81/x/{y,z}.tar", "http://h:81/x/y.tar"),

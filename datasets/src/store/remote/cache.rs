@@ -33,16 +33,16 @@ pub(super) struct Folder {
 impl Folder {
     /// Creates one in the cache folder, and removes leftovers of killed processes.
     pub(super) fn create(cache: Option<&Path>) -> Result<Self, RemoteError> {
-        let (cache, whose) = named_or_default(cache)?;
-        Self::create_in(&cache, whose)
+        let (cache, location) = custom_or_default(cache)?;
+        Self::create_in(&cache, location)
     }
 
-    fn create_in(cache: &Path, whose: Whose) -> Result<Self, RemoteError> {
+    fn create_in(cache: &Path, location: CacheLocation) -> Result<Self, RemoteError> {
         let failed = |error: io::Error| RemoteError::Cache {
             path: cache.to_path_buf(),
             problem: error.to_string(),
         };
-        let cache = private_in(cache, whose)?;
+        let cache = private_in(cache, location)?;
         clean(&cache);
         for _ in 0..NAMES_MAX {
             // An unpredictable name, so that no other user can create it beforehand.
@@ -79,12 +79,12 @@ impl Drop for Folder {
 }
 
 /// The cache folder that the user named, or the default one.
-fn named_or_default(cache: Option<&Path>) -> Result<(PathBuf, Whose), RemoteError> {
+fn custom_or_default(cache: Option<&Path>) -> Result<(PathBuf, CacheLocation), RemoteError> {
     match cache {
-        Some(cache) => Ok((cache.to_path_buf(), Whose::Named)),
+        Some(cache) => Ok((cache.to_path_buf(), CacheLocation::Custom)),
         None => {
             let cache = default_cache(|name| std::env::var_os(name).map(PathBuf::from));
-            Ok((cache.ok_or(RemoteError::NoCache)?, Whose::Ours))
+            Ok((cache.ok_or(RemoteError::NoCache)?, CacheLocation::Default))
         }
     }
 }
@@ -92,12 +92,12 @@ fn named_or_default(cache: Option<&Path>) -> Result<(PathBuf, Whose), RemoteErro
 /// The cache folder that the user named, or the default one, in which no other user can replace
 /// files.
 pub(super) fn private_cache(cache: Option<&Path>) -> Result<PathBuf, RemoteError> {
-    let (cache, whose) = named_or_default(cache)?;
-    private_in(&cache, whose)
+    let (cache, location) = custom_or_default(cache)?;
+    private_in(&cache, location)
 }
 
 /// Creates a cache folder, and makes sure that no other user can replace its files.
-fn private_in(cache: &Path, whose: Whose) -> Result<PathBuf, RemoteError> {
+fn private_in(cache: &Path, location: CacheLocation) -> Result<PathBuf, RemoteError> {
     let failed = |error: io::Error| RemoteError::Cache {
         path: cache.to_path_buf(),
         problem: error.to_string(),
@@ -111,9 +111,9 @@ fn private_in(cache: &Path, whose: Whose) -> Result<PathBuf, RemoteError> {
         .map_err(failed)?;
     let metadata = folder.metadata().map_err(failed)?;
     let user = geteuid().as_raw();
-    match whose.judge(metadata.uid(), metadata.mode(), user) {
-        Ok(Judged::Private) => {}
-        Ok(Judged::ToTighten) => {
+    match location.check_access(metadata.uid(), metadata.mode(), user) {
+        Ok(FolderAccess::Private) => {}
+        Ok(FolderAccess::NeedsChmod) => {
             folder.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
         }
         Err(problem) => return Err(RemoteError::NotPrivate { path: cache, problem }),
@@ -121,38 +121,38 @@ fn private_in(cache: &Path, whose: Whose) -> Result<PathBuf, RemoteError> {
     Ok(cache)
 }
 
-/// The origin of a cache folder.
+/// The location of a cache folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
+enum CacheLocation {
     /// The default one, in the user's cache.
-    Ours,
+    Default,
     /// One that the user named, with arbitrary content.
-    Named,
+    Custom,
 }
 
-/// The verdict on the owner and mode of a cache folder.
+/// Who can access a cache folder, by its owner and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Judged {
+enum FolderAccess {
     /// No other user can replace its files.
     Private,
     /// Private once its mode is set to 0700.
-    ToTighten,
+    NeedsChmod,
 }
 
-impl Whose {
+impl CacheLocation {
     /// Checks whether objects may be stored below such a folder, in a folder that only `user` can
     /// open.
-    fn judge(self, owner: u32, mode: u32, user: u32) -> Result<Judged, &'static str> {
+    fn check_access(self, owner: u32, mode: u32, user: u32) -> Result<FolderAccess, &'static str> {
         let is_writable = mode & 0o022 != 0;
         let is_sticky = mode & 0o1000 != 0;
         match self {
             _ if owner != user && owner != 0 => Err("it belongs to another user"),
-            Self::Ours if owner != user => Err("it belongs to another user"),
-            Self::Ours if mode & 0o077 != 0 => Ok(Judged::ToTighten),
-            Self::Named if is_writable && !is_sticky => {
+            Self::Default if owner != user => Err("it belongs to another user"),
+            Self::Default if mode & 0o077 != 0 => Ok(FolderAccess::NeedsChmod),
+            Self::Custom if is_writable && !is_sticky => {
                 Err("others may write to it and rename its contents (chmod go-w)")
             }
-            _ => Ok(Judged::Private),
+            _ => Ok(FolderAccess::Private),
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_goes_with_its_owner_and_remains_go_with_the_next() {
+    fn a_cache_folder_is_removed_by_its_owner_and_leftovers_by_the_next_process() {
         let cache = tempfile::tempdir().unwrap();
         let left = cache.path().join("remote-1-0");
         std::fs::create_dir(&left).unwrap();
@@ -260,10 +260,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_user_reads_what_is_held() {
+    fn only_the_user_can_read_cached_objects() {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join(".cache/meetpoint");
-        let folder = Folder::create_in(&cache, Whose::Ours).unwrap();
+        let folder = Folder::create_in(&cache, CacheLocation::Default).unwrap();
         for path in [&cache, &folder.path, &folder.files(), &folder.incoming()] {
             assert_eq!(mode(path), 0o700, "{}", path.display());
         }
@@ -271,21 +271,33 @@ mod tests {
         create_private(&object).unwrap();
         assert_eq!((mode(&object), mode(&folder.lock_path)), (0o600, 0o600));
         std::fs::set_permissions(&cache, Permissions::from_mode(0o755)).unwrap();
-        let _other = Folder::create_in(&cache, Whose::Ours).unwrap();
+        let _other = Folder::create_in(&cache, CacheLocation::Default).unwrap();
         assert_eq!(mode(&cache), 0o700);
     }
 
     #[test]
     fn a_cache_that_others_can_change_is_refused() {
         let (user, other, root) = (1000, 1001, 0);
-        assert_eq!(Whose::Ours.judge(user, 0o40700, user), Ok(Judged::Private));
-        assert_eq!(Whose::Ours.judge(user, 0o40777, user), Ok(Judged::ToTighten));
-        assert!(Whose::Ours.judge(other, 0o40700, user).is_err());
-        assert!(Whose::Ours.judge(root, 0o41777, user).is_err());
-        assert_eq!(Whose::Named.judge(user, 0o40755, user), Ok(Judged::Private));
-        assert_eq!(Whose::Named.judge(root, 0o41777, user), Ok(Judged::Private));
-        assert!(Whose::Named.judge(other, 0o40755, user).is_err());
-        assert!(Whose::Named.judge(user, 0o40775, user).is_err());
+        assert_eq!(
+            CacheLocation::Default.check_access(user, 0o40700, user),
+            Ok(FolderAccess::Private)
+        );
+        assert_eq!(
+            CacheLocation::Default.check_access(user, 0o40777, user),
+            Ok(FolderAccess::NeedsChmod)
+        );
+        assert!(CacheLocation::Default.check_access(other, 0o40700, user).is_err());
+        assert!(CacheLocation::Default.check_access(root, 0o41777, user).is_err());
+        assert_eq!(
+            CacheLocation::Custom.check_access(user, 0o40755, user),
+            Ok(FolderAccess::Private)
+        );
+        assert_eq!(
+            CacheLocation::Custom.check_access(root, 0o41777, user),
+            Ok(FolderAccess::Private)
+        );
+        assert!(CacheLocation::Custom.check_access(other, 0o40755, user).is_err());
+        assert!(CacheLocation::Custom.check_access(user, 0o40775, user).is_err());
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
         let refused = Folder::create(Some(folder.path()));

@@ -3,7 +3,7 @@
 use super::cache::create_private;
 use super::connect::{Client, refused};
 use super::listing::{Object, modified, tag};
-use super::{RemoteError, Watch};
+use super::{RemoteError, TransferMonitor};
 use futures_util::TryStreamExt;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};
@@ -17,7 +17,7 @@ use std::time::Duration;
 const ATTEMPTS_MAX: u32 = 4;
 
 /// The object to fetch, and its names.
-pub(super) struct Wanted<'a> {
+pub(super) struct DownloadRequest<'a> {
     /// The object, as it was listed.
     pub(super) object: &'a Object,
     /// Its tag from an earlier transfer, if the listing has none.
@@ -29,19 +29,19 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Why a transfer ended early.
-enum Ended {
+enum TransferError {
     /// It can be resumed.
-    Cut(RemoteError),
+    Resumable(RemoteError),
     /// It cannot be resumed.
-    For(RemoteError),
+    Fatal(RemoteError),
 }
 
 /// Fetches an object into a new file and returns its tag. An interrupted transfer is resumed.
 pub(super) async fn download(
     client: &Client,
-    wanted: &Wanted<'_>,
+    request: &DownloadRequest<'_>,
     to: &Path,
-    watch: &Watch,
+    watch: &TransferMonitor,
 ) -> Result<Option<String>, RemoteError> {
     let failed = |error: std::io::Error| RemoteError::Cache {
         path: to.to_path_buf(),
@@ -49,16 +49,16 @@ pub(super) async fn download(
     };
     let mut file = create_private(to).map_err(failed)?;
     let (mut got, mut furthest) = (0, 0);
-    let mut tag = wanted.tag.map(str::to_owned);
+    let mut tag = request.tag.map(str::to_owned);
     let mut attempts = 0;
-    while got < wanted.object.bytes || attempts == 0 {
-        match from(client, wanted, &mut tag, &mut file, &mut got, (to, watch)).await {
+    while got < request.object.bytes || attempts == 0 {
+        match from(client, request, &mut tag, &mut file, &mut got, (to, watch)).await {
             Ok(()) => {}
-            Err(Ended::For(error)) => return Err(error),
-            Err(Ended::Cut(error)) if attempts >= ATTEMPTS_MAX && got <= furthest => {
+            Err(TransferError::Fatal(error)) => return Err(error),
+            Err(TransferError::Resumable(error)) if attempts >= ATTEMPTS_MAX && got <= furthest => {
                 return Err(error);
             }
-            Err(Ended::Cut(_)) => {
+            Err(TransferError::Resumable(_)) => {
                 tokio::time::sleep(Duration::from_millis(100 << attempts.min(5))).await;
             }
         }
@@ -71,29 +71,32 @@ pub(super) async fn download(
 /// Fetches the missing part in one request.
 async fn from(
     client: &Client,
-    wanted: &Wanted<'_>,
+    request: &DownloadRequest<'_>,
     tag_known: &mut Option<String>,
     file: &mut File,
     got: &mut u64,
-    (to, watch): (&Path, &Watch),
-) -> Result<(), Ended> {
-    let Wanted { object, url, scheme, .. } = *wanted;
+    (to, watch): (&Path, &TransferMonitor),
+) -> Result<(), TransferError> {
+    let DownloadRequest { object, url, scheme, .. } = *request;
     let refusal = |error: &object_store::Error| refused(url.to_owned(), scheme, error);
-    let changed = |what: String| Ended::For(RemoteError::Changed { url: url.to_owned(), what });
+    let changed =
+        |what: String| TransferError::Fatal(RemoteError::Changed { url: url.to_owned(), what });
     let range = (*got > 0).then_some(GetRange::Offset(*got));
     let options = GetOptions { range, ..GetOptions::default() };
     let asked = watch.unless_stopped(client.get_opts(&object.key, options)).await;
-    let result = match asked.map_err(Ended::For)? {
+    let result = match asked.map_err(TransferError::Fatal)? {
         Ok(result) => result,
         // The server does not support ranges: fetch the whole object again.
         Err(object_store::Error::NotSupported { source }) if *got > 0 => {
-            restart(file, got).map_err(|error| Ended::For(cache(to, &error)))?;
-            return Err(Ended::Cut(refusal(&object_store::Error::NotSupported { source })));
+            restart(file, got).map_err(|error| TransferError::Fatal(cache(to, &error)))?;
+            return Err(TransferError::Resumable(refusal(&object_store::Error::NotSupported {
+                source,
+            })));
         }
         Err(object_store::Error::NotFound { .. }) => {
             return Err(changed("it is no longer there".to_owned()));
         }
-        Err(error) => return Err(Ended::For(refusal(&error))),
+        Err(error) => return Err(TransferError::Fatal(refusal(&error))),
     };
     let meta = &result.meta;
     if meta.size != object.bytes {
@@ -116,16 +119,18 @@ async fn from(
     let mut stream = result.into_stream();
     loop {
         let next = watch.unless_stopped(stream.try_next()).await;
-        let bytes = match next.map_err(Ended::For)? {
+        let bytes = match next.map_err(TransferError::Fatal)? {
             Ok(Some(bytes)) => bytes,
-            Ok(None) if *got < object.bytes => return Err(Ended::Cut(short(url, *got, object))),
+            Ok(None) if *got < object.bytes => {
+                return Err(TransferError::Resumable(short(url, *got, object)));
+            }
             Ok(None) => return Ok(()),
-            Err(error) => return Err(Ended::Cut(refusal(&error))),
+            Err(error) => return Err(TransferError::Resumable(refusal(&error))),
         };
         if bytes.len() as u64 > object.bytes - *got {
             return Err(changed(format!("more than its {} bytes were received", object.bytes)));
         }
-        file.write_all(&bytes).map_err(|error| Ended::For(cache(to, &error)))?;
+        file.write_all(&bytes).map_err(|error| TransferError::Fatal(cache(to, &error)))?;
         *got += bytes.len() as u64;
         watch.fetched_bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }

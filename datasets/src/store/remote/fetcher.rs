@@ -7,10 +7,10 @@
 use super::address::Address;
 use super::cache::Folder;
 use super::connect::Client;
-use super::download::{Wanted, download};
-use super::held::{Held, Room, Slot};
+use super::download::{DownloadRequest, download};
 use super::listing::Object;
-use super::{RemoteError, Watch};
+use super::object_cache::{Eviction, ObjectCache, Slot};
+use super::{RemoteError, TransferMonitor};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,10 +42,10 @@ struct Shared {
     files: PathBuf,
     incoming: PathBuf,
     bytes_max: u64,
-    held: Mutex<Held>,
+    held: Mutex<ObjectCache>,
     /// Notified when an object has arrived, or none will arrive.
     changed: Condvar,
-    watch: Watch,
+    watch: TransferMonitor,
 }
 
 impl Fetcher {
@@ -55,7 +55,7 @@ impl Fetcher {
         objects: Vec<Object>,
         (folder, bytes_max): (Folder, u64),
         runtime: Runtime,
-        watch: Watch,
+        watch: TransferMonitor,
     ) -> Self {
         let lengths = objects.iter().map(|object| object.bytes).collect();
         let shared = Arc::new(Shared {
@@ -65,7 +65,7 @@ impl Fetcher {
             files: folder.files(),
             incoming: folder.incoming(),
             bytes_max,
-            held: Mutex::new(Held::new(lengths, bytes_max)),
+            held: Mutex::new(ObjectCache::new(lengths, bytes_max)),
             changed: Condvar::new(),
             watch,
         });
@@ -84,7 +84,7 @@ impl Fetcher {
         &self.shared.objects
     }
 
-    pub(super) fn watch(&self) -> &Watch {
+    pub(super) fn watch(&self) -> &TransferMonitor {
         &self.shared.watch
     }
 
@@ -122,7 +122,7 @@ impl Fetcher {
                 break Err(failure.clone());
             }
             match held.slot(object) {
-                Slot::Held(_) => break Ok(()),
+                Slot::Cached(_) => break Ok(()),
                 Slot::Fetching => {}
                 Slot::Absent => match shared.make_room(&mut held, object, true) {
                     Err(error) => break Err(error),
@@ -161,7 +161,7 @@ impl Fetcher {
     }
 
     /// Prefetches the objects that are likely to be opened next.
-    fn fetch_ahead(&self, held: &mut Held, object: usize) {
+    fn fetch_ahead(&self, held: &mut ObjectCache, object: usize) {
         let last = self.shared.objects.len().min(object + 1 + AHEAD_OBJECTS);
         for next in object + 1..last {
             if held.is_full_ahead(next) {
@@ -194,7 +194,7 @@ impl Drop for Fetcher {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, ObjectCache> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,9 +208,9 @@ impl Shared {
         let tag = self.lock().tags.get(&object).cloned();
         let url = self.address.url_of(&listed.key);
         let scheme = &self.address.scheme;
-        let wanted = Wanted { object: listed, tag: tag.as_deref(), url: &url, scheme };
+        let request = DownloadRequest { object: listed, tag: tag.as_deref(), url: &url, scheme };
         let incoming = self.incoming.join(object.to_string());
-        let fetched = download(&self.client, &wanted, &incoming, &self.watch).await;
+        let fetched = download(&self.client, &request, &incoming, &self.watch).await;
         let fetched = fetched.and_then(|tag| {
             let put = std::fs::rename(&incoming, self.file_of(object));
             put.map_err(|error| cache_error(&incoming, &error)).map(|()| tag)
@@ -238,20 +238,20 @@ impl Shared {
     /// first.
     fn make_room(
         &self,
-        held: &mut Held,
+        held: &mut ObjectCache,
         object: usize,
         is_wanted: bool,
     ) -> Result<bool, RemoteError> {
         loop {
-            match held.room(object, is_wanted) {
-                Room::Made => return Ok(true),
-                Room::Later => return Ok(false),
-                Room::After(other) => {
+            match held.eviction_for(object, is_wanted) {
+                Eviction::NotNeeded => return Ok(true),
+                Eviction::Wait => return Ok(false),
+                Eviction::After(other) => {
                     let path = self.file_of(other);
                     std::fs::remove_file(&path).map_err(|error| cache_error(&path, &error))?;
                     held.let_go(other);
                 }
-                Room::None => {
+                Eviction::Impossible => {
                     let Object { key, bytes, .. } = &self.objects[object];
                     let url = self.address.url_of(key);
                     let limit = self.bytes_max;

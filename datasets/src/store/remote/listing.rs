@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::connect::{Client, refused};
-use super::{RemoteError, Watch};
+use super::{RemoteError, TransferMonitor};
 use crate::natural_order;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;
@@ -59,7 +59,7 @@ pub(super) fn modified(meta: &ObjectMeta) -> (i64, u32) {
 pub(super) async fn list(
     client: &Client,
     address: &Address,
-    watch: &Watch,
+    watch: &TransferMonitor,
 ) -> Result<Listing, RemoteError> {
     watch.listed.store(0, Ordering::Relaxed);
     let (metas, top) = if address.is_pattern {
@@ -92,7 +92,7 @@ async fn of_name(
     client: &Client,
     address: &Address,
     key: &Key,
-    watch: &Watch,
+    watch: &TransferMonitor,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
     // On a web server, only folders can be listed, if anything.
     let is_listed = address.is_folder || address.scheme != Scheme::Http;
@@ -148,7 +148,7 @@ async fn beside(
 async fn below(
     client: &Client,
     address: &Address,
-    watch: &Watch,
+    watch: &TransferMonitor,
 ) -> Result<Vec<ObjectMeta>, RemoteError> {
     let failed = |error| refused(address.text.clone(), &address.scheme, &error);
     let key = &address.keys[0];
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_folders_are_no_objects_and_a_name_is_a_file_or_a_folder() {
+    fn folder_markers_are_not_objects_and_a_name_is_a_file_or_a_folder() {
         let address = Address::parse("s3://bucket/a").unwrap();
         let mut objects = vec![object("a", 0), object("a/b", 3), object("empty", 0)];
         drop_folder_marks(&mut objects);

@@ -6,9 +6,9 @@
 //!
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
 //! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
-//! objects), `download` (of one object), `cache` (the folder), `held` (the state of the cache),
-//! `fetcher` (transfers and prefetch), `store` (all of it as a store), `ranged` (datasets of our
-//! own, read in ranges) and [`RemoteStores`] (opens those).
+//! objects), `download` (of one object), `cache` (the folder), `object_cache` (the state of the
+//! cache), `fetcher` (transfers and prefetch), `store` (all of it as a store), `ranged` (datasets
+//! of our own, read in ranges) and [`RemoteStores`] (opens those).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -22,9 +22,9 @@ mod error;
 #[cfg(feature = "remote")]
 mod fetcher;
 #[cfg(feature = "remote")]
-mod held;
-#[cfg(feature = "remote")]
 mod listing;
+#[cfg(feature = "remote")]
+mod object_cache;
 mod open;
 #[cfg(feature = "remote")]
 mod ranged;
@@ -57,12 +57,12 @@ pub struct RemoteOptions {
     pub anonymous: bool,
     /// Watches and stops it from elsewhere.
     #[serde(skip)]
-    pub watch: Watch,
+    pub watch: TransferMonitor,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        let watch = Watch::default();
+        let watch = TransferMonitor::default();
         Self { cache: None, cache_bytes: CACHE_BYTES, anonymous: false, watch }
     }
 }
@@ -70,7 +70,7 @@ impl Default for RemoteOptions {
 /// Progress and stop flag of a transfer, shared by clones. They do not identify a source, so any
 /// two compare equal.
 #[derive(Debug, Clone, Default)]
-pub struct Watch {
+pub struct TransferMonitor {
     /// Set by another thread to stop.
     pub stop: Arc<AtomicBool>,
     /// Number of listed objects.
@@ -80,7 +80,7 @@ pub struct Watch {
 }
 
 #[cfg(feature = "remote")]
-impl Watch {
+impl TransferMonitor {
     /// The result of a transfer, or [`RemoteError::Interrupted`] if it is stopped first.
     async fn unless_stopped<T>(&self, transfer: impl Future<Output = T>) -> Result<T, RemoteError> {
         let mut transfer = std::pin::pin!(transfer);
@@ -95,10 +95,10 @@ impl Watch {
     }
 }
 
-impl PartialEq for Watch {
+impl PartialEq for TransferMonitor {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Watch {}
+impl Eq for TransferMonitor {}

@@ -8,7 +8,7 @@ use super::listing::{Object, list};
 use super::{RemoteError, RemoteOptions};
 use crate::Error;
 use crate::store::StorePath;
-use crate::store::seam::{FileKind, Metadata};
+use crate::store::traits::{FileKind, Metadata};
 use crate::store::tree::{Tree, TreeFiles};
 use std::collections::{HashMap, HashSet};
 use std::fs::File;

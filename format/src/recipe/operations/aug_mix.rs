@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -47,8 +48,8 @@ impl Data for AugMix {
         about: "mixes the picture with the results of chains of random operations on it",
         phase: Phase::Pixels,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter {

@@ -2,7 +2,7 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -28,8 +28,8 @@ impl Data for AutoAugment {
         about: "applies one of 25 pairs of operations, learnt for a dataset",
         phase: Phase::Pixels,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter { name: "pair", distribution: "one of 25, uniform" },

@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
-    numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -64,8 +64,8 @@ impl Data for ColorJitter {
         about: "changes brightness, contrast, saturation and hue by random factors",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter { name: "order", distribution: "a permutation of the four, uniform" },
@@ -109,7 +109,8 @@ impl Data for ColorJitter {
     }
 
     fn follow(&self, sample: &mut SampleType) -> Result<(), Fault> {
-        let is_plain = Takes::IMAGE.dtypes.contains(&sample.dtype.name()) && sample.channels != 4;
+        let is_plain =
+            InputType::IMAGE.dtypes.contains(&sample.dtype.name()) && sample.channels != 4;
         if is_plain || self.hue == (0.0, 0.0) {
             return Ok(());
         }

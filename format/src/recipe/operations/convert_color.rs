@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::ColorSpace;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -23,8 +23,8 @@ impl Data for ConvertColor {
         about: "converts RGB to another colour space, as OpenCV does",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes { channels: &[3], ..Takes::IMAGE }],
-        gives: Gives::IMAGE,
+        takes: &[InputType { channels: &[3], ..InputType::IMAGE }],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[],
         keys: &[Key::required(

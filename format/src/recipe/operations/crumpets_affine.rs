@@ -2,8 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    Takes, WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -71,8 +71,8 @@ impl Data for CrumpetsAffine {
         about: "rotates, scales, shears and shifts at random to one size, as crumpets does",
         phase: Phase::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[
             RandomParameter { name: "angle", distribution: "normal, deviation `rotation_sigma`" },

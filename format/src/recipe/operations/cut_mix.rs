@@ -2,7 +2,7 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -31,8 +31,8 @@ impl Data for CutMix {
         about: "replaces a rectangle of each sample of a batch by that of another",
         phase: Phase::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
-        gives: Gives::BATCH,
+        takes: &[InputType::ANY_IMAGE, InputType::TENSOR, InputType::BATCH],
+        gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[
             RandomParameter {

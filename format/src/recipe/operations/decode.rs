@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sizes::SizeRange;
@@ -42,8 +42,8 @@ impl Data for Decode {
         about: "decodes a file to a picture, exactly unless a key asks for speed",
         phase: Phase::Decode,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ENCODED],
-        gives: Gives {
+        takes: &[InputType::ENCODED],
+        gives: OutputType {
             kind: ValueKind::Image,
             dtype: Property::Key("mode"),
             size: Property::Variable,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -38,8 +38,8 @@ impl Data for DecodeAudio {
         about: "decodes a WAV, FLAC or MP3 file, mixes its channels and resamples it",
         phase: Phase::Decode,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ENCODED],
-        gives: Gives {
+        takes: &[InputType::ENCODED],
+        gives: OutputType {
             kind: ValueKind::Audio,
             dtype: Property::Is("float32"),
             size: Property::Variable,

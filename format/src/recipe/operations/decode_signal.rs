@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -30,8 +30,8 @@ impl Data for DecodeSignal {
         about: "reads measurements from a NumPy file",
         phase: Phase::Decode,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ENCODED],
-        gives: Gives {
+        takes: &[InputType::ENCODED],
+        gives: OutputType {
             kind: ValueKind::Signal,
             dtype: Property::Is("float32"),
             size: Property::Variable,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -26,8 +26,8 @@ impl Data for DecodeText {
         about: "decodes characters",
         phase: Phase::Decode,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ENCODED],
-        gives: Gives {
+        takes: &[InputType::ENCODED],
+        gives: OutputType {
             kind: ValueKind::Text,
             dtype: Property::Is("uint8"),
             size: Property::Variable,

@@ -3,7 +3,7 @@
 use super::Data;
 use super::tokenize::SHA256;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -37,8 +37,8 @@ impl Data for Embed {
         about: "looks the vector of each token up in a table",
         phase: Phase::Text,
         targets: OnTargets::Refuses,
-        takes: &[Takes::TOKENS],
-        gives: Gives {
+        takes: &[InputType::TOKENS],
+        gives: OutputType {
             kind: ValueKind::Embedding,
             dtype: Property::Key("dtype"),
             size: Property::Same,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -50,8 +50,8 @@ impl Data for FixLength {
         about: "cuts or pads the end, to a length in time",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: Takes::SERIES,
-        gives: Gives { size: Property::Key("length"), ..Gives::SERIES },
+        takes: InputType::SERIES,
+        gives: OutputType { size: Property::Key("length"), ..OutputType::SERIES },
         needs: Needs::All,
         random: &[],
         keys: &[LENGTH, VALUE],

@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
-    WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -51,8 +51,8 @@ impl Data for GaussianBlur {
         about: "blurs by a Gaussian kernel of a random deviation",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[RandomParameter { name: "sigma", distribution: "uniform in `sigma`" }],
         keys: &[

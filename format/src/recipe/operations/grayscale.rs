@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -22,8 +22,8 @@ impl Data for Grayscale {
         about: "makes the picture grey, in one channel or three equal ones",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
-        gives: Gives { channels: Property::Key("num_output_channels"), ..Gives::IMAGE },
+        takes: &[InputType::IMAGE],
+        gives: OutputType { channels: Property::Key("num_output_channels"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[],
         keys: &[Key::optional(

@@ -1,7 +1,9 @@
 //! `html_to_text`: the visible text of an HTML document.
 
 use super::Data;
-use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Property, Takes};
+use crate::recipe::declaration::{
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property,
+};
 use crate::recipe::value::{Value, Values};
 
 /// The text of an HTML document, with a line for each block.
@@ -20,8 +22,8 @@ impl Data for HtmlToText {
         about: "keeps the visible text of an HTML document, a line for each block",
         phase: Phase::Text,
         targets: OnTargets::Refuses,
-        takes: &[Takes::TEXT],
-        gives: Gives { size: Property::Variable, ..Gives::SERIES },
+        takes: &[InputType::TEXT],
+        gives: OutputType { size: Property::Variable, ..OutputType::SERIES },
         needs: Needs::All,
         random: &[],
         keys: &[],

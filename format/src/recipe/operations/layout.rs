@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -15,8 +15,8 @@ impl Data for Layout {
         about: "sets the order of the axes of the result",
         phase: Phase::Elements,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
-        gives: Gives::TENSOR,
+        takes: &[InputType::ANY_IMAGE, InputType::TENSOR],
+        gives: OutputType::TENSOR,
         needs: Needs::All,
         random: &[],
         keys: &[Key::required(

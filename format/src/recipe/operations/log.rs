@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::LogBase;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -32,8 +32,8 @@ impl Data for Log {
         about: "takes the logarithm of every value",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: Takes::SERIES,
-        gives: Gives::SERIES,
+        takes: InputType::SERIES,
+        gives: OutputType::SERIES,
         needs: Needs::All,
         random: &[],
         keys: &[

@@ -2,7 +2,8 @@
 
 use super::{Data, Stft};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -46,11 +47,11 @@ impl Data for MelSpectrogram {
         about: "computes the magnitude or power of mel bands over time",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: &[Takes::AUDIO],
-        gives: Gives {
+        takes: &[InputType::AUDIO],
+        gives: OutputType {
             kind: ValueKind::Spectrogram,
             size: Property::Key("n_mels"),
-            ..Gives::SERIES
+            ..OutputType::SERIES
         },
         needs: Needs::All,
         random: &[],

@@ -2,7 +2,7 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -29,8 +29,14 @@ impl Data for MixUp {
         about: "blends the samples and labels of a batch with one another",
         phase: Phase::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::AUDIO, Takes::SPECTROGRAM, Takes::BATCH],
-        gives: Gives::BATCH,
+        takes: &[
+            InputType::ANY_IMAGE,
+            InputType::TENSOR,
+            InputType::AUDIO,
+            InputType::SPECTROGRAM,
+            InputType::BATCH,
+        ],
+        gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[RandomParameter {
             name: "lambda",

@@ -229,8 +229,8 @@ trait Data: Sized {
         1
     }
 
-    /// Checks what the declaration cannot express, and sets the properties that [`super::Gives`]
-    /// derives from a key: element type, channels and layout.
+    /// Checks what the declaration cannot express, and sets the properties that
+    /// [`super::OutputType`] derives from a key: element type, channels and layout.
     fn follow(&self, _sample: &mut SampleType) -> Result<(), Fault> {
         Ok(())
     }

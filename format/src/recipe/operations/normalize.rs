@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes, numbers,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -25,8 +25,13 @@ impl Data for Normalize {
         about: "computes (x - mean) / std per channel, in a float type",
         phase: Phase::Elements,
         targets: OnTargets::Leaves,
-        takes: &[Takes::FLOATS, Takes::FEW_AUDIO, Takes::FEW_SPECTROGRAM, Takes::FEW_SIGNAL],
-        gives: Gives::TENSOR,
+        takes: &[
+            InputType::FLOATS,
+            InputType::FEW_AUDIO,
+            InputType::FEW_SPECTROGRAM,
+            InputType::FEW_SIGNAL,
+        ],
+        gives: OutputType::TENSOR,
         needs: Needs::All,
         random: &[],
         keys: &[

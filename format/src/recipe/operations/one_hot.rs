@@ -1,7 +1,7 @@
 //! `one_hot`: labels as rows of float32.
 
 use super::{Data, mixing};
-use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Takes};
+use crate::recipe::declaration::{Declaration, InputType, Needs, OnTargets, OutputType, Phase};
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
 use crate::recipe::{SampleType, SoftLabels};
@@ -21,14 +21,14 @@ impl Data for OneHot {
         phase: Phase::Batch,
         targets: OnTargets::Leaves,
         takes: &[
-            Takes::ANY_IMAGE,
-            Takes::TENSOR,
-            Takes::AUDIO,
-            Takes::SPECTROGRAM,
-            Takes::SIGNAL,
-            Takes::BATCH,
+            InputType::ANY_IMAGE,
+            InputType::TENSOR,
+            InputType::AUDIO,
+            InputType::SPECTROGRAM,
+            InputType::SIGNAL,
+            InputType::BATCH,
         ],
-        gives: Gives::BATCH,
+        gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[],
         keys: &[mixing::num_classes(), mixing::label_smoothing(0.0)],

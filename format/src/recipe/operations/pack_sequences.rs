@@ -3,7 +3,7 @@
 use super::Data;
 use crate::recipe::Packing;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -26,8 +26,8 @@ impl Data for PackSequences {
         about: "moves the documents of a batch together, several to a row",
         phase: Phase::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::PACKABLE],
-        gives: Gives::BATCH,
+        takes: &[InputType::PACKABLE],
+        gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[],
         keys: &[Key::optional(

@@ -1,7 +1,9 @@
 //! `pad`: adds pixels around a picture.
 
 use super::{Data, fill, padding};
-use crate::recipe::declaration::{Declaration, Gives, Needs, OnTargets, Phase, Property, Takes};
+use crate::recipe::declaration::{
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property,
+};
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
 use crate::recipe::sizes::SizeRange;
@@ -25,8 +27,8 @@ impl Data for Pad {
         about: "adds pixels on each side",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("padding"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("padding"), ..OutputType::IMAGE },
         needs: Needs::AsNext,
         random: &[],
         keys: &[padding::required_key(), fill::key(), padding::mode_key()],

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -35,11 +35,11 @@ impl Data for PadSequence {
         about: "cuts the end of a sequence of tokens off, or pads it, to a length",
         phase: Phase::Text,
         targets: OnTargets::Refuses,
-        takes: &[Takes::TOKENS],
-        gives: Gives {
+        takes: &[InputType::TOKENS],
+        gives: OutputType {
             size: Property::Key("length"),
             channels: Property::Key("planes"),
-            ..Gives::SERIES
+            ..OutputType::SERIES
         },
         needs: Needs::All,
         random: &[],

@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    Takes, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -36,8 +36,8 @@ impl Data for PillowGaussianBlur {
         about: "blurs as Pillow does, with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::RGBA],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::RGBA],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED, RandomParameter { name: "radius", distribution: "uniform in `radius`" }],
         keys: &[

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -33,11 +33,11 @@ impl Data for PowerFeatures {
                 current",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: &[Takes { channels: &[2], ..Takes::SIGNAL }],
-        gives: Gives {
+        takes: &[InputType { channels: &[2], ..InputType::SIGNAL }],
+        gives: OutputType {
             size: Property::Key("period"),
             channels: Property::Is("4"),
-            ..Gives::SERIES
+            ..OutputType::SERIES
         },
         needs: Needs::All,
         random: &[],

@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, RandomParameter,
+    SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -31,8 +32,8 @@ impl Data for RandAugment {
         about: "applies `num_ops` of 14 operations, drawn at random, with one magnitude",
         phase: Phase::Pixels,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter {

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -26,8 +26,8 @@ impl Data for RandomAdjustSharpness {
         about: "makes the picture sharper or softer with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[

@@ -2,8 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    Takes, WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -59,8 +59,8 @@ impl Data for RandomAffine {
         about: "rotates, shifts, scales and shears at random, and resizes if `size` is set",
         phase: Phase::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[
             RandomParameter { name: "angle", distribution: "uniform in `degrees`" },

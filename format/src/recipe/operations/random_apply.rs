@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Property, Takes,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
@@ -24,8 +24,8 @@ impl Data for RandomApply {
         about: "applies all of `operations` with probability `p`",
         phase: Phase::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("operations"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[Key::operations(), Key::probability(0.5)],

@@ -3,7 +3,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -25,8 +25,8 @@ impl Data for RandomAutocontrast {
         about: "stretches each channel to the full range with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::ELEMENTS],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::ELEMENTS],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[Key::probability(0.5)],

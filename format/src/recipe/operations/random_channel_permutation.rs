@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -18,8 +18,8 @@ impl Data for RandomChannelPermutation {
         about: "puts the channels in a random order",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::ELEMENTS],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::ELEMENTS],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[RandomParameter { name: "permutation", distribution: "uniform" }],
         keys: &[],

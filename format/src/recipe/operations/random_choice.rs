@@ -3,8 +3,8 @@
 use super::{Data, Operation};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
-    numbers,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sizes::SizeRange;
@@ -28,8 +28,8 @@ impl Data for RandomChoice {
         about: "applies one of `operations`, chosen with the weights `p`",
         phase: Phase::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("operations"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {
             name: "chosen",

@@ -2,8 +2,8 @@
 
 use super::{Data, fill, padding};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
-    WholeSize,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -58,8 +58,8 @@ impl Data for RandomCrop {
         about: "cuts out a random part, of the padded picture if `padding` is set",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::Region,
         random: &[
             RandomParameter {

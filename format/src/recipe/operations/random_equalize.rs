@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -24,8 +24,8 @@ impl Data for RandomEqualize {
         about: "equalizes the histogram of each channel with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::RGBA],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::RGBA],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[Key::probability(0.5)],

@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    Takes, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -54,8 +54,8 @@ impl Data for RandomErasing {
         about: "replaces rectangles of the tensor with probability `p`",
         phase: Phase::Tensor,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR],
-        gives: Gives::TENSOR,
+        takes: &[InputType::ANY_IMAGE, InputType::TENSOR],
+        gives: OutputType::TENSOR,
         needs: Needs::All,
         random: &[
             APPLIED,

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -21,8 +21,8 @@ impl Data for RandomGrayscale {
         about: "makes all channels grey with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::ELEMENTS],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::ELEMENTS],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[Key::probability(0.1)],

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, Needs, OnTargets, Phase, Takes,
+    APPLIED, Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -20,8 +20,8 @@ impl Data for RandomHorizontalFlip {
         about: "mirrors left to right with probability `p`",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::AsNext,
         random: &[APPLIED],
         keys: &[Key::probability(0.5)],

@@ -2,7 +2,7 @@
 
 use super::{Data, Operation};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
+    Declaration, InputType, Key, Needs, OnTargets, OutputType, Phase, Property, RandomParameter,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
@@ -21,8 +21,8 @@ impl Data for RandomOrder {
         about: "applies all of `operations` in a random order",
         phase: Phase::Choice,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("operations"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("operations"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {
             name: "order",

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    APPLIED, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -22,8 +22,8 @@ impl Data for RandomPosterize {
         about: "sets the lower bits of all values to 0 with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[

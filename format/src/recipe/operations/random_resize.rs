@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter, SIDE_MAX,
-    Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, SIDE_MAX,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -33,8 +33,8 @@ impl Data for RandomResize {
         about: "resizes to a random shorter side",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Variable, ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Variable, ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter {
             name: "side",

@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    Takes, WholeSize, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, WholeSize, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -53,8 +53,8 @@ impl Data for RandomResizedCrop {
         about: "cuts out a random part and resizes it",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::Region,
         random: &[
             RandomParameter {

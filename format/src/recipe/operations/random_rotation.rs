@@ -2,8 +2,8 @@
 
 use super::{Data, fill, warp};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -34,8 +34,8 @@ impl Data for RandomRotation {
         about: "rotates counterclockwise by a random angle",
         phase: Phase::Picture,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("expand"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("expand"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter { name: "angle", distribution: "uniform in `degrees`" }],
         keys: &[

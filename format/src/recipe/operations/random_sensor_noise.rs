@@ -2,8 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    Takes, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -32,8 +32,8 @@ impl Data for RandomSensorNoise {
         about: "adds the noise of a sensor, coarse in red and blue, with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             APPLIED,

@@ -3,8 +3,8 @@
 use super::Data;
 use super::random_gamma::SHARE;
 use crate::recipe::declaration::{
-    APPLIED, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, Takes,
-    numbers,
+    APPLIED, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, numbers,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -25,8 +25,8 @@ impl Data for RandomSigmoidContrast {
         about: "raises or lowers the contrast by a sigmoid curve, with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             APPLIED,

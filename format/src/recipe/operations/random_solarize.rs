@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -25,8 +25,8 @@ impl Data for RandomSolarize {
         about: "inverts the values from `threshold` on with probability `p`",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE, Takes::RGBA, Takes::FLOAT_IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE, InputType::RGBA, InputType::FLOAT_IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[APPLIED],
         keys: &[

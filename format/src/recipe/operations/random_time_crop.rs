@@ -3,7 +3,7 @@
 use super::{Data, fix_length};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, Property, RandomParameter, Takes,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property, RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -26,8 +26,8 @@ impl Data for RandomTimeCrop {
         about: "cuts out a random part of a length in time",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: Takes::SERIES,
-        gives: Gives { size: Property::Key("length"), ..Gives::SERIES },
+        takes: InputType::SERIES,
+        gives: OutputType { size: Property::Key("length"), ..OutputType::SERIES },
         needs: Needs::All,
         random: &[RandomParameter {
             name: "start",

@@ -3,8 +3,8 @@
 use super::{Data, fill};
 use crate::recipe::Fill;
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property,
-    RandomParameter, Takes, numbers,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    Property, RandomParameter, numbers,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -33,8 +33,8 @@ impl Data for RandomZoomOut {
         about: "puts the picture at a random position on a larger canvas, with probability `p`",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Variable, ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Variable, ..OutputType::IMAGE },
         needs: Needs::AsNext,
         random: &[
             APPLIED,

@@ -2,7 +2,8 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, SIDE_MAX, Takes, WholeSize,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, SIDE_MAX,
+    WholeSize,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -46,8 +47,8 @@ impl Data for Resize {
         about: "resizes to a shorter side, or to a height and width",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[],
         keys: &[

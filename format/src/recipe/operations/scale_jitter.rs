@@ -3,8 +3,8 @@
 use super::Data;
 use crate::recipe::Interpolation;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, RandomParameter,
-    SIDE_MAX, Takes, numbers,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
+    RandomParameter, SIDE_MAX, numbers,
 };
 use crate::recipe::sizes::SizeRange;
 use crate::recipe::value::{Value, Values};
@@ -34,8 +34,8 @@ impl Data for ScaleJitter {
         about: "resizes to fit into a size, which is scaled by a random factor",
         phase: Phase::Geometry,
         targets: OnTargets::Moves,
-        takes: &[Takes::ANY_IMAGE],
-        gives: Gives { size: Property::Variable, ..Gives::IMAGE },
+        takes: &[InputType::ANY_IMAGE],
+        gives: OutputType { size: Property::Variable, ..OutputType::IMAGE },
         needs: Needs::All,
         random: &[RandomParameter { name: "factor", distribution: "uniform in `scale_range`" }],
         keys: &[

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::sample_type::SampleType;
@@ -25,8 +25,8 @@ impl Data for SelectChannels {
         about: "selects channels, in a given order",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: Takes::SERIES,
-        gives: Gives { channels: Property::Key("channels"), ..Gives::SERIES },
+        takes: InputType::SERIES,
+        gives: OutputType { channels: Property::Key("channels"), ..OutputType::SERIES },
         needs: Needs::All,
         random: &[],
         keys: &[Key::required(

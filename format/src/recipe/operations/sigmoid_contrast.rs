@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -28,8 +28,8 @@ impl Data for SigmoidContrast {
         about: "raises the contrast by a sigmoid curve, or lowers it by its inverse",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[],
         keys: &[Key::required(

@@ -3,7 +3,7 @@
 use super::{Data, Stft};
 use crate::recipe::SampleType;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -22,11 +22,11 @@ impl Data for Spectrogram {
         about: "computes the magnitude or power of each frequency over time",
         phase: Phase::Series,
         targets: OnTargets::Refuses,
-        takes: &[Takes::AUDIO],
-        gives: Gives {
+        takes: &[InputType::AUDIO],
+        gives: OutputType {
             kind: ValueKind::Spectrogram,
             size: Property::Key("n_fft"),
-            ..Gives::SERIES
+            ..OutputType::SERIES
         },
         needs: Needs::All,
         random: &[],

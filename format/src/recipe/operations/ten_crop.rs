@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, WholeSize,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, WholeSize,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -24,8 +24,8 @@ impl Data for TenCrop {
         about: "like `five_crop`, but of the picture and of its mirror image: ten pictures",
         phase: Phase::Geometry,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives { size: Property::Key("size"), ..Gives::IMAGE },
+        takes: &[InputType::IMAGE],
+        gives: OutputType { size: Property::Key("size"), ..OutputType::IMAGE },
         needs: Needs::Region,
         random: &[],
         keys: &[

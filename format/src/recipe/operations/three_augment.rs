@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Needs, OnTargets, Phase, RandomParameter, Takes,
+    Declaration, InputType, Needs, OnTargets, OutputType, Phase, RandomParameter,
 };
 use crate::recipe::value::{Value, Values};
 
@@ -18,8 +18,8 @@ impl Data for ThreeAugment {
         about: "makes the picture grey, solarizes it or blurs it",
         phase: Phase::Pixels,
         targets: OnTargets::Leaves,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter { name: "chosen", distribution: "one of three, uniform" },

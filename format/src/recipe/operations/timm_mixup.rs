@@ -2,8 +2,8 @@
 
 use super::{Data, mixing};
 use crate::recipe::declaration::{
-    APPLIED, Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter,
-    Takes,
+    APPLIED, Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -73,8 +73,8 @@ impl Data for TimmMixup {
         about: "blends the samples of a batch, or pastes rectangles, as timm does",
         phase: Phase::Batch,
         targets: OnTargets::Refuses,
-        takes: &[Takes::ANY_IMAGE, Takes::TENSOR, Takes::BATCH],
-        gives: Gives::BATCH,
+        takes: &[InputType::ANY_IMAGE, InputType::TENSOR, InputType::BATCH],
+        gives: OutputType::BATCH,
         needs: Needs::All,
         random: &[
             RandomParameter { distribution: "true with probability `prob`", ..APPLIED },

@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Bounds, Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
+    Bounds, Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase,
+    RandomParameter, SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -49,8 +50,8 @@ impl Data for TimmRandAugment {
         about: "applies `num_ops` of 15 operations, drawn at random, as timm does",
         phase: Phase::Pixels,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter {

@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -30,13 +30,13 @@ impl Data for ToDtype {
         phase: Phase::Elements,
         targets: OnTargets::Leaves,
         takes: &[
-            Takes::ANY_IMAGE,
-            Takes::TENSOR,
-            Takes::FEW_AUDIO,
-            Takes::FEW_SPECTROGRAM,
-            Takes::FEW_SIGNAL,
+            InputType::ANY_IMAGE,
+            InputType::TENSOR,
+            InputType::FEW_AUDIO,
+            InputType::FEW_SPECTROGRAM,
+            InputType::FEW_SIGNAL,
         ],
-        gives: Gives { dtype: Property::Key("dtype"), ..Gives::TENSOR },
+        gives: OutputType { dtype: Property::Key("dtype"), ..OutputType::TENSOR },
         needs: Needs::All,
         random: &[],
         keys: &[

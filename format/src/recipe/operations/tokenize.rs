@@ -2,7 +2,7 @@
 
 use super::Data;
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, Property, Takes, ValueKind,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, Property, ValueKind,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -33,8 +33,8 @@ impl Data for Tokenize {
         about: "splits a text into tokens by a `tokenizer.json`, such as byte-pair encoding",
         phase: Phase::Text,
         targets: OnTargets::Refuses,
-        takes: &[Takes::TEXT],
-        gives: Gives {
+        takes: &[InputType::TEXT],
+        gives: OutputType {
             kind: ValueKind::Tokens,
             dtype: Property::Is("int32"),
             size: Property::Variable,

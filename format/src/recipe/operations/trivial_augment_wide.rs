@@ -2,7 +2,8 @@
 
 use super::{Data, fill};
 use crate::recipe::declaration::{
-    Declaration, Gives, Key, KeyType, Needs, OnTargets, Phase, RandomParameter, SIGN, Takes,
+    Declaration, InputType, Key, KeyType, Needs, OnTargets, OutputType, Phase, RandomParameter,
+    SIGN,
 };
 use crate::recipe::error::Fault;
 use crate::recipe::value::{Value, Values};
@@ -28,8 +29,8 @@ impl Data for TrivialAugmentWide {
         about: "applies one of 14 operations with a random magnitude",
         phase: Phase::Pixels,
         targets: OnTargets::Refuses,
-        takes: &[Takes::IMAGE],
-        gives: Gives::IMAGE,
+        takes: &[InputType::IMAGE],
+        gives: OutputType::IMAGE,
         needs: Needs::All,
         random: &[
             RandomParameter { name: "operation", distribution: "one of 14, uniform" },

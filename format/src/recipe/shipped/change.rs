@@ -13,7 +13,7 @@ const COUNT: &str = "count";
 
 /// Where a key was found, and its value.
 #[derive(Debug, Clone, PartialEq)]
-struct Found {
+struct KeyMatch {
     /// Column of the view; `None`: outside of views.
     view: Option<String>,
     /// Name of the operation.
@@ -266,7 +266,7 @@ impl Change {
                 }));
                 if is_about(it) {
                     let value = table.get(&self.key).cloned();
-                    found.push(Found { view: column.clone(), operation: it.name, value });
+                    found.push(KeyMatch { view: column.clone(), operation: it.name, value });
                 }
             });
         }
@@ -291,9 +291,9 @@ impl Change {
     }
 
     /// Checks that the operations have one name, or one view, or the same value.
-    fn check(&self, first: &Found, found: &[Found]) -> Result<(), ChangeError> {
+    fn check(&self, first: &KeyMatch, found: &[KeyMatch]) -> Result<(), ChangeError> {
         let key = || self.key.clone();
-        let differs = |it: &&Found| it.value != first.value;
+        let differs = |it: &&KeyMatch| it.value != first.value;
         if found.iter().filter(differs).any(|it| it.operation != first.operation) {
             let mut operations = Vec::new();
             for it in found {

@@ -1,4 +1,4 @@
-//! Operations on batches: what they follow, what follows them, and what labels become.
+//! Operations on batches: their order, and their effect on labels.
 
 use crate::recipe::{Recipe, RecipeError, SoftLabels, ValueKind};
 

@@ -1,7 +1,7 @@
-//! The declarations: they are complete, agree with what operations do, and are what documents say.
+//! The declarations are complete and agree with the operations and the documents.
 
 use crate::recipe::{
-    DECLARATIONS, Declaration, DecodeMode, Gives, Key, KeyType, Operation, Planes, Presence,
+    DECLARATIONS, Declaration, DecodeMode, Key, KeyType, Operation, OutputType, Planes, Presence,
     Property, Recipe, SampleType, TextTable, ValueKind, keys_table, operations_table, schema,
     target_keys_table, targets_table,
 };
@@ -95,7 +95,7 @@ fn the_declared_type_of_the_result_is_that_of_the_result() {
     for declaration in DECLARATIONS {
         let (recipe, input) = example(declaration);
         let (result, name) = (recipe.result(), declaration.name);
-        let Gives { kind, dtype, size, channels } = declaration.gives;
+        let OutputType { kind, dtype, size, channels } = declaration.gives;
         let kind = if kind == ValueKind::Same { input.kind } else { kind };
         assert_eq!(result.kind, kind, "{name}");
         let values = recipe.operations().last().unwrap().values();

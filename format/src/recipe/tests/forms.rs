@@ -1,4 +1,4 @@
-//! The texts of a recipe: TOML reads back, the canonical form and its hash never move.
+//! The texts of a recipe: TOML round-trips; the canonical form and its hash never change.
 
 use crate::golden;
 use crate::recipe::{
@@ -175,7 +175,7 @@ fn ordered(range: std::ops::RangeInclusive<f64>) -> impl Strategy<Value = (f64, 
 }
 
 fn pixels() -> impl Strategy<Value = Operation> {
-    // Any two make no more pixels than a picture may have.
+    // Any two of them give at most as many pixels as a picture may have.
     let side = 1u32..=16384;
     let sides = (side.clone(), side.clone());
     let size = prop_oneof![
@@ -261,7 +261,7 @@ proptest! {
         prop_assert_eq!(read.unwrap().hash(), recipe.hash());
     }
 
-    /// The canonical form says all there is: different recipes have different forms.
+    /// The canonical form is complete: different recipes have different forms.
     #[test]
     fn only_equal_recipes_have_equal_forms(one in any_recipe(), other in any_recipe()) {
         prop_assert_eq!(one == other, one.canonical() == other.canonical());

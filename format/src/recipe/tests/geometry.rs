@@ -61,7 +61,7 @@ fn a_crop_larger_than_a_picture_of_a_known_size_is_refused() {
     refused(&crop("size = [8, 13]\npadding = 2"), &["`size`", "12 x 12"]);
     read(&crop("size = [8, 12]\npadding = 2")).unwrap();
     read(&crop("size = 99\npad_if_needed = true")).unwrap();
-    // Of a picture of any size, it is known for each sample.
+    // With pictures of any size, it is known only per sample.
     read("name = 'random_crop'\nsize = 9").unwrap();
 }
 

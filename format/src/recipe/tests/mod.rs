@@ -1,4 +1,4 @@
-//! Recipes that are read, recipes that are refused, and the texts they are written back to.
+//! Valid and invalid recipes, and the texts of recipes.
 
 mod batches;
 mod declared;

@@ -9,7 +9,7 @@ fn recipe(text: &str) -> Recipe {
     Recipe::from_toml(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// A recipe of a decode and the operations in `rest`, each written as a table's inside.
+/// A recipe of `decode` and the operations in `rest`, each written as the content of a table.
 fn with(rest: &[&str]) -> Recipe {
     let tables = rest.iter().map(|inside| format!("[[operation]]\n{inside}\n"));
     recipe(&format!("[[operation]]\nname = \"decode\"\n{}", tables.collect::<String>()))

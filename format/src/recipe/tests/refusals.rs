@@ -1,4 +1,4 @@
-//! Recipes that cannot be followed: each names place, key and remedy.
+//! Invalid recipes: each error names position, key and remedy.
 
 use crate::recipe::{
     CenterCrop, Decode, Dtype, Operation, RandomHorizontalFlip, Recipe, Scale, ToDtype,
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 const DECODE: &str = "[[operation]]\nname = 'decode'\n";
 
-/// Asserts that `text` is refused at a place with a message that holds each of `words`.
+/// Asserts that `text` is refused at a position, with a message that contains each of `words`.
 #[track_caller]
 fn refused(text: &str, place: (usize, usize), words: &[&str]) {
     let error = Recipe::from_toml(text).expect_err(text);
@@ -80,7 +80,7 @@ fn more_pixels_than_the_kernels_take_are_refused_where_they_are_asked_for() {
         let inside = format!("name = '{name}'\nsize = [60000, 60000]");
         operation_refused(&inside, (2, 8), &["`size`", "3600000000 pixels", "268435456"]);
     }
-    // A side follows from the shape before.
+    // A side follows from the preceding shape.
     let inside = "name = 'resize'\nsize = [1, 60000]\n[[operation]]\nname = 'resize'\nsize = 6000";
     operation_refused(inside, (5, 8), &["operation 3", "6000 x 360000000"]);
     let most = format!("{DECODE}[[operation]]\nname = 'resize'\nsize = [16384, 16384]\n");
@@ -263,7 +263,7 @@ fn a_recipe_has_no_more_operations_than_can_draw() {
 }
 
 proptest! {
-    /// Any text is a recipe or an error with a place inside it.
+    /// Any text is a recipe or an error with a position inside it.
     #[test]
     fn no_text_makes_the_reader_panic(text in ".{0,200}") {
         if let Err(error) = Recipe::from_toml(&text) {
@@ -271,7 +271,7 @@ proptest! {
         }
     }
 
-    /// A good recipe with some characters replaced is still read or refused at a place.
+    /// A valid recipe with some characters replaced is read, or refused at a position.
     #[test]
     fn a_damaged_recipe_never_panics(
         cuts in proptest::collection::vec((0usize..400, "[\\[\\]{}='\",.#0-9a-z\n-]{0,3}"), 1..4),

@@ -1,4 +1,5 @@
-//! Recipes of sound and signals: the type of their result, and what cannot follow what.
+//! Recipes of sound and signals: the type of their result, and operations that cannot follow each
+//! other.
 
 use crate::recipe::{Dtype, Layout, Recipe, RecipeError, ValueKind};
 

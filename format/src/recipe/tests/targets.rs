@@ -1,4 +1,4 @@
-//! Targets of recipes: what is read, what is hashed, and what is refused with which words.
+//! Targets of recipes: parsing, hashes, and error messages.
 
 use crate::recipe::{
     BoxFormat, Boxes, DECLARATIONS, Decode, Keypoints, Mask, MaskType, OnTargets, Operation,

@@ -1,4 +1,5 @@
-//! Recipes of text: the type of their result, their files, and what cannot follow what.
+//! Recipes of text: the type of their result, their files, and operations that cannot follow each
+//! other.
 
 use crate::recipe::{Dtype, Layout, NamedFile, Recipe, RecipeError, ValueKind};
 use std::convert::Infallible;

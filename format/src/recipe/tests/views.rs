@@ -1,4 +1,4 @@
-//! Recipes with views: what they give, their texts, and what is refused.
+//! Recipes with views: their results, texts and errors.
 
 use crate::recipe::{Recipe, RecipeError, Subject, VIEWS_MAX};
 

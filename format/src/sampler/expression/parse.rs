@@ -11,7 +11,7 @@
 //! unary      = "-" unary | number | text | "true" | "false" | column | "(" or ")"
 //! ```
 
-use super::token::{Is, Token};
+use super::token::{Token, TokenKind};
 use super::{Arithmetic, Comparison, Fault, Node, Term};
 
 /// Deepest nesting of parentheses, `not` and signs.
@@ -26,7 +26,7 @@ pub(super) fn parse(tokens: &[Token]) -> Result<Node, Fault> {
     let mut parser = Parser { tokens, next: 0, depth: 0, operators: 0 };
     let root = parser.or()?;
     match parser.peek() {
-        Token { is: Is::End, .. } => Ok(root),
+        Token { kind: TokenKind::End, .. } => Ok(root),
         token => Err(unexpected(token, "an operator such as `and`, or the end")),
     }
 }
@@ -45,7 +45,7 @@ impl<'t> Parser<'t> {
     }
 
     fn is_word(&self, word: &str) -> bool {
-        matches!(&self.peek().is, Is::Word(found) if found.eq_ignore_ascii_case(word))
+        matches!(&self.peek().kind, TokenKind::Word(found) if found.eq_ignore_ascii_case(word))
     }
 
     fn take_word(&mut self, word: &str) -> bool {
@@ -55,7 +55,7 @@ impl<'t> Parser<'t> {
     }
 
     fn take_sign(&mut self, signs: &[&'static str]) -> Option<&'static str> {
-        let Is::Sign(found) = self.peek().is else { return None };
+        let TokenKind::Sign(found) = self.peek().kind else { return None };
         signs.contains(&found).then(|| {
             self.next += 1;
             found
@@ -195,7 +195,7 @@ impl<'t> Parser<'t> {
         let token = self.peek();
         let at = token.at;
         if self.take_sign(&["-"]).is_some() {
-            if let Token { is: Is::Whole(number), .. } = self.peek() {
+            if let Token { kind: TokenKind::Whole(number), .. } = self.peek() {
                 let least = 0_i64.checked_sub_unsigned(*number);
                 let term = Term::Whole(least.ok_or_else(|| too_long(token, *number))?);
                 self.next += 1;
@@ -218,20 +218,20 @@ impl<'t> Parser<'t> {
             return Ok(Node { at, term: inside.term });
         }
         let value = "a column, a number, a text in quotes, or \"(\"";
-        let term = match &token.is {
-            Is::Whole(number) => {
+        let term = match &token.kind {
+            TokenKind::Whole(number) => {
                 Term::Whole(i64::try_from(*number).map_err(|_| too_long(token, *number))?)
             }
-            Is::Number(number) => Term::Number(*number),
-            Is::Text(text) => Term::Text(text.clone()),
-            Is::Name(name) => Term::Column(name.clone()),
-            Is::Word(word) if word.eq_ignore_ascii_case("true") => Term::Flag(true),
-            Is::Word(word) if word.eq_ignore_ascii_case("false") => Term::Flag(false),
-            Is::Word(word) if WORDS.iter().any(|it| word.eq_ignore_ascii_case(it)) => {
+            TokenKind::Number(number) => Term::Number(*number),
+            TokenKind::Text(text) => Term::Text(text.clone()),
+            TokenKind::Name(name) => Term::Column(name.clone()),
+            TokenKind::Word(word) if word.eq_ignore_ascii_case("true") => Term::Flag(true),
+            TokenKind::Word(word) if word.eq_ignore_ascii_case("false") => Term::Flag(false),
+            TokenKind::Word(word) if WORDS.iter().any(|it| word.eq_ignore_ascii_case(it)) => {
                 return Err(unexpected(token, value));
             }
-            Is::Word(word) => Term::Column(word.clone()),
-            Is::Sign(_) | Is::End => return Err(unexpected(token, value)),
+            TokenKind::Word(word) => Term::Column(word.clone()),
+            TokenKind::Sign(_) | TokenKind::End => return Err(unexpected(token, value)),
         };
         self.next += 1;
         Ok(Node { at, term })
@@ -266,14 +266,14 @@ fn too_long(token: &Token, number: u64) -> Fault {
 }
 
 fn unexpected(token: &Token, expected: &str) -> Fault {
-    let found = match &token.is {
-        Is::Word(word) => format!("unexpected `{word}`"),
-        Is::Name(name) => format!("unexpected column `{name}`"),
-        Is::Text(text) => format!("unexpected text {text:?}"),
-        Is::Whole(number) => format!("unexpected number {number}"),
-        Is::Number(number) => format!("unexpected number {number}"),
-        Is::Sign(sign) => format!("unexpected {sign:?}"),
-        Is::End => "the expression ends too early".to_owned(),
+    let found = match &token.kind {
+        TokenKind::Word(word) => format!("unexpected `{word}`"),
+        TokenKind::Name(name) => format!("unexpected column `{name}`"),
+        TokenKind::Text(text) => format!("unexpected text {text:?}"),
+        TokenKind::Whole(number) => format!("unexpected number {number}"),
+        TokenKind::Number(number) => format!("unexpected number {number}"),
+        TokenKind::Sign(sign) => format!("unexpected {sign:?}"),
+        TokenKind::End => "the expression ends too early".to_owned(),
     };
     Fault { at: token.at, problem: found, remedy: format!("write {expected} there") }
 }

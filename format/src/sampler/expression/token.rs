@@ -6,12 +6,12 @@ use super::Fault;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) at: usize,
-    pub(super) is: Is,
+    pub(super) kind: TokenKind,
 }
 
 /// What a token is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Is {
+pub(super) enum TokenKind {
     /// A name without quotes; a word of the grammar unless it was in backquotes.
     Word(String),
     /// A name in backquotes.
@@ -41,9 +41,9 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
             next += 1;
             continue;
         }
-        let is = match first {
-            '\'' | '"' => Is::Text(quoted(&chars, &mut next)?),
-            '`' => Is::Name(quoted(&chars, &mut next)?),
+        let kind = match first {
+            '\'' | '"' => TokenKind::Text(quoted(&chars, &mut next)?),
+            '`' => TokenKind::Name(quoted(&chars, &mut next)?),
             _ if first.is_ascii_digit() || (first == '.' && is_digit(&chars, next + 1)) => {
                 number(&chars, &mut next)?
             }
@@ -52,13 +52,13 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
                 let word: String =
                     rest.take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '.')).collect();
                 next += word.chars().count();
-                Is::Word(word)
+                TokenKind::Word(word)
             }
             _ => sign(&chars, &mut next)?,
         };
-        tokens.push(Token { at, is });
+        tokens.push(Token { at, kind });
     }
-    tokens.push(Token { at: chars.len() + 1, is: Is::End });
+    tokens.push(Token { at: chars.len() + 1, kind: TokenKind::End });
     Ok(tokens)
 }
 
@@ -93,7 +93,7 @@ fn quoted(chars: &[char], next: &mut usize) -> Result<String, Fault> {
     }
 }
 
-fn number(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
+fn number(chars: &[char], next: &mut usize) -> Result<TokenKind, Fault> {
     let start = *next;
     let digits = |next: &mut usize| {
         while chars.get(*next).is_some_and(|c| c.is_ascii_digit() || *c == '_') {
@@ -117,8 +117,8 @@ fn number(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
     }
     let text: String = chars[start..*next].iter().filter(|c| **c != '_').collect();
     let read = match is_whole {
-        true => text.parse().ok().map(Is::Whole),
-        false => text.parse().ok().filter(|number: &f64| number.is_finite()).map(Is::Number),
+        true => text.parse().ok().map(TokenKind::Whole),
+        false => text.parse().ok().filter(|number: &f64| number.is_finite()).map(TokenKind::Number),
     };
     read.ok_or_else(|| Fault {
         at: start + 1,
@@ -127,13 +127,13 @@ fn number(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
     })
 }
 
-fn sign(chars: &[char], next: &mut usize) -> Result<Is, Fault> {
+fn sign(chars: &[char], next: &mut usize) -> Result<TokenKind, Fault> {
     let stands = |sign: &&&str| chars[*next..].iter().copied().take(sign.len()).eq(sign.chars());
     let at = *next + 1;
     match SIGNS.iter().find(stands) {
         Some(&sign) => {
             *next += sign.len();
-            Ok(Is::Sign(sign))
+            Ok(TokenKind::Sign(sign))
         }
         None => Err(Fault {
             at,

@@ -1,11 +1,11 @@
-//! Random access against a reference that goes through an epoch from its beginning.
+//! Random access, compared with a pass through the epoch from its beginning.
 
 use super::super::{
     AspectRatio, ClassBalanced, Expression, Filter, Indices, Mixture, Repeated, Sampler, Sampling,
     Sequential, Shuffled, Stop, Weighted, Weights,
 };
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Entry, Rank};
+use crate::batching::{BatchOptions, Batching, Entry, Rank};
 use crate::holders::Holders;
 use crate::order::Order;
 use proptest::prelude::*;
@@ -51,8 +51,8 @@ fn mixture(weights: [f64; 2], stop: Stop) -> Mixture {
 
 fn batching(sampler: &Sampler, made: &Made, size: u32, rank: Rank, holders: &Holders) -> Batching {
     let sampling = Arc::new(Sampling::of(sampler, made).unwrap());
-    let cut = Cut { batch_size: size, drop_last: false, seed: SEED };
-    Batching::new(cut, sampling, rank, holders.clone()).unwrap()
+    let options = BatchOptions { batch_size: size, drop_last: false, seed: SEED };
+    Batching::new(options, sampling, rank, holders.clone()).unwrap()
 }
 
 /// The entries of an epoch in the order of batches.
@@ -147,7 +147,7 @@ fn what_differs_has_another_checksum() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Batches in any order, of any rank and device, hold what a pass from the beginning holds;
+    /// Batches in any order, of any rank and device, equal those of a pass from the beginning;
     /// ranks and devices divide the positions; keys differ where samples repeat.
     #[test]
     fn ranks_and_devices_divide_the_epoch_of_every_sampler(

@@ -2,7 +2,7 @@
 
 use super::super::{AspectRatio, Sampler, SamplerError, Sampling, Value};
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Rank};
+use crate::batching::{BatchOptions, Batching, Rank};
 use crate::golden;
 use crate::holders::Holders;
 use proptest::prelude::*;
@@ -13,9 +13,9 @@ fn sampler(factor: u64, shuffle: bool) -> Sampler {
     AspectRatio { factor, columns: None, shuffle }.into()
 }
 
-fn batching(sampler: &Sampler, samples: u64, cut: Cut, rank: Rank) -> Batching {
+fn batching(sampler: &Sampler, samples: u64, batch_options: BatchOptions, rank: Rank) -> Batching {
     let sampling = Arc::new(Sampling::of(sampler, &Made::of(samples)).unwrap());
-    Batching::new(cut, sampling, rank, Holders::all_alike()).unwrap()
+    Batching::new(batch_options, sampling, rank, Holders::all_alike()).unwrap()
 }
 
 /// The samples of each batch of an epoch.
@@ -25,7 +25,7 @@ fn batches(own: &Batching, epoch: u32) -> Vec<Vec<u64>> {
     (0..count).map(|batch| own.samples_of(&order, batch).collect()).collect()
 }
 
-/// The bucket of a made-up sample.
+/// The bucket of a synthetic sample.
 fn bucket(factor: u64, sample: u64) -> usize {
     let sizes = super::super::SampleColumns::picture_sizes(&Made::of(sample + 1)).unwrap();
     let size = sizes[sample as usize].unwrap_or((1, 1));
@@ -58,8 +58,8 @@ fn epochs_equal_those_computed_from_the_documentation() {
     for (key, samples) in golden::lines("aspect_ratio") {
         let key: Vec<u64> = key.iter().map(|word| word.parse().unwrap()).collect();
         let [seed, epoch, factor, size, shuffle] = key[..] else { panic!("{key:?}") };
-        let cut = Cut { batch_size: size as u32, drop_last: false, seed };
-        let own = batching(&sampler(factor, shuffle == 1), 40, cut, Rank::ALONE);
+        let batch_options = BatchOptions { batch_size: size as u32, drop_last: false, seed };
+        let own = batching(&sampler(factor, shuffle == 1), 40, batch_options, Rank::ALONE);
         let expected: Vec<u64> = samples.iter().map(|word| word.parse().unwrap()).collect();
         assert_eq!(batches(&own, epoch as u32).concat(), expected, "{key:?}");
     }
@@ -108,8 +108,9 @@ fn sizes_come_from_columns_where_these_are_named() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Every sample once; whole batches of one bucket, but for at most as many as there are
-    /// buckets, which hold what is left; a short one only at the end.
+    /// Every sample occurs once. Batches have samples of one bucket, except for at most as many
+    /// batches as there are buckets, which contain the remaining samples. Only the last batch may
+    /// be short.
     #[test]
     fn every_sample_occurs_once_in_batches_of_one_bucket(
         samples in 1..300_u64,
@@ -118,8 +119,8 @@ proptest! {
         epoch in 0..4_u32,
         seed: u64,
     ) {
-        let cut = Cut { batch_size: size, drop_last: false, seed };
-        let own = batching(&sampler(factor, true), samples, cut, Rank::ALONE);
+        let batch_options = BatchOptions { batch_size: size, drop_last: false, seed };
+        let own = batching(&sampler(factor, true), samples, batch_options, Rank::ALONE);
         let batches = batches(&own, epoch);
         let all: HashSet<u64> = batches.iter().flatten().copied().collect();
         prop_assert_eq!(all.len() as u64, samples);
@@ -134,7 +135,7 @@ proptest! {
         prop_assert!(mixed <= AspectRatio::edges(factor).len() + 1, "{} mixed", mixed);
     }
 
-    /// The sample at a position is the same, whichever rank asks for it, in any order.
+    /// The sample at a position is the same, for all ranks and in any order of access.
     #[test]
     fn random_access_gives_what_a_pass_from_the_beginning_gives(
         samples in 1..300_u64,
@@ -144,12 +145,12 @@ proptest! {
         epoch in 0..4_u32,
         seed: u64,
     ) {
-        let cut = Cut { batch_size: size, drop_last, seed };
+        let batch_options = BatchOptions { batch_size: size, drop_last, seed };
         prop_assume!(u64::from(size) * u64::from(ranks) <= samples);
-        let alone = batching(&sampler(3, true), samples, cut, Rank::ALONE);
+        let alone = batching(&sampler(3, true), samples, batch_options, Rank::ALONE);
         let expected = batches(&alone, epoch);
         for rank in 0..ranks {
-            let own = batching(&sampler(3, true), samples, cut, Rank { rank, ranks });
+            let own = batching(&sampler(3, true), samples, batch_options, Rank { rank, ranks });
             let order = own.order(epoch);
             for batch in (0..u32::try_from(own.batches()).unwrap()).rev() {
                 let number = usize::try_from(own.number(batch)).unwrap();

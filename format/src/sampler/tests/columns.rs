@@ -1,4 +1,4 @@
-//! Columns of a made-up dataset.
+//! Columns of a synthetic dataset.
 
 use super::super::{ColumnType, Expression, SampleColumns, SamplerError};
 

@@ -1,14 +1,14 @@
-//! Distributions of draws, and their values against an implementation of its own.
+//! Distributions of draws, and their values, compared with an independent implementation.
 
 use super::super::{ClassBalanced, Sampler, Sampling, Weighted, Weights};
 use super::columns::Made;
-use crate::batching::{Batching, Cut};
+use crate::batching::{BatchOptions, Batching};
 use crate::golden;
 
 /// The samples of an epoch.
 fn drawn(sampler: &Sampler, made: &Made, seed: u64, epoch: u32) -> Vec<u64> {
-    let cut = Cut { batch_size: 1, drop_last: false, seed };
-    let batching = Batching::alone(cut, Sampling::of(sampler, made).unwrap());
+    let options = BatchOptions { batch_size: 1, drop_last: false, seed };
+    let batching = Batching::alone(options, Sampling::of(sampler, made).unwrap());
     let order = batching.order(epoch);
     let batches = 0..u32::try_from(batching.batches()).unwrap();
     batches.flat_map(|batch| batching.samples_of(&order, batch).collect::<Vec<_>>()).collect()

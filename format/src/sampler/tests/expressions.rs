@@ -1,4 +1,4 @@
-//! What expressions mean, and where those that mean nothing are wrong.
+//! The meaning of expressions, and the positions of errors in invalid ones.
 
 use super::super::{
     Arithmetic, ColumnType, Comparison, Expression, SampleColumns, SamplerError, Term,

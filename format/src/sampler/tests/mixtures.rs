@@ -1,8 +1,8 @@
-//! Mixtures: values from an implementation of its own, quotas of every stretch, passes, refusals.
+//! Mixtures: values from an independent implementation, quotas of every range, passes, errors.
 
 use super::super::{LengthLimit, Mixture, Sampler, SamplerError, Sampling, Stop, Value};
 use super::columns::Made;
-use crate::batching::{Batching, Cut, Rank};
+use crate::batching::{BatchOptions, Batching, Rank};
 use crate::golden;
 use crate::holders::Holders;
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn mixture(weights: &[f64], stop: Stop) -> Mixture {
 /// The samples of each device.
 fn samples(sampler: Mixture, datasets: &[u64], holders: &Holders, seed: u64) -> Vec<Vec<u64>> {
     let sampling = Arc::new(Sampling::of(&sampler.into(), &made(datasets)).unwrap());
-    let cut = Cut { batch_size: 1, drop_last: false, seed };
-    let batching = Batching::new(cut, sampling, Rank::ALONE, holders.clone()).unwrap();
+    let batch_options = BatchOptions { batch_size: 1, drop_last: false, seed };
+    let batching = Batching::new(batch_options, sampling, Rank::ALONE, holders.clone()).unwrap();
     let order = batching.order(2);
     let of_device = |device: u32| {
         let device = u16::try_from(device).unwrap();
@@ -60,7 +60,7 @@ fn mixtures_equal_those_computed_from_the_documentation() {
         let sampling = Sampling::of(&mixture(&weights, stop).into(), &made(&datasets)).unwrap();
         let seed = key[0].parse().unwrap();
         let batching =
-            Batching::alone(Cut { batch_size: 1 << 20, drop_last: false, seed }, sampling);
+            Batching::alone(BatchOptions { batch_size: 1 << 20, drop_last: false, seed }, sampling);
         let order = batching.order(key[1].parse().unwrap());
         let got: Vec<String> =
             batching.samples_of(&order, 0).map(|sample| sample.to_string()).collect();
@@ -91,7 +91,7 @@ fn every_pass_over_a_dataset_has_an_order_of_its_own() {
         assert_eq!(sorted, (0..100).collect::<Vec<_>>());
     }
     assert!(passes[0] != passes[1] && passes[1] != passes[2] && passes[0] != passes[2]);
-    // Datasets of one length have orders of their own, too.
+    // Datasets of equal length also have different orders.
     let got = alone(mixture(&[1.0, 1.0], Stop::FirstExhausted), &[100, 100], 9);
     let first: Vec<u64> = got.iter().copied().filter(|sample| *sample < 100).collect();
     let second: Vec<u64> = got.iter().filter_map(|sample| sample.checked_sub(100)).collect();
@@ -139,8 +139,8 @@ fn mixtures_that_do_not_fit_the_datasets_are_refused() {
 }
 
 proptest! {
-    /// Every stretch has each dataset in proportion, within three positions; a dataset has its
-    /// samples equally often, within one; devices divide that.
+    /// Every range has each dataset in proportion, within three positions. The samples of a dataset
+    /// occur equally often, within one. Devices divide these positions.
     #[test]
     fn every_stretch_has_the_datasets_in_proportion(
         datasets in prop::collection::vec(1..60_u64, 1..5),

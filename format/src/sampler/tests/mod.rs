@@ -1,4 +1,4 @@
-//! Tests of samplers: random access, draws, expressions, mixtures, and what is refused.
+//! Tests of samplers: random access, draws, expressions, mixtures, and errors.
 
 mod access;
 mod aspect_ratio;

@@ -1,4 +1,4 @@
-//! Options that are wrong, and those that do not fit the dataset.
+//! Invalid options, and options that do not match the dataset.
 
 use super::super::{
     ClassBalanced, DECLARATIONS, Expression, Filter, Indices, LengthLimit, Repeated, Sampler,
@@ -7,7 +7,7 @@ use super::super::{
 use super::columns::Made;
 use meetpoint_diagnose::Surface;
 
-/// What the command line advises.
+/// The remedy on the command line.
 fn remedy(error: &SamplerError) -> String {
     error.instruction().spelled(Surface::CommandLine)
 }
@@ -60,7 +60,7 @@ fn names_and_values_that_are_wrong_are_refused() {
 }
 
 #[test]
-fn weights_that_are_no_weights_are_refused() {
+fn invalid_weights_are_refused() {
     let made = Made::of(3);
     for wrong in [-1.0, f64::NAN, f64::INFINITY] {
         let error = refusal(weighted(&[0.0, wrong, 1.0], true, None), &made);

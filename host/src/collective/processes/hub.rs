@@ -2,7 +2,7 @@
 
 use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
-use super::{Collective, CollectiveError, Listener, Meeting, Turn};
+use super::{Collective, CollectiveError, Listener, RendezvousConfig, Turn};
 use crate::StopHandle;
 use crate::collective::Threads;
 use crate::stop::WAIT_SLICE;
@@ -20,7 +20,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(2);
 
 /// Maximum connections without a completed handshake. One more closes the oldest; a real rank
 /// connects again.
-const GREETINGS_MAX: usize = 64;
+const HANDSHAKES_MAX: usize = 64;
 
 /// How often a rank is notified that others are missing.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
@@ -37,13 +37,16 @@ pub(super) struct Hub {
 
 impl Hub {
     /// Waits until all ranks are connected.
-    pub(super) fn gather(mut meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
-        let listener = match meeting.listener.take() {
+    pub(super) fn gather(
+        mut config: RendezvousConfig,
+        stop: &StopHandle,
+    ) -> Result<Self, CollectiveError> {
+        let listener = match config.listener.take() {
             Some(listener) => listener,
-            None => Listener::bind(&meeting.place)?,
+            None => Listener::bind(&config.place)?,
         };
-        let mut came: Vec<Option<Member>> = (1..meeting.ranks).map(|_| None).collect();
-        let gathered = gather(&listener, &meeting, &mut came, stop);
+        let mut came: Vec<Option<Member>> = (1..config.ranks).map(|_| None).collect();
+        let gathered = gather(&listener, &config, &mut came, stop);
         // No further connections; the socket's name is removed before any rank continues.
         drop(listener);
         let members: Vec<Member> = came.into_iter().flatten().collect();
@@ -54,14 +57,14 @@ impl Hub {
             }
             return Err(error);
         }
-        let threads = Threads::new(meeting.ranks);
+        let threads = Threads::new(config.ranks);
         let own = StopHandle::new();
         let mut hub = Self { threads, stop: own, serving: Vec::new() };
         for member in members {
             let (threads, stop) = (Arc::clone(&hub.threads), hub.stop.clone());
             let builder = std::thread::Builder::new().name(format!("rank-{}", member.rank));
             let started = builder.spawn(move || serve(member, &threads, &stop));
-            hub.serving.push(started.map_err(|error| meeting.place.problem(error))?);
+            hub.serving.push(started.map_err(|error| config.place.problem(error))?);
         }
         Ok(hub)
     }
@@ -115,35 +118,35 @@ impl Drop for Member {
 
 fn gather(
     listener: &Listener,
-    meeting: &Meeting,
+    config: &RendezvousConfig,
     came: &mut [Option<Member>],
     stop: &StopHandle,
 ) -> Result<(), CollectiveError> {
     let begun = Instant::now();
-    let mut greetings = VecDeque::new();
+    let mut handshakes = VecDeque::new();
     while came.iter().any(Option::is_none) {
         if stop.is_stopped() {
             return Err(CollectiveError::Interrupted);
         }
-        if greetings.len() == GREETINGS_MAX {
-            greetings.pop_front();
+        if handshakes.len() == HANDSHAKES_MAX {
+            handshakes.pop_front();
         }
-        while greetings.len() < GREETINGS_MAX {
-            let accepted = listener.accept().map_err(|error| meeting.place.problem(error))?;
+        while handshakes.len() < HANDSHAKES_MAX {
+            let accepted = listener.accept().map_err(|error| config.place.problem(error))?;
             let Some(stream) = accepted else { break };
-            greetings.push_back(Greeting::new(stream, Instant::now()));
+            handshakes.push_back(Handshake::new(stream, Instant::now()));
         }
-        for greeting in std::mem::take(&mut greetings) {
-            match greeting.hear(meeting, Instant::now()) {
-                Heard::Rank(hello, member) => admit(hello, member, meeting, came)?,
-                Heard::Nothing(greeting) => greetings.push_back(greeting),
-                Heard::Stranger => {}
+        for handshake in std::mem::take(&mut handshakes) {
+            match handshake.advance(config, Instant::now()) {
+                HandshakeState::Complete(hello, member) => admit(hello, member, config, came)?,
+                HandshakeState::Incomplete(handshake) => handshakes.push_back(handshake),
+                HandshakeState::Invalid => {}
             }
         }
-        if begun.elapsed() >= meeting.limit {
+        if begun.elapsed() >= config.limit {
             let missing = (1..).zip(came.iter()).filter(|(_, came)| came.is_none());
             let ranks = missing.map(|(rank, _)| rank).collect();
-            let (place, waited) = (meeting.place.to_string(), meeting.limit);
+            let (place, waited) = (config.place.to_string(), config.limit);
             return Err(CollectiveError::NotMet { ranks, place, waited });
         }
         std::thread::sleep(ACCEPT_PAUSE);
@@ -157,7 +160,7 @@ fn gather(
 
 /// A connection without a completed handshake.
 #[derive(Debug)]
-struct Greeting {
+struct Handshake {
     stream: Stream,
     incoming: Incoming,
     deadline: Instant,
@@ -165,63 +168,65 @@ struct Greeting {
 
 /// The state of a handshake.
 #[derive(Debug)]
-enum Heard {
-    Rank(Hello, Member),
+enum HandshakeState {
+    Complete(Hello, Member),
     /// Incomplete.
-    Nothing(Greeting),
+    Incomplete(Handshake),
     /// Invalid, or too late.
-    Stranger,
+    Invalid,
 }
 
-impl Greeting {
+impl Handshake {
     fn new(stream: Stream, now: Instant) -> Self {
         Self { stream, incoming: Incoming::default(), deadline: now + HELLO_LIMIT }
     }
 
     /// Reads the available bytes without waiting.
-    fn hear(mut self, meeting: &Meeting, now: Instant) -> Heard {
+    fn advance(mut self, config: &RendezvousConfig, now: Instant) -> HandshakeState {
         match self.incoming.receive(&self.stream) {
-            Ok(Some(Message::Hello(hello))) if hello.token.is(&meeting.token) => {
-                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else { return Heard::Stranger };
+            Ok(Some(Message::Hello(hello))) if hello.token.is(&config.token) => {
+                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else {
+                    return HandshakeState::Invalid;
+                };
                 let member = Member { rank: hello.rank, stream, incoming: self.incoming };
-                Heard::Rank(hello, member)
+                HandshakeState::Complete(hello, member)
             }
             // A partial message does not extend the timeout.
-            Ok(None) if now < self.deadline => Heard::Nothing(self),
-            _ => Heard::Stranger,
+            Ok(None) if now < self.deadline => HandshakeState::Incomplete(self),
+            _ => HandshakeState::Invalid,
         }
     }
 }
 
-/// Accepts a rank that belongs to this meeting.
+/// Accepts a rank that belongs to this rendezvous.
 fn admit(
     hello: Hello,
     member: Member,
-    meeting: &Meeting,
+    config: &RendezvousConfig,
     came: &mut [Option<Member>],
 ) -> Result<(), CollectiveError> {
     let rank = hello.rank;
     let place = (rank as usize).checked_sub(1).and_then(|at| came.get_mut(at));
-    let place = place.filter(|place| place.is_none() && hello.ranks == meeting.ranks);
+    let place = place.filter(|place| place.is_none() && hello.ranks == config.ranks);
     let error = match place {
-        _ if hello.version != VERSION => meeting.place.problem(format_args!(
+        _ if hello.version != VERSION => config.place.problem(format_args!(
             "rank {rank} speaks version {} of the messages, rank 0 version {VERSION}; run the same \
              version of Meetpoint everywhere",
             hello.version
         )),
-        _ if hello.job != meeting.job => {
-            CollectiveError::Differs { rank, theirs: hello.job, ours: meeting.job.clone() }
+        _ if hello.job != config.job => {
+            CollectiveError::Differs { rank, theirs: hello.job, ours: config.job.clone() }
         }
         Some(place) => {
             *place = Some(member);
             return Ok(());
         }
-        None => meeting.place.problem(format_args!(
+        None => config.place.problem(format_args!(
             "unexpected rank {rank} of {}: expected ranks 1 to {} of {}, once each; give \
              every process a rank of its own and the same world size",
             hello.ranks,
-            meeting.ranks - 1,
-            meeting.ranks
+            config.ranks - 1,
+            config.ranks
         )),
     };
     let _ = send(&member.stream, &Message::Failed(error.clone()));
@@ -293,8 +298,8 @@ mod tests {
     use std::io::Write;
     use std::os::unix::net::UnixStream;
 
-    fn meeting() -> Meeting {
-        Meeting {
+    fn config() -> RendezvousConfig {
+        RendezvousConfig {
             place: RendezvousAddress::Unix("ranks".into()),
             listener: None,
             token: Token::default(),
@@ -305,11 +310,11 @@ mod tests {
         }
     }
 
-    fn greeting(now: Instant) -> (UnixStream, Greeting) {
+    fn handshake(now: Instant) -> (UnixStream, Handshake) {
         let (theirs, ours) = UnixStream::pair().unwrap();
         let ours = Stream::Unix(ours);
         ours.set_nonblocking().unwrap();
-        (theirs, Greeting::new(ours, now))
+        (theirs, Handshake::new(ours, now))
     }
 
     fn hello() -> Hello {
@@ -326,34 +331,39 @@ mod tests {
     #[test]
     fn a_connection_that_sends_single_bytes_has_the_same_timeout_as_a_silent_one() {
         let begun = Instant::now();
-        let (mut theirs, mut greeting) = greeting(begun);
+        let (mut theirs, mut handshake) = handshake(begun);
         // The bytes of a valid handshake; others would be refused for their content.
         let words = words_of(&hello());
         let just_before = HELLO_LIMIT - Duration::from_nanos(1);
         for (word, after) in [Duration::ZERO, HELLO_LIMIT / 2, just_before].into_iter().enumerate()
         {
             theirs.write_all(&words[word..=word]).unwrap();
-            greeting = match greeting.hear(&meeting(), begun + after) {
-                Heard::Nothing(greeting) => greeting,
+            handshake = match handshake.advance(&config(), begun + after) {
+                HandshakeState::Incomplete(handshake) => handshake,
                 other => panic!("{other:?}"),
             };
         }
         theirs.write_all(&words[3..4]).unwrap();
-        assert!(matches!(greeting.hear(&meeting(), begun + HELLO_LIMIT), Heard::Stranger));
+        assert!(matches!(
+            handshake.advance(&config(), begun + HELLO_LIMIT),
+            HandshakeState::Invalid
+        ));
     }
 
     #[test]
     fn a_handshake_completes_with_its_last_byte() {
         let begun = Instant::now();
-        let (mut theirs, greeting) = greeting(begun);
+        let (mut theirs, handshake) = handshake(begun);
         let hello = hello();
         let words = words_of(&hello);
         let (first, last) = words.split_at(words.len() - 1);
         theirs.write_all(first).unwrap();
-        let Heard::Nothing(greeting) = greeting.hear(&meeting(), begun) else { panic!() };
+        let HandshakeState::Incomplete(handshake) = handshake.advance(&config(), begun) else {
+            panic!()
+        };
         theirs.write_all(last).unwrap();
-        match greeting.hear(&meeting(), begun) {
-            Heard::Rank(heard, member) => assert_eq!((heard, member.rank), (hello, 1)),
+        match handshake.advance(&config(), begun) {
+            HandshakeState::Complete(heard, member) => assert_eq!((heard, member.rank), (hello, 1)),
             other => panic!("{other:?}"),
         }
     }

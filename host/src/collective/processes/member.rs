@@ -3,9 +3,9 @@
 use super::listener::connect;
 use super::message::{Hello, Incoming, Message, VERSION, send};
 use super::stream::Stream;
-use super::{CollectiveError, Meeting, Turn};
+use super::{CollectiveError, RendezvousConfig, Turn};
 use crate::StopHandle;
-use crate::collective::patience::Patience;
+use crate::collective::rank_wait::RankWait;
 use crate::stop::WAIT_SLICE;
 use meetpoint_scheduler::{Agreement, Proposal};
 use std::io;
@@ -27,8 +27,11 @@ pub(super) struct Member {
 
 impl Member {
     /// Connects to rank 0 and waits until all ranks are connected.
-    pub(super) fn join(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
-        let Meeting { place, token, rank, ranks, job, limit, .. } = meeting;
+    pub(super) fn join(
+        config: RendezvousConfig,
+        stop: &StopHandle,
+    ) -> Result<Self, CollectiveError> {
+        let RendezvousConfig { place, token, rank, ranks, job, limit, .. } = config;
         let begun = Instant::now();
         let missing = || {
             let place = place.to_string();
@@ -89,7 +92,7 @@ impl Member {
         // If rank 0 has disconnected, its last message may still be readable.
         let _ = send(&self.stream, &message);
         // Heartbeats of rank 0, which enforces the timeouts.
-        let (mut patience, mut signs) = (Patience::new(&[0]), 0);
+        let (mut wait, mut heartbeats) = (RankWait::new(&[0]), 0);
         loop {
             return match incoming.receive(&self.stream) {
                 // The answer to a turn that timed out.
@@ -99,7 +102,7 @@ impl Member {
                     continue;
                 }
                 Ok(Some(Message::Waits)) => {
-                    signs += 1;
+                    heartbeats += 1;
                     continue;
                 }
                 Ok(Some(Message::Answer { answer, .. })) => {
@@ -110,8 +113,8 @@ impl Member {
                 }
                 Ok(None) if stop.is_stopped() => Err(CollectiveError::Interrupted),
                 Ok(None) => {
-                    patience.look();
-                    if patience.silent(0, signs) < limit + GRACE {
+                    wait.poll();
+                    if wait.silent(0, heartbeats) < limit + GRACE {
                         continue;
                     }
                     let (ranks, waited) = (vec![0], limit);

@@ -110,9 +110,9 @@ mod tests {
     use proptest::prelude::*;
 
     /// Returns a few bytes at a time, with a timeout between.
-    struct Dribble<'b>(std::slice::Chunks<'b, u8>, bool);
+    struct SlowReader<'b>(std::slice::Chunks<'b, u8>, bool);
 
-    impl Read for Dribble<'_> {
+    impl Read for SlowReader<'_> {
         fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
             self.1 = !self.1;
             if self.1 {
@@ -140,7 +140,7 @@ mod tests {
         let mut bytes = Vec::new();
         sent.iter().for_each(|message| send(&mut bytes, message).unwrap());
         for size in [1, 3, 4096] {
-            let mut from = Dribble(bytes.chunks(size), false);
+            let mut from = SlowReader(bytes.chunks(size), false);
             let mut incoming = Incoming::default();
             let mut received = Vec::new();
             let error = loop {
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_are_more_than_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut incoming = Incoming::default();
             let mut from = bytes.as_slice();
             while let Ok(Some(_)) = incoming.receive(&mut from) {}

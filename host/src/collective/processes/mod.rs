@@ -4,8 +4,8 @@
 //! A closed connection shows at once that its rank has ended, so nothing waits for a timeout if a
 //! process dies.
 //!
-//! In reading order: this file ([`Meeting`]), `message` and `stream` (the protocol), `hub` (rank
-//! 0), `member` (the other ranks).
+//! In reading order: this file ([`RendezvousConfig`]), `message` and `stream` (the protocol), `hub`
+//! (rank 0), `member` (the other ranks).
 
 mod hub;
 mod listener;
@@ -87,7 +87,7 @@ impl RendezvousAddress {
 
 /// The parameters for connecting the ranks.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct RendezvousConfig {
     /// The address.
     pub place: RendezvousAddress,
     /// Rank 0's listener, if it already listens; otherwise one is created.
@@ -119,14 +119,14 @@ enum End {
 
 impl Processes {
     /// Waits until all ranks are connected. The error names missing ranks.
-    pub fn meet(meeting: Meeting, stop: &StopHandle) -> Result<Self, CollectiveError> {
-        let Meeting { rank, ranks, .. } = meeting;
+    pub fn meet(config: RendezvousConfig, stop: &StopHandle) -> Result<Self, CollectiveError> {
+        let RendezvousConfig { rank, ranks, .. } = config;
         if rank >= ranks {
             return Err(CollectiveError::NoTurn { rank, ranks });
         }
         let end = match rank {
-            0 => End::Hub(Hub::gather(meeting, stop)?),
-            _ => End::Member(Member::join(meeting, stop)?),
+            0 => End::Hub(Hub::gather(config, stop)?),
+            _ => End::Member(Member::join(config, stop)?),
         };
         Ok(Self { end })
     }

@@ -10,23 +10,23 @@ use std::time::Instant;
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
-fn meeting(place: &RendezvousAddress, rank: u32, ranks: u32, limit: Duration) -> Meeting {
+fn config(place: &RendezvousAddress, rank: u32, ranks: u32, limit: Duration) -> RendezvousConfig {
     let (place, job) = (place.clone(), "job".to_owned());
-    Meeting { place, listener: None, token: Token::default(), rank, ranks, job, limit }
+    RendezvousConfig { place, listener: None, token: Token::default(), rank, ranks, job, limit }
 }
 
 fn unix(folder: &Path) -> RendezvousAddress {
     RendezvousAddress::Unix(folder.join("ranks"))
 }
 
-fn meet(meeting: Meeting) -> Result<Processes, CollectiveError> {
-    Processes::meet(meeting, &StopHandle::new())
+fn meet(config: RendezvousConfig) -> Result<Processes, CollectiveError> {
+    Processes::meet(config, &StopHandle::new())
 }
 
 /// All ranks, once they met.
 fn all(place: &RendezvousAddress, ranks: u32) -> Vec<Processes> {
     scope(|scope| {
-        let come = |rank| scope.spawn(move || meet(meeting(place, rank, ranks, LONG)).unwrap());
+        let come = |rank| scope.spawn(move || meet(config(place, rank, ranks, LONG)).unwrap());
         // Rank 0 last: the others wait for it.
         let threads: Vec<_> = (0..ranks).rev().map(come).collect();
         threads.into_iter().rev().map(|thread| thread.join().unwrap()).collect()
@@ -94,10 +94,10 @@ fn a_rank_whose_process_ends_is_named_by_all_others() {
     }
 }
 
-/// The limit passes many times over while rank 1 is at work; each of its signs comes before rank 0
-/// can have waited so long.
+/// The limit passes many times over while rank 1 is at work; each of its heartbeats comes before
+/// rank 0 can have waited so long.
 #[test]
-fn signs_of_life_extend_the_wait_over_sockets() {
+fn heartbeats_extend_the_wait_over_sockets() {
     let folder = tempfile::tempdir().unwrap();
     let met = all(&unix(folder.path()), 2);
     let stop = StopHandle::new();
@@ -177,13 +177,13 @@ fn ranks_that_do_not_come_are_named() {
     let [first, second] = scope(|scope| {
         let come = |rank| {
             let place = &place;
-            scope.spawn(move || meet(meeting(place, rank, 4, SHORT)).unwrap_err().to_string())
+            scope.spawn(move || meet(config(place, rank, 4, SHORT)).unwrap_err().to_string())
         };
         [come(0), come(2)].map(|thread| thread.join().unwrap())
     });
     assert!(first.starts_with("ranks 1 and 3 did not connect to unix:"), "{first}");
     assert_eq!(first, second);
-    let alone = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
+    let alone = meet(config(&place, 1, 2, SHORT)).unwrap_err().to_string();
     assert!(alone.starts_with("rank 0 did not connect"), "{alone}");
 }
 
@@ -191,14 +191,14 @@ fn ranks_that_do_not_come_are_named() {
 fn ranks_with_different_jobs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
-    let other = Meeting { job: "wrr".to_owned(), ..meeting(&place, 1, 2, LONG) };
-    let twin = meeting(&place, 1, 3, LONG);
+    let other = RendezvousConfig { job: "wrr".to_owned(), ..config(&place, 1, 2, LONG) };
+    let twin = config(&place, 1, 3, LONG);
     for (second, words) in [
         (other, "rank 1 runs wrr, rank 0 runs job"),
         (twin, "unexpected rank 1 of 3: expected ranks 1 to 1 of 2"),
     ] {
         let errors = scope(|scope| {
-            let waits = scope.spawn(|| meet(meeting(&place, 0, 2, LONG)).unwrap_err().to_string());
+            let waits = scope.spawn(|| meet(config(&place, 0, 2, LONG)).unwrap_err().to_string());
             [meet(second).unwrap_err().to_string(), waits.join().unwrap()]
         });
         for error in errors {
@@ -208,21 +208,22 @@ fn ranks_with_different_jobs_are_refused() {
 }
 
 #[test]
-fn strangers_and_wrong_tokens_are_refused() {
+fn unidentified_connections_and_wrong_tokens_are_refused() {
     let place = RendezvousAddress::parse("tcp:127.0.0.1:0").unwrap();
     let listener = Listener::bind(&place).unwrap();
     let place = RendezvousAddress::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
     let token = Token([7; TOKEN_BYTES]);
     scope(|scope| {
-        let own = Meeting { listener: Some(listener), token, ..meeting(&place, 0, 2, LONG) };
+        let own =
+            RendezvousConfig { listener: Some(listener), token, ..config(&place, 0, 2, LONG) };
         let hub = scope.spawn(|| meet(own).map(drop));
         let RendezvousAddress::Tcp(address) = &place else { unreachable!() };
         let mut stranger = std::net::TcpStream::connect(address).unwrap();
         stranger.write_all(&[0xff; 64]).unwrap();
         // Its own limit is over before rank 0's.
-        let wrong = meet(meeting(&place, 1, 2, SHORT)).unwrap_err().to_string();
+        let wrong = meet(config(&place, 1, 2, SHORT)).unwrap_err().to_string();
         assert!(wrong.contains("the ranks need the same token"), "{wrong}");
-        meet(Meeting { token, ..meeting(&place, 1, 2, LONG) }).unwrap();
+        meet(RendezvousConfig { token, ..config(&place, 1, 2, LONG) }).unwrap();
         hub.join().unwrap().unwrap();
     });
 }
@@ -248,7 +249,7 @@ fn a_stop_ends_every_wait() {
     for rank in [0, 1] {
         let stop = StopHandle::new();
         let error = scope(|scope| {
-            let waits = scope.spawn(|| Processes::meet(meeting(&place, rank, 2, LONG), &stop));
+            let waits = scope.spawn(|| Processes::meet(config(&place, rank, 2, LONG), &stop));
             stop.stop();
             waits.join().unwrap().unwrap_err()
         });
@@ -274,7 +275,7 @@ fn addresses_round_trip_through_text() {
 
 /// More than are heard at a time, and fewer than may wait to be accepted.
 #[test]
-fn ranks_meet_while_idle_strangers_stay_connected() {
+fn ranks_connect_while_idle_unidentified_connections_stay_open() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks");
     let place = RendezvousAddress::Unix(path.clone());
@@ -287,15 +288,15 @@ fn ranks_meet_while_idle_strangers_stay_connected() {
         })
         .collect();
     scope(|scope| {
-        let other = scope.spawn(|| meet(meeting(&place, 1, 2, LONG)).unwrap());
-        let first = meet(Meeting { listener, ..meeting(&place, 0, 2, LONG) }).unwrap();
+        let other = scope.spawn(|| meet(config(&place, 1, 2, LONG)).unwrap());
+        let first = meet(RendezvousConfig { listener, ..config(&place, 0, 2, LONG) }).unwrap();
         drop((first, other.join().unwrap()));
     });
     drop(strangers);
 }
 
 #[test]
-fn a_live_socket_of_another_meeting_is_not_removed() {
+fn a_live_socket_of_another_rendezvous_is_not_removed() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
     let first = Listener::bind(&place).unwrap();

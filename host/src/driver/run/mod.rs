@@ -9,7 +9,7 @@ mod end;
 
 pub(crate) use end::DeviceEnd;
 
-use super::labels::{Labelled, Labels};
+use super::batch_order::{BatchOrder, OrderedScheduler};
 use crate::Error;
 use crate::batch::{Contents, Memory, Table};
 use crate::clock::monotonic_ns;
@@ -20,8 +20,8 @@ use crate::stats::{BatchCheck, BatchRecord, Displacement, Meter, Preparer, Sched
 use meetpoint_format::wire::PROGRESS_INTERVAL_MS;
 use meetpoint_prepare::PrepareStats;
 use meetpoint_scheduler::{
-    BatchIndex, Common, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision, Outcome,
-    Source,
+    BatchIndex, CommonTimes, Config, DeviceId, Epoch as Scheduler, Generation, HostDecision,
+    Outcome, Source,
 };
 use meetpoint_storage::Counters;
 use std::collections::BTreeMap;
@@ -47,12 +47,12 @@ pub(crate) struct RunSetup {
     pub(crate) config: Config,
     /// The link of each device; `None` if it could not be reopened.
     pub(crate) sessions: Vec<Option<Arc<Session>>>,
-    /// The labels, if batches are not in order.
-    pub(crate) labels: Option<Arc<Labels>>,
+    /// The order of the batches, unless it is ascending.
+    pub(crate) order: Option<Arc<BatchOrder>>,
     /// Events since the previous epoch.
     pub(crate) events: Vec<EventKind>,
     /// The times common to all ranks when this epoch began, for the next one.
-    pub(crate) known_before: Option<Common>,
+    pub(crate) known_before: Option<CommonTimes>,
 }
 
 /// A batch in host memory.
@@ -140,7 +140,7 @@ pub(crate) struct Run {
     pub(crate) reused_batches: u32,
     /// Whether a device that had begun the epoch was lost before the consumer began it.
     pub(super) is_broken: bool,
-    pub(super) scheduler: Labelled,
+    pub(super) scheduler: OrderedScheduler,
     devices: Vec<DeviceEnd>,
     pub(super) ready: BTreeMap<u32, Ready>,
     failure: Option<Error>,
@@ -157,7 +157,7 @@ pub(crate) struct Run {
     /// End of the last step, once the consumer has requested the next batch.
     pub(crate) ended_ns: Option<u64>,
     /// As in [`RunSetup`].
-    pub(super) known_before: Option<Common>,
+    pub(super) known_before: Option<CommonTimes>,
 }
 
 impl Run {
@@ -177,7 +177,7 @@ impl Run {
         Ok(Self {
             serial,
             epoch: setup.epoch,
-            scheduler: Labelled::new(Scheduler::new(setup.config)?, setup.labels),
+            scheduler: OrderedScheduler::new(Scheduler::new(setup.config)?, setup.order),
             zero_ns,
             begun_ns: zero_ns,
             ahead_batches: 0,
@@ -229,7 +229,7 @@ impl Run {
         self.log.add(self.elapsed(), kind);
     }
 
-    pub(crate) fn scheduler(&self) -> &Labelled {
+    pub(crate) fn scheduler(&self) -> &OrderedScheduler {
         &self.scheduler
     }
 
@@ -239,8 +239,8 @@ impl Run {
     }
 
     /// Whether it consists of anything other than all batches in order.
-    pub(crate) fn is_labelled(&self) -> bool {
-        self.scheduler.is_labelled()
+    pub(crate) fn has_order(&self) -> bool {
+        self.scheduler.has_order()
     }
 
     /// The events from index `first` on.

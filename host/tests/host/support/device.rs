@@ -1,7 +1,7 @@
 //! A device in this process, for testing the host's end of the link: it speaks the real protocol
 //! over a real socket, prepares real batches, and misbehaves on demand.
 
-use meetpoint_format::batching::{Batching, Cut, Rank};
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_format::recipe::Recipe;
@@ -37,34 +37,35 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-/// What goes wrong with the n-th batch of the device's life, from 1.
+/// The fault of the n-th batch since the device started, counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     /// One payload bit is flipped after the checksum.
     Corrupt,
     /// The header is cut in its middle.
     Torn,
-    /// It is said to have failed.
+    /// The batch is reported as failed.
     Failed,
-    /// Nothing is said any more until the work is revoked.
+    /// The device is silent until the work is revoked.
     Silent,
-    /// Nothing is said any more, whatever the host says.
+    /// The device is permanently silent, whatever the host sends.
     Hang,
     /// The link is dropped.
     Drop,
-    /// A slot is published that the host still has.
+    /// A slot that the host still uses is published.
     Steal,
-    /// Published under the generation before.
+    /// The batch is published with the previous generation.
     OldGeneration,
-    /// Published as another epoch's.
+    /// The batch is published with another epoch.
     OtherEpoch,
-    /// Over a network: what is sent of the slot is changed.
+    /// Over a network: the pieces of the slot are changed before they are sent.
     Sends(fn(&mut Vec<SlotData>)),
-    /// Header and payload are changed before checksums are computed: a device that lies.
+    /// Header and payload are changed before checksums are computed, so that these are correct.
     Lies(fn(&mut SlotHeader, &mut [u8])),
 }
 
-/// The entries of a table with the checksums of what they say, where that is inside the payload.
+/// The entries of a table, with checksums of the ranges that they describe, if these are inside the
+/// payload.
 fn misdescribed(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn> {
     for column in &mut columns {
         let start = column.extent.offset as usize;
@@ -74,21 +75,21 @@ fn misdescribed(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn>
     columns
 }
 
-/// How a device differs from a good one.
+/// How a device differs from a correct one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) faults: Vec<(u32, Fault)>,
     pub(crate) refuses: Option<&'static str>,
     pub(crate) speaks_version: Option<u32>,
-    /// How much longer a batch takes than it has to.
+    /// Additional time for each batch.
     pub(crate) pause: Duration,
-    /// It listens on a port of the loopback interface and sends batches; its copy of the dataset.
+    /// The device's copy of the dataset, if it listens on a loopback port and sends batches.
     pub(crate) network: Option<PathBuf>,
 }
 
 /// A running device. Dropping it closes its socket and every link.
 pub(crate) struct FakeDevice {
-    /// Batches begun in its life.
+    /// Batches begun since it started.
     batches: Arc<Mutex<u32>>,
     folder: tempfile::TempDir,
     address: Option<TcpAddress>,
@@ -113,7 +114,7 @@ impl FakeDevice {
         Self { batches, folder, address, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Waits until it has begun a given number of batches in its life.
+    /// Waits until it has begun a given number of batches since it started.
     pub(crate) fn await_batches(&self, count: u32) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while *self.batches.lock().unwrap() < count {
@@ -122,7 +123,7 @@ impl FakeDevice {
         }
     }
 
-    /// How a loader gets to it.
+    /// How a loader reaches it.
     pub(crate) fn source(&self) -> DeviceSource {
         match self.address.clone() {
             Some(address) => DeviceSource::Remote(Box::new(RemoteDevice::new(address))),
@@ -178,7 +179,7 @@ async fn serve(
     }
 }
 
-/// The same over a network: hosts are greeted, and send no descriptors.
+/// The same over a network: hosts send a greeting and no descriptors.
 async fn serve_network(
     agent: Agent,
     listening: Sender<Option<u16>>,
@@ -208,7 +209,7 @@ async fn serve_network(
     }
 }
 
-/// A peek: the byte stays for the server of the connection.
+/// Peeks, so that the byte remains for the server of the connection.
 async fn first_byte(stream: &UnixStream) -> Option<u8> {
     loop {
         stream.readable().await.unwrap();
@@ -245,7 +246,7 @@ struct Agent {
     behaviour: Behaviour,
     spools: Spools,
     loaded: Mutex<Option<(LoadRequest, Job)>>,
-    /// Batches begun in the device's life.
+    /// Batches begun since the device started.
     batches: Arc<Mutex<u32>>,
 }
 
@@ -299,14 +300,14 @@ impl Device for Agent {
         let recipe = Arc::new(Recipe::from_toml(&request.recipe_toml).unwrap());
         assert_eq!(recipe.hash().0.to_vec(), request.recipe_hash);
         let LoadRequest { batch_size, drop_last, seed, .. } = request;
-        let cut = Cut { batch_size, drop_last, seed };
+        let options = BatchOptions { batch_size, drop_last, seed };
         let message = request.sampler.as_ref().unwrap();
         let sampler = message.read(&lists).unwrap();
         let sampling = Arc::new(Sampling::of(&sampler, &*dataset).unwrap());
         assert_eq!(sampling.checksum().to_vec(), message.checksum);
         let rank = Rank { rank: request.rank, ranks: request.ranks };
         let holders = dataset.spread(request.devices, &request.part_holders).unwrap();
-        let batching = Batching::new(cut, sampling, rank, holders).unwrap();
+        let batching = Batching::new(options, sampling, rank, holders).unwrap();
         let (samples, batches) = (dataset.len(), batching.batches());
         let batches_held = batching.count(u16::try_from(request.device).unwrap());
         let on_error = OnError::default();
@@ -384,7 +385,7 @@ struct Worker {
     answers: Answers,
     messages: Receiver<host_message::Message>,
     behaviour: Behaviour,
-    /// Which it is, of how many that hold different parts.
+    /// The index of the device, and the number of devices that hold different parts.
     device: u32,
     devices: u32,
     batches: Arc<Mutex<u32>>,
@@ -399,15 +400,15 @@ fn pieces(slot: u32, payload: &[u8], header: &[u8]) -> Vec<SlotData> {
     all.map(|(offset, data)| SlotData { slot, offset, data: data.to_vec().into() }).collect()
 }
 
-/// The link is over.
-struct Over;
+/// The link has ended.
+struct LinkEnded;
 
 impl Worker {
     fn run(mut self) {
         while self.turn().is_ok() {}
     }
 
-    fn turn(&mut self) -> Result<(), Over> {
+    fn turn(&mut self) -> Result<(), LinkEnded> {
         let free = self.is_free.iter().position(|is_free| *is_free);
         let (Some(slot), false, Some(&batch)) = (free, self.is_silent, self.queue.front()) else {
             return self.listen(Duration::from_millis(50));
@@ -427,14 +428,14 @@ impl Worker {
         self.publish(batch, slot, fault)
     }
 
-    /// Takes one message, or tells after a while that it is alive.
-    fn listen(&mut self, limit: Duration) -> Result<(), Over> {
+    /// Receives one message, or sends progress if none arrives for a while.
+    fn listen(&mut self, limit: Duration) -> Result<(), LinkEnded> {
         match self.messages.recv_timeout(limit) {
             Ok(message) => {
                 self.obey(message);
                 Ok(())
             }
-            Err(RecvTimeoutError::Disconnected) => Err(Over),
+            Err(RecvTimeoutError::Disconnected) => Err(LinkEnded),
             Err(RecvTimeoutError::Timeout) if self.is_silent || self.queue.is_empty() => Ok(()),
             Err(RecvTimeoutError::Timeout) => self.say(Message::Progress(Progress::default())),
         }
@@ -461,7 +462,7 @@ impl Worker {
                 self.queue.clear();
                 self.generation = revoke.generation;
                 self.is_silent = false;
-                // Back among the living, so that it may be given work again.
+                // Sends progress, so that the host may grant work again.
                 let _ = self.say(Message::Progress(Progress::default()));
             }
             host_message::Message::Release(release) => {
@@ -473,7 +474,7 @@ impl Worker {
         }
     }
 
-    fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), Over> {
+    fn publish(&mut self, batch: u32, slot: usize, fault: Option<Fault>) -> Result<(), LinkEnded> {
         let Job { recipe, batching, .. } = &self.job;
         let is_own = self.devices == 1 || u32::from(batching.holder(batch).0) == self.device;
         assert!(is_own, "device {} was given batch {batch}, which it does not hold", self.device);
@@ -538,11 +539,11 @@ impl Worker {
                 return Ok(());
             }
             Some(Fault::Hang) => {
-                // Until the host goes: the channel then ends.
+                // Until the host disconnects, which ends the channel.
                 while self.messages.recv().is_ok() {}
-                return Err(Over);
+                return Err(LinkEnded);
             }
-            Some(Fault::Drop) => return Err(Over),
+            Some(Fault::Drop) => return Err(LinkEnded),
             Some(Fault::Steal) => published.slot = self.last_slot,
             Some(Fault::OldGeneration) => published.generation -= 1,
             Some(Fault::OtherEpoch) => published.epoch += 1,
@@ -569,7 +570,7 @@ impl Worker {
         self.say(Message::Meters(self.meters))
     }
 
-    fn say(&self, message: Message) -> Result<(), Over> {
-        self.answers.send(Ok(DeviceMessage { message: Some(message) })).map_err(|_| Over)
+    fn say(&self, message: Message) -> Result<(), LinkEnded> {
+        self.answers.send(Ok(DeviceMessage { message: Some(message) })).map_err(|_| LinkEnded)
     }
 }

@@ -1,4 +1,4 @@
-//! A tiny dataset of seeded JPEGs, and how tests work an epoch over it.
+//! A tiny dataset of seeded JPEGs, and functions that run epochs over it.
 
 pub(crate) mod device;
 
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a batch was, once its memory is given back.
+/// The content of a batch, copied before its memory is returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
+pub(crate) struct BatchCopy {
     pub(crate) index: u32,
     pub(crate) shape: Vec<u32>,
     pub(crate) samples: Vec<u64>,
@@ -27,7 +27,7 @@ pub(crate) struct Seen {
     pub(crate) columns: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-impl From<&Batch> for Seen {
+impl From<&Batch> for BatchCopy {
     fn from(batch: &Batch) -> Self {
         Self {
             index: batch.index(),
@@ -59,7 +59,7 @@ pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
     dataset_in_parts(samples, 2)
 }
 
-/// The same in a given number of parts, as large as each other, give or take one.
+/// The same in a given number of parts, whose sizes differ by at most one.
 pub(crate) fn dataset_in_parts(samples: u32, parts: usize) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     pack_in_parts(folder.path(), (0..samples).map(picture).collect(), parts);
@@ -76,16 +76,16 @@ pub(crate) fn config(dataset: &Path) -> LoaderConfig {
 }
 
 /// Consumes the rest of an epoch.
-pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<Seen>, EpochStats) {
+pub(crate) fn consume(mut epoch: Epoch<'_>) -> (Vec<BatchCopy>, EpochStats) {
     let mut seen = Vec::new();
     while let Some(batch) = epoch.next_batch().unwrap() {
-        seen.push(Seen::from(&batch));
+        seen.push(BatchCopy::from(&batch));
     }
     (seen, epoch.finish())
 }
 
 /// In the order of their indices.
-pub(crate) fn sorted(mut seen: Vec<Seen>) -> Vec<Seen> {
+pub(crate) fn sorted(mut seen: Vec<BatchCopy>) -> Vec<BatchCopy> {
     seen.sort_by_key(|batch| batch.index);
     seen
 }
@@ -178,8 +178,8 @@ pub(crate) fn pack_with(
     std::fs::write(folder.join(MANIFEST_NAME), manifest.to_json()).unwrap();
 }
 
-/// What went wrong in an epoch. That the host finished the last batches of a slow machine's device
-/// sooner is not a fault.
+/// The faults of an epoch. On a slow machine, the host may prepare the device's last batches
+/// sooner; that is not a fault.
 pub(crate) fn events_of(stats: &EpochStats) -> Vec<EventKind> {
     let kinds = stats.events.iter().map(|event| event.kind.clone());
     kinds.filter(|it| !matches!(it, EventKind::BatchesReclaimed { silent_ns: None, .. })).collect()

@@ -1,17 +1,18 @@
-//! JPEG decoding and what follows it, compared with libjpeg-turbo, on the pictures of a folder.
+//! JPEG decoding and the subsequent operations, compared with libjpeg-turbo on the pictures of a
+//! folder.
 //!
-//! Every method works on every picture, one after another, before the next picture is taken; thread
-//! CPU time is counted, and the median over sweeps printed. Options, beside those of every bench:
+//! Each picture is processed by all methods, one after another, before the next picture; thread CPU
+//! time is counted, and the median over sweeps printed. Options, beside those of every bench:
 //!
 //! ```text
-//! --dir DIR        pictures (all JPEGs at or below); without, generated ones
-//! --cpu NAME       instruction set of the kernels; without, the best that there is
+//! --dir DIR        pictures (all JPEGs at or below); by default generated ones
+//! --cpu NAME       instruction set of the kernels; by default the best available
 //! --sweeps N       times that everything is measured, each with other crops; 5
-//! --pictures N     most pictures that are taken
+//! --pictures N     maximum number of pictures
 //! --sets given     leaves out the set that is encoded from the given pictures
 //! --methods TEXT   measures only methods whose names contain it
 //! --boxes FILE     writes the random crops, for peers in other languages
-//! --samples FILE   writes what our sample method makes in the first sweep, picture after picture
+//! --samples FILE   writes the results of our sample method in the first sweep, in order
 //! ```
 
 mod methods;

@@ -9,7 +9,7 @@ use std::path::Path;
 /// Maximum number of skipped pictures that are named.
 const NAMED_MAX: usize = 5;
 
-/// One way to do something with a picture.
+/// An operation on a picture, by one implementation.
 pub(crate) struct Method {
     /// The operation, a colon, and the implementation.
     pub(crate) name: &'static str,
@@ -107,7 +107,7 @@ fn run(
     (method.run)(picture, sweep, out).with_context(|| format!("{}: {}", method.name, picture.name))
 }
 
-/// Writes what a method makes of every picture in the first sweep.
+/// Writes the results of a method for every picture in the first sweep.
 pub(crate) fn write_results(set: &Set, mut method: Method, path: &Path) -> anyhow::Result<()> {
     let (mut all, mut out) = (Vec::new(), Vec::new());
     for picture in &set.pictures {

@@ -1,4 +1,4 @@
-//! Shows that the peer ran with its SIMD code: without it, in a process of its own, it is slower.
+//! Shows that the peer uses its SIMD code: it is slower without it, in a separate process.
 
 use crate::sets::Set;
 use meetpoint_jpeg_benches::Report;

@@ -65,7 +65,7 @@ fn entropy() -> Method {
     })
 }
 
-/// The region, bilinear with antialiasing, mirrored where asked for.
+/// The region, bilinear with antialiasing, mirrored on request.
 fn resize(
     resizer: &mut Resizer,
     pixels: &Picture,

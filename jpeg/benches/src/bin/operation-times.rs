@@ -2,10 +2,10 @@
 //!
 //! `operation-times [--cpu NAME] [--mean] PICTURE RECIPE.toml…` prints a line for each recipe: its
 //! path, a tab, and the least CPU time of a sample in nanoseconds, over rounds in which every
-//! recipe has a turn. Of a recipe that mixes batches it is the mixing alone, divided by the samples
-//! of a batch. `--mean` prints the mean over all samples instead, the mixing included: for recipes
-//! that choose other operations for each sample. `--cpu` chooses another instruction set than the
-//! best one.
+//! recipe has a turn. For a recipe that mixes batches, it is the time of mixing alone, divided by
+//! the samples of a batch. `--mean` prints the mean over all samples instead, the mixing included:
+//! for recipes that choose other operations for each sample. `--cpu` selects an instruction set
+//! instead of the best one.
 
 use anyhow::Context;
 use meetpoint_format::recipe::{FileContent, NamedFile, Recipe};
@@ -22,7 +22,7 @@ const ALIGNMENT: usize = 4096;
 /// Least time of a turn.
 const TURN_NS: u64 = 2_000_000;
 
-/// A recipe and what measures it.
+/// A recipe and the state of its measurement.
 struct Measured {
     path: String,
     preparer: SamplePreparer,

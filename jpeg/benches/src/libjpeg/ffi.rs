@@ -128,7 +128,7 @@ impl Turbo {
     ) -> Result<u64, TurboError> {
         let result = self.decode_all(encoded, mode, out, false)?;
         self.checked_ignoring_warnings(result)?;
-        // SAFETY: the object lives.
+        // SAFETY: the object exists.
         Ok(unsafe { turbo_warnings(self.raw.as_ptr()) }.unsigned_abs())
     }
 
@@ -216,7 +216,7 @@ impl Turbo {
         Ok(planes)
     }
 
-    /// Encodes RGB with standard Huffman tables, unless asked for others.
+    /// Encodes RGB with standard Huffman tables, unless the options request others.
     pub fn encode(&mut self, picture: &Picture, how: Encoding) -> Result<Vec<u8>, TurboError> {
         let Picture { width, height, ref pixels } = *picture;
         assert_eq!(pixels.len(), width as usize * height as usize * 3);
@@ -277,7 +277,7 @@ impl Turbo {
 
     fn checked(&self, result: c_int) -> Result<(), TurboError> {
         self.checked_ignoring_warnings(result)?;
-        // SAFETY: the object lives.
+        // SAFETY: the object exists.
         match unsafe { turbo_warnings(self.raw.as_ptr()) } {
             0 => Ok(()),
             _ => Err(TurboError::Damaged),

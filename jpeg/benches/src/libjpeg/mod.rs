@@ -1,6 +1,6 @@
 //! The system's libjpeg-turbo: a peer for speed and an oracle for pixels and coefficients.
 //!
-//! It is behind the feature `libjpeg-turbo`; nothing that ships links it.
+//! It is behind the feature `libjpeg-turbo`; no released program links it.
 
 mod ffi;
 #[cfg(test)]
@@ -8,7 +8,7 @@ mod tests;
 
 pub use ffi::{Plane, Turbo};
 
-/// Version of the library, as its package says.
+/// Version of the library, as its package reports.
 pub const VERSION: &str = env!("LIBJPEG_VERSION");
 
 /// How to decode.
@@ -58,7 +58,7 @@ impl Encoding {
 /// Why libjpeg does not decode a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TurboError {
-    /// An error, in its words.
+    /// An error, with libjpeg's message.
     Refused(String),
     /// Decoded, with warnings: something is missing or damaged.
     Damaged,

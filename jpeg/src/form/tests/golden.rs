@@ -1,6 +1,6 @@
 //! Forms that are stored in `tests/golden/forms.txt`; `read_form.py` beside it reads them too.
 
-use super::{FORMS, Look, coefficients, frame};
+use super::{BlockContent, FORMS, coefficients, frame};
 use crate::Coefficients;
 use crate::form::{FormError, Frame, pack, unpack_all};
 use crate::golden::{bytes, instruction_sets, sha256};
@@ -9,21 +9,21 @@ pub(super) const STORED: &str = include_str!("../../../tests/golden/forms.txt");
 
 /// The pictures by name.
 fn pictures() -> Vec<(&'static str, Frame, Coefficients)> {
-    let made = |name, width, height, sampling: &[(u8, u8)], look, seed| {
+    let made = |name, width, height, sampling: &[(u8, u8)], content, seed| {
         let frame = frame(width, height, sampling);
-        let coefficients = coefficients(&frame, look, seed);
+        let coefficients = coefficients(&frame, content, seed);
         (name, frame, coefficients)
     };
     let full = [(1, 1); 3];
     let half = [(2, 2), (1, 1), (1, 1)];
     vec![
-        made("one-pixel", 1, 1, &[(1, 1)], Look::Sparse, 1),
-        made("grey-photo", 40, 17, &[(1, 1)], Look::Photo, 2),
-        made("full-photo", 33, 20, &full, Look::Photo, 3),
-        made("half-photo", 50, 40, &half, Look::Photo, 4),
-        made("half-sparse-wide", 300, 10, &half, Look::Sparse, 5),
-        made("full-extreme", 20, 9, &full, Look::Extreme, 6),
-        made("four-dense", 9, 9, &[(1, 1), (2, 1), (1, 1), (2, 1)], Look::Dense, 7),
+        made("one-pixel", 1, 1, &[(1, 1)], BlockContent::Sparse, 1),
+        made("grey-photo", 40, 17, &[(1, 1)], BlockContent::Photo, 2),
+        made("full-photo", 33, 20, &full, BlockContent::Photo, 3),
+        made("half-photo", 50, 40, &half, BlockContent::Photo, 4),
+        made("half-sparse-wide", 300, 10, &half, BlockContent::Sparse, 5),
+        made("full-extreme", 20, 9, &full, BlockContent::Extreme, 6),
+        made("four-dense", 9, 9, &[(1, 1), (2, 1), (1, 1), (2, 1)], BlockContent::Dense, 7),
     ]
 }
 

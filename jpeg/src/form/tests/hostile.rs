@@ -1,7 +1,7 @@
 //! Damaged bytes give an error or some coefficients, the same from every instruction set.
 
 use super::golden::STORED;
-use super::{FORMS, LOOKS, Look, Numbers, coefficients, frame};
+use super::{BLOCK_CONTENTS, BlockContent, FORMS, Numbers, coefficients, frame};
 use crate::Cpu;
 use crate::form::{FormError, pack, unpack_all};
 use crate::golden::{bytes, instruction_sets};
@@ -9,7 +9,7 @@ use crate::golden::{bytes, instruction_sets};
 #[test]
 fn every_truncation_is_an_error() {
     let frame = frame(50, 40, &[(2, 2), (1, 1), (1, 1)]);
-    let coefficients = coefficients(&frame, Look::Photo, 8);
+    let coefficients = coefficients(&frame, BlockContent::Photo, 8);
     for form in FORMS {
         let packed = pack(form, &frame, &coefficients, b"0123456789").unwrap();
         for end in 0..packed.len() {
@@ -25,9 +25,9 @@ fn every_truncation_is_an_error() {
 fn flipped_bits_never_panic_and_all_instruction_sets_agree() {
     let mut numbers = Numbers(99);
     let sets = instruction_sets();
-    for look in LOOKS {
+    for content in BLOCK_CONTENTS {
         let frame = frame(60, 33, &[(2, 1), (1, 1), (1, 1)]);
-        let coefficients = coefficients(&frame, look, 9);
+        let coefficients = coefficients(&frame, content, 9);
         for form in FORMS {
             let packed = pack(form, &frame, &coefficients, b"skeleton").unwrap();
             for _ in 0..400 {
@@ -37,7 +37,7 @@ fn flipped_bits_never_panic_and_all_instruction_sets_agree() {
                     damaged[at] ^= 1 << numbers.below(8);
                 }
                 let results: Vec<_> = sets.iter().map(|cpu| unpack_all(&damaged, *cpu)).collect();
-                assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{form:?} {look:?}");
+                assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{form:?} {content:?}");
             }
         }
     }
@@ -48,7 +48,7 @@ fn rows_of_noise_never_panic() {
     let mut numbers = Numbers(5);
     let sets = instruction_sets();
     let frame = frame(80, 16, &[(1, 1); 3]);
-    let coefficients = coefficients(&frame, Look::Photo, 9);
+    let coefficients = coefficients(&frame, BlockContent::Photo, 9);
     for form in FORMS {
         let packed = pack(form, &frame, &coefficients, &[]).unwrap();
         let rows = packed.len() / 2;

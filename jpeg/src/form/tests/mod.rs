@@ -11,9 +11,9 @@ use crate::{Block, CoefficientPlane, Coefficients, QuantTable};
 /// Both forms.
 const FORMS: [Form; 2] = [Form::Fast, Form::Compact];
 
-/// How the coefficients of a made picture look.
+/// The distribution of the coefficients of a generated picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum BlockContent {
     /// Nothing but zeros.
     Empty,
     /// A DC and few others, as in smooth pictures.
@@ -26,7 +26,13 @@ enum Look {
     Extreme,
 }
 
-const LOOKS: [Look; 5] = [Look::Empty, Look::Sparse, Look::Photo, Look::Dense, Look::Extreme];
+const BLOCK_CONTENTS: [BlockContent; 5] = [
+    BlockContent::Empty,
+    BlockContent::Sparse,
+    BlockContent::Photo,
+    BlockContent::Dense,
+    BlockContent::Extreme,
+];
 
 /// A frame of this size; sampling factors by component, horizontal and vertical.
 fn frame(width: u32, height: u32, sampling: &[(u8, u8)]) -> Frame {
@@ -55,33 +61,33 @@ impl Numbers {
 }
 
 /// Coefficients for a frame.
-fn coefficients(frame: &Frame, look: Look, seed: u32) -> Coefficients {
+fn coefficients(frame: &Frame, content: BlockContent, seed: u32) -> Coefficients {
     let mut numbers = Numbers(seed);
     let (wide, high) = frame.mcus();
     let planes = frame.components.iter().map(|component| {
         let blocks_wide = wide * u32::from(component.horizontal);
         let blocks_high = high * u32::from(component.vertical);
-        let blocks = (0..blocks_wide * blocks_high).map(|_| block(&mut numbers, look)).collect();
+        let blocks = (0..blocks_wide * blocks_high).map(|_| block(&mut numbers, content)).collect();
         CoefficientPlane { blocks_wide, blocks_high, blocks }
     });
     Coefficients { planes: planes.collect() }
 }
 
-fn block(numbers: &mut Numbers, look: Look) -> Block {
+fn block(numbers: &mut Numbers, content: BlockContent) -> Block {
     let mut block = Block([0; 64]);
     let end = numbers.below(65) as usize;
     for zigzag in 0..end {
-        let value = match look {
-            Look::Empty => 0,
-            Look::Sparse if zigzag == 0 => numbers.below(400) - 200,
-            Look::Sparse if numbers.below(8) == 0 => numbers.below(3) - 1,
-            Look::Sparse => 0,
-            Look::Photo => {
+        let value = match content {
+            BlockContent::Empty => 0,
+            BlockContent::Sparse if zigzag == 0 => numbers.below(400) - 200,
+            BlockContent::Sparse if numbers.below(8) == 0 => numbers.below(3) - 1,
+            BlockContent::Sparse => 0,
+            BlockContent::Photo => {
                 let range = 1200 / (1 + zigzag as u32 * zigzag as u32) + 3;
                 (numbers.below(range) - range as i32 / 2) * numbers.below(3)
             }
-            Look::Dense => numbers.below(255) - 127,
-            Look::Extreme => match numbers.below(4) {
+            BlockContent::Dense => numbers.below(255) - 127,
+            BlockContent::Extreme => match numbers.below(4) {
                 0 => 32767,
                 1 => -32768,
                 2 => -128,

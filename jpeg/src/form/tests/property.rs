@@ -1,6 +1,6 @@
 //! Every picture survives a round trip.
 
-use super::{FORMS, LOOKS, coefficients, frame};
+use super::{BLOCK_CONTENTS, FORMS, coefficients, frame};
 use crate::Cpu;
 use crate::form::{pack, unpack_all};
 use proptest::prelude::*;
@@ -12,14 +12,14 @@ proptest! {
     fn every_picture_round_trips(
         (width, height) in (1u32..120, 1u32..60),
         sampling in prop::collection::vec((1u8..=4, 1u8..=4), 1..=4),
-        look in prop::sample::select(&LOOKS[..]),
+        content in prop::sample::select(&BLOCK_CONTENTS[..]),
         seed: u32,
         skeleton in prop::collection::vec(any::<u8>(), 0..100),
     ) {
         let one = [(1, 1)];
         let sampling = if sampling.len() == 1 { &one[..] } else { &sampling };
         let frame = frame(width, height, sampling);
-        let coefficients = coefficients(&frame, look, seed);
+        let coefficients = coefficients(&frame, content, seed);
         for form in FORMS {
             let packed = pack(form, &frame, &coefficients, &skeleton).unwrap();
             for cpu in Cpu::available() {

@@ -1,6 +1,6 @@
 //! Rows, regions and extents.
 
-use super::{FORMS, LOOKS, Look, Numbers, coefficients, frame};
+use super::{BLOCK_CONTENTS, BlockContent, FORMS, Numbers, coefficients, frame};
 use crate::Block;
 use crate::form::{FormError, FormReader, Frame, RowComponent, RowScratch, pack, unpack_all};
 use crate::golden::instruction_sets;
@@ -66,8 +66,10 @@ pub(super) fn fits(got: &Unpacked, expected: &Unpacked) -> bool {
 fn a_damaged_form_does_not_affect_the_next_one() {
     let mut numbers = Numbers(7);
     let frame = frame(60, 33, &[(2, 1), (1, 1), (1, 1)]);
-    for (look, form) in LOOKS.into_iter().flat_map(|look| FORMS.map(|form| (look, form))) {
-        let packed = pack(form, &frame, &coefficients(&frame, look, 9), b"skeleton").unwrap();
+    for (content, form) in
+        BLOCK_CONTENTS.into_iter().flat_map(|content| FORMS.map(|form| (content, form)))
+    {
+        let packed = pack(form, &frame, &coefficients(&frame, content, 9), b"skeleton").unwrap();
         let mut sound = FormReader::open(&packed, Cpu::Portable).unwrap();
         let expected = read(&mut sound, 0, 0..3).unwrap();
         let mut damaged = 0;
@@ -82,10 +84,10 @@ fn a_damaged_form_does_not_affect_the_next_one() {
                 damaged += u32::from(read(&mut reader, 0, 0..wide).is_err());
                 scratch = reader.into_scratch();
                 let mut reader = FormReader::open_with(&packed, cpu, scratch).unwrap();
-                assert_eq!(read(&mut reader, 0, 0..3).unwrap(), expected, "{form:?} {look:?}");
+                assert_eq!(read(&mut reader, 0, 0..3).unwrap(), expected, "{form:?} {content:?}");
             }
         }
-        assert!(damaged > 0 || look == Look::Empty, "{form:?} {look:?}");
+        assert!(damaged > 0 || content == BlockContent::Empty, "{form:?} {content:?}");
     }
 }
 
@@ -99,9 +101,9 @@ fn every_region_is_that_part_of_the_whole() {
         &[(1, 2), (2, 1), (4, 3), (1, 1)],
     ];
     for sampling in samplings {
-        for look in LOOKS {
+        for content in BLOCK_CONTENTS {
             let frame = frame(150, 70, sampling);
-            let coefficients = coefficients(&frame, look, 11);
+            let coefficients = coefficients(&frame, content, 11);
             let (wide, high) = frame.mcus();
             for form in FORMS {
                 let packed = pack(form, &frame, &coefficients, &[]).unwrap();
@@ -114,7 +116,7 @@ fn every_region_is_that_part_of_the_whole() {
                             let got = read(&mut reader, row, columns.clone()).unwrap();
                             assert!(
                                 fits(&got, &expected),
-                                "{form:?} {look:?} {sampling:?} {cpu:?} row {row} {columns:?}"
+                                "{form:?} {content:?} {sampling:?} {cpu:?} row {row} {columns:?}"
                             );
                         }
                     }
@@ -127,7 +129,8 @@ fn every_region_is_that_part_of_the_whole() {
 #[test]
 fn rows_and_columns_out_of_range_are_refused() {
     let frame = frame(40, 20, &[(1, 1); 3]);
-    let packed = pack(FORMS[0], &frame, &coefficients(&frame, Look::Photo, 1), &[]).unwrap();
+    let packed =
+        pack(FORMS[0], &frame, &coefficients(&frame, BlockContent::Photo, 1), &[]).unwrap();
     let mut reader = FormReader::open(&packed, Cpu::Portable).unwrap();
     let refused = |result| matches!(result, Err(FormError::Request { .. }));
     assert!(refused(read(&mut reader, 3, 0..1)));
@@ -141,7 +144,7 @@ fn rows_and_columns_out_of_range_are_refused() {
 fn planes_of_another_size_are_not_packed() {
     let small = frame(8, 8, &[(1, 1)]);
     let large = frame(9, 8, &[(1, 1)]);
-    let planes = coefficients(&small, Look::Photo, 1);
+    let planes = coefficients(&small, BlockContent::Photo, 1);
     assert!(matches!(pack(FORMS[0], &large, &planes, &[]), Err(FormError::Unfit { .. })));
     let mut zero_step = small;
     zero_step.quant_tables[0].0[5] = 0;
@@ -152,7 +155,7 @@ fn planes_of_another_size_are_not_packed() {
 fn a_picture_of_one_pixel_stays_small() {
     let mut frame = frame(1, 1, &[(1, 1)]);
     frame.quant_tables.truncate(1);
-    let coefficients = coefficients(&frame, Look::Empty, 1);
+    let coefficients = coefficients(&frame, BlockContent::Empty, 1);
     // Choosing codes for the compact form is work that takes Miri minutes.
     for form in if cfg!(miri) { &FORMS[..1] } else { &FORMS[..] } {
         let packed = pack(*form, &frame, &coefficients, &[]).unwrap();
@@ -164,7 +167,7 @@ fn a_picture_of_one_pixel_stays_small() {
 #[test]
 fn a_picture_of_one_colour_is_small_and_readable() {
     let frame = frame(65_535, 8, &[(1, 1)]);
-    let coefficients = coefficients(&frame, Look::Empty, 1);
+    let coefficients = coefficients(&frame, BlockContent::Empty, 1);
     for form in FORMS {
         let packed = pack(form, &frame, &coefficients, &[]).unwrap();
         assert!(packed.len() < 8_192, "{form:?} takes {} bytes", packed.len());
@@ -179,7 +182,7 @@ fn scratch_memory_is_reused_between_pictures() {
     let mut scratch = Default::default();
     for (seed, size) in [(1, 200), (2, 9), (3, 90)] {
         let frame = frame(size, size, &[(2, 2), (1, 1), (1, 1)]);
-        let coefficients = coefficients(&frame, Look::Photo, seed);
+        let coefficients = coefficients(&frame, BlockContent::Photo, seed);
         for form in FORMS {
             let packed = pack(form, &frame, &coefficients, &[]).unwrap();
             let mut reader = FormReader::open_with(&packed, Cpu::detect(), scratch).unwrap();

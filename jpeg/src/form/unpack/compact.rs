@@ -11,12 +11,12 @@ use std::ops::Range;
 
 /// The tables that a picture has selected for a kind.
 #[derive(Debug)]
-pub(in super::super) struct Chosen {
+pub(in super::super) struct SelectedTables {
     classes: Context,
     widths: WidthContexts,
 }
 
-impl Chosen {
+impl SelectedTables {
     /// Of a kind.
     pub(in super::super) fn new(choice: &Choice, kind: usize) -> Self {
         let (classes, widths) = (CODES.classes(choice.classes), choice.width_contexts(kind));
@@ -42,7 +42,7 @@ pub(in super::super) struct Decoded {
 /// Unpacks a row with `N` lanes.
 pub(in super::super) fn row<const N: usize>(
     task: &Task<'_>,
-    choices: &[Chosen],
+    choices: &[SelectedTables],
     shared: &mut Shared,
     decoded: &mut Decoded,
     into: &mut [RowComponent<'_>],
@@ -147,7 +147,7 @@ impl<const N: usize> Source<'_, '_, N> {
 /// Reads classes and widths of DC differences; returns the position of the latter.
 fn classes<const N: usize>(
     source: &mut Source<'_, '_, N>,
-    choices: &[Chosen],
+    choices: &[SelectedTables],
 ) -> Result<Range<usize>, FormError> {
     let task = source.task;
     let bytes = task.blocks.div_ceil(2);
@@ -173,7 +173,7 @@ fn classes<const N: usize>(
 /// Reads DC differences and the widths of all other groups; returns the position of the latter.
 fn widths<const N: usize>(
     source: &mut Source<'_, '_, N>,
-    choices: &[Chosen],
+    choices: &[SelectedTables],
     dc_widths: Range<usize>,
 ) -> Result<Range<usize>, FormError> {
     let task = source.task;

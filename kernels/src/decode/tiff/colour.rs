@@ -10,9 +10,9 @@ use meetpoint_jpeg::OutputColour;
 
 /// The orientation tag, 1..=8: the positions of the file's first row and first column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Turn(u8);
+pub(super) struct Orientation(u8);
 
-impl Turn {
+impl Orientation {
     /// The orientation in the file; upright if it is missing or invalid.
     pub(super) fn of(directory: &Directory<'_>) -> Result<Self, Error> {
         Ok(Self(match directory.first(tag::ORIENTATION)? {
@@ -47,7 +47,7 @@ impl Turn {
 /// How samples are converted to colours.
 #[derive(Debug)]
 pub(super) struct Conversion {
-    turn: Turn,
+    orientation: Orientation,
     palette: Vec<[u8; 3]>,
 }
 
@@ -72,7 +72,7 @@ impl Conversion {
                 }),
             );
         }
-        Ok(Self { turn: Turn::of(directory)?, palette })
+        Ok(Self { orientation: Orientation::of(directory)?, palette })
     }
 
     /// Converts all samples of a picture to RGB. Like Pillow, grey output from YCbCr is the luma,
@@ -84,7 +84,7 @@ impl Conversion {
         colour: OutputColour,
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let (width, height) = self.turn.size((layout.width, layout.height));
+        let (width, height) = self.orientation.size((layout.width, layout.height));
         out.set_size(width, height);
         let is_multiplied = layout.is_multiplied;
         // Pillow inverts only samples that it reads as at most 8 bits.
@@ -120,7 +120,7 @@ impl Conversion {
         samples: (&[u8], &Interrupt),
         out: &mut Picture,
     ) -> Result<(), Error> {
-        let (width, height) = self.turn.size((layout.width, layout.height));
+        let (width, height) = self.orientation.size((layout.width, layout.height));
         out.set_size(width, height);
         let has_alpha = layout.kept > layout.meaning.channels();
         let alpha = |pixel: &[u8]| if has_alpha { pixel[layout.kept - 1] } else { 255 };
@@ -135,7 +135,7 @@ impl Conversion {
         pixel_bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let [first, column, row] = self.turn.walk(layout.width, layout.height);
+        let [first, column, row] = self.orientation.walk(layout.width, layout.height);
         out.clear();
         out.resize(samples.len(), 0);
         for (y, pixels) in samples.chunks_exact(layout.width as usize * pixel_bytes).enumerate() {
@@ -156,7 +156,7 @@ impl Conversion {
         out: &mut Picture,
         convert: impl Fn(&[u8]) -> [u8; 3],
     ) -> Result<(), Error> {
-        let [first, column, row] = self.turn.walk(layout.width, layout.height);
+        let [first, column, row] = self.orientation.walk(layout.width, layout.height);
         let rgb = out.pixels.as_chunks_mut::<3>().0;
         let rows = samples.chunks_exact(layout.width as usize * layout.kept);
         for (y, pixels) in rows.enumerate() {

@@ -45,7 +45,7 @@ fn unsupported(what: impl std::fmt::Display) -> Error {
 pub(super) fn size(encoded: &[u8]) -> Result<(u32, u32), Error> {
     let directory = Directory::open(encoded)?;
     let size = layout::stored_size(&directory)?;
-    Ok(colour::Turn::of(&directory)?.size(size))
+    Ok(colour::Orientation::of(&directory)?.size(size))
 }
 
 /// Upper bound of the bytes for decoding: the pixels as RGB and as samples, a strip or tile, and

@@ -43,7 +43,7 @@ pub(super) fn scatter<'a>(
         }
         sums::compute(cpu, packed, taps, &mut row);
         sums::make_pixels(cpu, &mut row, warp.fill, taps.error());
-        let doubt = Doubt { map: &map, size, packed, taps };
+        let doubt = DoubtfulValues { map: &map, size, packed, taps };
         for (number, block) in row.blocks.iter_mut().enumerate() {
             if block.is_doubtful {
                 doubt.settle_block(number * BLOCK, block);
@@ -119,14 +119,14 @@ fn weigh(taps: Taps, distances: &[f32; BLOCK], weights: &mut [[f32; BLOCK]; 4]) 
 }
 
 /// The data for computing the doubtful values of a row.
-struct Doubt<'a> {
+struct DoubtfulValues<'a> {
     map: &'a RowOfMap,
     size: (usize, usize),
     packed: &'a Packed,
     taps: Taps,
 }
 
-impl Doubt<'_> {
+impl DoubtfulValues<'_> {
     /// Recomputes the doubtful pixels of a block that starts at column `first`.
     fn settle_block(&self, first: usize, pixels: &mut Pixels) {
         let doubts = pixels.doubts.iter().enumerate().filter(|(_, differs)| **differs != 0);
@@ -140,7 +140,7 @@ impl Doubt<'_> {
     /// are taken from `pixel`.
     fn settle(&self, column: usize, offset: u32, pixel: u32, differs: u32) -> u32 {
         let (bytes, stride) = (self.packed.bytes(), self.packed.stride());
-        // The weighed pixels around the position, row by row.
+        // The weighted pixels around the position, row by row.
         let around: [[u32; 4]; 4] = std::array::from_fn(|row| {
             let first = (offset as usize + row * stride - stride - 1) * PIXEL_BYTES;
             let row: &[u8; 4 * PIXEL_BYTES] =
@@ -149,14 +149,14 @@ impl Doubt<'_> {
                 u32::from_le_bytes(std::array::from_fn(|channel| row[PIXEL_BYTES * tap + channel]))
             })
         });
-        let weighed = match self.taps {
+        let weighted = match self.taps {
             Taps::Two => 1..3,
             Taps::Four => 0..4,
         };
         let centre = around[1][1];
         let mut unequal = 0;
-        for row in &around[weighed.clone()] {
-            for pixel in &row[weighed.clone()] {
+        for row in &around[weighted.clone()] {
+            for pixel in &row[weighted.clone()] {
                 unequal |= pixel ^ centre;
             }
         }

@@ -1,4 +1,4 @@
-//! Computes sums of pixels, weighed by row and column, and their bytes.
+//! Computes sums of pixels, weighted by row and column, and their bytes.
 
 use super::row::{Pixels, Row, Shape};
 use crate::vector::BLOCK;

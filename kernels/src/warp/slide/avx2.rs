@@ -1,7 +1,7 @@
 //! Computes the weighted means of lines with AVX2, eight float32 numbers at once.
 #![expect(unsafe_code, reason = "loads and stores of vectors, and calls behind a CPU check")]
 
-use super::weighed::Weighed;
+use super::weighted_lines::WeightedLines;
 use crate::vector::BLOCK;
 use std::arch::x86_64::{
     __m256, __m256i, _mm_loadl_epi64, _mm256_add_ps, _mm256_and_si256, _mm256_andnot_si256,
@@ -15,15 +15,15 @@ use std::arch::x86_64::{
 const LANES: usize = 8;
 const VECTORS: usize = BLOCK / LANES;
 
-/// Like `portable::weigh`. The caller must have checked that the machine has AVX2.
-pub(super) fn weigh<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
-    // SAFETY: `weigh` of the parent asserts that the machine has AVX2.
-    unsafe { weigh_avx2(weighed) }
+/// Like `portable::weighted_mean`. The caller must have checked that the machine has AVX2.
+pub(super) fn weighted_mean<const TAPS: usize>(weighted: WeightedLines<'_, TAPS>) {
+    // SAFETY: `weighted_mean` of the parent asserts that the machine has AVX2.
+    unsafe { weighted_mean_avx2(weighted) }
 }
 
 #[target_feature(enable = "avx2")]
-fn weigh_avx2<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
-    let Weighed { lines, weights, error, out, doubtful } = weighed;
+fn weighted_mean_avx2<const TAPS: usize>(weighted: WeightedLines<'_, TAPS>) {
+    let WeightedLines { lines, weights, error, out, doubtful } = weighted;
     let (weights, error) = (weights.map(|it| _mm256_set1_ps(it)), _mm256_set1_ps(error));
     for first in (0..out.len()).step_by(BLOCK) {
         let blocks: [&[u8; BLOCK]; TAPS] = lines.map(|line| {

@@ -7,16 +7,16 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod portable;
-mod weigh;
-mod weighed;
+mod weighted_lines;
+mod weighted_mean;
 
 use super::taps::Taps;
 use super::{RowOfMap, RowWriter, Warp};
 use crate::Cpu;
 use crate::planes::Planes;
 use crate::vector::BLOCK;
-use weigh::weigh;
-use weighed::Weighed;
+use weighted_lines::WeightedLines;
+use weighted_mean::weighted_mean;
 
 /// Positions up to this have more than 20 exact fraction bits.
 const POSITION_MAX: f64 = (1 << 20) as f64;
@@ -97,7 +97,7 @@ pub(super) fn slide<'a>(
     })
 }
 
-/// Maximum number of weighed pixels before a column.
+/// Maximum number of weighted pixels before a column.
 const BEFORE: usize = 1;
 const BEHIND: usize = 2;
 
@@ -145,9 +145,11 @@ impl Slide {
             match taps {
                 Taps::Two => {
                     let (lines, weights) = ([lines[1], lines[2]], [weights[1], weights[2]]);
-                    weigh(cpu, Weighed { lines, weights, error, out, doubtful });
+                    weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful });
                 }
-                Taps::Four => weigh(cpu, Weighed { lines, weights, error, out, doubtful }),
+                Taps::Four => {
+                    weighted_mean(cpu, WeightedLines { lines, weights, error, out, doubtful })
+                }
             }
             for index in &buffers.doubtful {
                 let bytes = lines.map(|line| line[*index]);

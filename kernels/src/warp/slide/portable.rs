@@ -1,12 +1,12 @@
 //! Computes the weighted means of lines, block by block.
 
-use super::weighed::Weighed;
+use super::weighted_lines::WeightedLines;
 use crate::vector::BLOCK;
 use crate::warp::taps::bounds;
 
 /// Fills the output.
-pub(super) fn weigh<const TAPS: usize>(weighed: Weighed<'_, TAPS>) {
-    let Weighed { lines, weights, error, out, doubtful } = weighed;
+pub(super) fn weighted_mean<const TAPS: usize>(weighted: WeightedLines<'_, TAPS>) {
+    let WeightedLines { lines, weights, error, out, doubtful } = weighted;
     for first in (0..out.len()).step_by(BLOCK) {
         let count = BLOCK.min(out.len() - first);
         let blocks: [&[u8; BLOCK]; TAPS] = lines.map(|line| {

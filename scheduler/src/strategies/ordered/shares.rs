@@ -22,35 +22,39 @@ pub(crate) struct PartSpeed {
 
 /// The inputs of the division.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole {
+pub(crate) struct DivisionInputs {
     pub(crate) batches: u32,
     pub(crate) host_ns: u64,
     pub(crate) ready_ns: u64,
 }
 
 /// Computes shares so that both ends finish together. Returns whether a cap reduced a share.
-pub(crate) fn equal_finish(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
-    let n = f64::from(whole.batches);
-    let t_c = whole.host_ns as f64;
+pub(crate) fn equal_finish(
+    inputs: DivisionInputs,
+    parts: &[PartSpeed],
+    shares: &mut [u32],
+) -> bool {
+    let n = f64::from(inputs.batches);
+    let t_c = inputs.host_ns as f64;
     fill(parts, shares, |rate, capped| (n - capped) * t_c / (1.0 + rate * t_c))
 }
 
 /// Computes shares for the shortest epoch: devices continue while their batches are consumed. All
 /// shares are 0 if a device batch saves nothing.
-pub(crate) fn optimal(whole: Whole, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
+pub(crate) fn optimal(inputs: DivisionInputs, parts: &[PartSpeed], shares: &mut [u32]) -> bool {
     shares.fill(0);
-    if whole.ready_ns >= whole.host_ns {
+    if inputs.ready_ns >= inputs.host_ns {
         return false;
     }
-    let n = f64::from(whole.batches);
-    let t_c = whole.host_ns as f64;
-    let saved = t_c - whole.ready_ns as f64;
+    let n = f64::from(inputs.batches);
+    let t_c = inputs.host_ns as f64;
+    let saved = t_c - inputs.ready_ns as f64;
     let limited = fill(parts, shares, |rate, capped| {
         let together = (n * t_c - capped * saved) / (1.0 + rate * saved);
         // Devices that are faster than the accelerator prepare everything.
         if rate > 0.0 { together.min((n - capped) / rate) } else { together }
     });
-    trim(whole.batches, shares);
+    trim(inputs.batches, shares);
     limited
 }
 
@@ -132,29 +136,33 @@ fn rate(part: &PartSpeed) -> f64 {
 mod tests {
     use super::*;
 
-    fn whole(batches: u32, host_ns: u64, ready_ns: u64) -> Whole {
-        Whole { batches, host_ns, ready_ns }
+    fn inputs(batches: u32, host_ns: u64, ready_ns: u64) -> DivisionInputs {
+        DivisionInputs { batches, host_ns, ready_ns }
     }
 
-    fn one(of: fn(Whole, &[PartSpeed], &mut [u32]) -> bool, whole: Whole, device_ns: u64) -> u32 {
+    fn one(
+        of: fn(DivisionInputs, &[PartSpeed], &mut [u32]) -> bool,
+        inputs: DivisionInputs,
+        device_ns: u64,
+    ) -> u32 {
         let mut shares = [0];
-        of(whole, &[PartSpeed { device_ns, cap: whole.batches }], &mut shares);
+        of(inputs, &[PartSpeed { device_ns, cap: inputs.batches }], &mut shares);
         shares[0]
     }
 
     #[test]
     fn equal_finish_is_the_published_formula_rounded() {
-        assert_eq!(one(equal_finish, whole(5_000, 250, 0), 1_000), 1_000);
-        assert_eq!(one(equal_finish, whole(9, 1, 0), 2), 3);
-        assert_eq!(one(equal_finish, whole(10, 1, 0), 2), 3);
-        assert_eq!(one(equal_finish, whole(10, 1, 0), 0), 0);
+        assert_eq!(one(equal_finish, inputs(5_000, 250, 0), 1_000), 1_000);
+        assert_eq!(one(equal_finish, inputs(9, 1, 0), 2), 3);
+        assert_eq!(one(equal_finish, inputs(10, 1, 0), 2), 3);
+        assert_eq!(one(equal_finish, inputs(10, 1, 0), 0), 0);
     }
 
     #[test]
     fn optimal_is_the_derived_formula_rounded() {
-        assert_eq!(one(optimal, whole(5_000, 1_000, 375), 2_000), 1_905);
-        assert_eq!(one(optimal, whole(100, 1_000, 400), 10), 100);
-        assert_eq!(one(optimal, whole(100, 1_000, 1_000), 10), 0);
+        assert_eq!(one(optimal, inputs(5_000, 1_000, 375), 2_000), 1_905);
+        assert_eq!(one(optimal, inputs(100, 1_000, 400), 10), 100);
+        assert_eq!(one(optimal, inputs(100, 1_000, 1_000), 10), 0);
     }
 
     #[test]
@@ -162,10 +170,10 @@ mod tests {
         let mut shares = [0; 3];
         let parts = [(1_000, 2_000), (2_000, 2_000), (4_000, 2_000)];
         let parts = parts.map(|(device_ns, cap)| PartSpeed { device_ns, cap });
-        assert!(!equal_finish(whole(2_750, 1_000, 0), &parts, &mut shares));
+        assert!(!equal_finish(inputs(2_750, 1_000, 0), &parts, &mut shares));
         assert_eq!(shares, [1_000, 500, 250]);
         let capped = [PartSpeed { cap: 100, ..parts[0] }, parts[1], parts[2]];
-        assert!(equal_finish(whole(1_850, 1_000, 0), &capped, &mut shares));
+        assert!(equal_finish(inputs(1_850, 1_000, 0), &capped, &mut shares));
         assert_eq!(shares, [100, 500, 250]);
     }
 

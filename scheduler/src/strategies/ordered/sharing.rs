@@ -11,10 +11,10 @@ use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 
-use super::course::Course;
 use super::order::Pattern;
+use super::order_progress::OrderProgress;
 use super::rule::{Ordered, Rule};
-use super::shares::{self, PartSpeed, Whole};
+use super::shares::{self, DivisionInputs, PartSpeed};
 
 /// How shares follow from times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub(crate) struct Shares {
 }
 
 /// The differences between strategies that give shares.
-pub(crate) trait SharesOut: Debug + Clone {
+pub(crate) trait SharePolicy: Debug + Clone {
     /// A total that is known in advance.
     fn given(&self) -> Option<(u32, Caps)> {
         None
@@ -59,8 +59,14 @@ pub(crate) trait SharesOut: Debug + Clone {
         board.ready_ns()
     }
 
-    /// The order for the shares in the course. `first`: host steps before the pattern begins.
-    fn pattern(&self, course: &Course, board: &Board, shares: &Shares, first: u32) -> Pattern;
+    /// The order for the shares in `progress`. `first`: host steps before the pattern begins.
+    fn pattern(
+        &self,
+        progress: &OrderProgress,
+        board: &Board,
+        shares: &Shares,
+        first: u32,
+    ) -> Pattern;
 
     /// The order if ranks agreed on a total.
     fn agreed_pattern(&self, pattern: Pattern, _combined: &Proposal, _total: u32) -> Pattern {
@@ -70,7 +76,7 @@ pub(crate) trait SharesOut: Debug + Clone {
     /// The order that a record fixes by the numbers before its shares.
     fn replayed(
         &self,
-        course: &mut Course,
+        progress: &mut OrderProgress,
         board: &Board,
         shares: &mut Shares,
         turns: &[u64],
@@ -106,7 +112,7 @@ pub(crate) struct Sharing<S> {
     by: S,
 }
 
-impl<S: SharesOut> Sharing<S> {
+impl<S: SharePolicy> Sharing<S> {
     /// A plan whose shares are not fixed yet.
     pub(crate) fn plan(terms: &Terms, pattern: Pattern, by: S) -> Ordered<Self> {
         let unknown = PartSpeed { device_ns: 0, cap: 0 };
@@ -115,18 +121,18 @@ impl<S: SharesOut> Sharing<S> {
         Ordered::new(terms, pattern, Self { shares, by })
     }
 
-    fn replay(&mut self, course: &mut Course, board: &mut Board, numbers: &[u64]) {
-        let parts = course.layout.shares.len();
+    fn replay(&mut self, progress: &mut OrderProgress, board: &mut Board, numbers: &[u64]) {
+        let parts = progress.layout.shares.len();
         let (turns, shares) = numbers.split_at(numbers.len() - parts);
-        for (share, &recorded) in course.layout.shares.iter_mut().zip(shares) {
+        for (share, &recorded) in progress.layout.shares.iter_mut().zip(shares) {
             *share = u32::try_from(recorded).expect("checked with the configuration");
         }
-        let pattern = self.by.replayed(course, board, &mut self.shares, turns);
-        course.begin_fixed(board, pattern);
+        let pattern = self.by.replayed(progress, board, &mut self.shares, turns);
+        progress.begin_fixed(board, pattern);
     }
 
-    /// Computes the shares in the course from the times; `false` while too little is known.
-    fn find_shares(&mut self, course: &mut Course, board: &Board) -> bool {
+    /// Computes the shares in `progress` from the times; `false` while too little is known.
+    fn find_shares(&mut self, progress: &mut OrderProgress, board: &Board) -> bool {
         let Some((division, caps)) = self.by.division() else { return false };
         if !board.times_known(board.terms.profile_batches.max(1)) || board.host_ns() == 0 {
             return false;
@@ -138,113 +144,113 @@ impl<S: SharesOut> Sharing<S> {
         if self.shares.speeds.iter().all(|part| part.device_ns == 0) {
             return false;
         }
-        let whole = Whole {
+        let inputs = DivisionInputs {
             batches: board.ledger.batches(),
             host_ns: board.host_ns(),
             ready_ns: self.by.ready_ns(board),
         };
-        let to = &mut course.layout.shares;
+        let to = &mut progress.layout.shares;
         self.shares.limited_by_spool = match division {
-            Division::EqualFinish => shares::equal_finish(whole, &self.shares.speeds, to),
-            Division::Optimal => shares::optimal(whole, &self.shares.speeds, to),
+            Division::EqualFinish => shares::equal_finish(inputs, &self.shares.speeds, to),
+            Division::Optimal => shares::optimal(inputs, &self.shares.speeds, to),
         };
         true
     }
 
     /// Fixes the shares if measurements, claims or losses allow it.
     #[inline(never)]
-    fn learn_shares(&mut self, course: &mut Course, board: &mut Board) {
+    fn learn_shares(&mut self, progress: &mut OrderProgress, board: &mut Board) {
         // The batches that the host has claimed so far come first.
         let first = board.ledger.consumed_by_host() + board.ledger.host_open();
         if board.ledger.untouched() == 0 || board.all_lost() {
             // The split is their current position.
-            course.layout.shares.fill(0);
-            self.fix(course, board, first);
+            progress.layout.shares.fill(0);
+            self.fix(progress, board, first);
             return;
         }
-        if board.terms.ranks == 1 && self.find_shares(course, board) {
-            self.fix(course, board, first);
+        if board.terms.ranks == 1 && self.find_shares(progress, board) {
+            self.fix(progress, board, first);
         }
     }
 
-    /// Fixes the order to the shares in the course, as far as claims allow. `first`: host steps
+    /// Fixes the order to the shares in `progress`, as far as claims allow. `first`: host steps
     /// before the turns begin.
-    fn fix(&mut self, course: &mut Course, board: &mut Board, first: u32) {
-        course.clamp_shares(board);
-        let pattern = self.by.pattern(course, board, &self.shares, first);
-        course.begin_fixed(board, pattern);
+    fn fix(&mut self, progress: &mut OrderProgress, board: &mut Board, first: u32) {
+        progress.clamp_shares(board);
+        let pattern = self.by.pattern(progress, board, &self.shares, first);
+        progress.begin_fixed(board, pattern);
     }
 }
 
-impl<S: SharesOut> Rule for Sharing<S> {
-    fn start(&mut self, course: &mut Course, board: &mut Board) {
+impl<S: SharePolicy> Rule for Sharing<S> {
+    fn start(&mut self, progress: &mut OrderProgress, board: &mut Board) {
         if let Some(numbers) = board.terms.replay.clone() {
-            self.replay(course, board, &numbers);
+            self.replay(progress, board, &numbers);
         } else if let Some((total, caps)) = self.by.given() {
             self.shares.measure(board, caps);
-            shares::divide(total, &self.shares.speeds, &mut course.layout.shares);
-            let given: u32 = course.layout.shares.iter().sum();
+            shares::divide(total, &self.shares.speeds, &mut progress.layout.shares);
+            let given: u32 = progress.layout.shares.iter().sum();
             self.shares.limited_by_spool = given < total;
-            self.fix(course, board, 0);
+            self.fix(progress, board, 0);
         } else if board.terms.ranks == 1 {
-            self.learn(course, board);
+            self.learn(progress, board);
         }
     }
 
     #[inline]
-    fn learn(&mut self, course: &mut Course, board: &mut Board) {
-        if !course.fixed {
-            self.learn_shares(course, board);
+    fn learn(&mut self, progress: &mut OrderProgress, board: &mut Board) {
+        if !progress.fixed {
+            self.learn_shares(progress, board);
         }
     }
 
     #[inline]
-    fn host_asks(&mut self, course: &mut Course, board: &mut Board) {
-        if !course.fixed && self.by.switches(board) {
-            course.share_everything(board);
-            self.fix(course, board, 0);
+    fn host_asks(&mut self, progress: &mut OrderProgress, board: &mut Board) {
+        if !progress.fixed && self.by.switches(board) {
+            progress.share_everything(board);
+            self.fix(progress, board, 0);
         }
     }
 
-    fn split(&self, course: &Course) -> (Option<u32>, bool) {
-        (course.fixed.then_some(course.layout.total), self.shares.limited_by_spool)
+    fn split(&self, progress: &OrderProgress) -> (Option<u32>, bool) {
+        (progress.fixed.then_some(progress.layout.total), self.shares.limited_by_spool)
     }
 
-    fn record(&self, course: &Course) -> Option<Vec<u64>> {
-        if !course.fixed {
+    fn record(&self, progress: &OrderProgress) -> Option<Vec<u64>> {
+        if !progress.fixed {
             return None;
         }
-        let mut numbers = self.by.turns(course.layout.pattern)?;
-        numbers.extend(course.layout.shares.iter().map(|&share| u64::from(share)));
+        let mut numbers = self.by.turns(progress.layout.pattern)?;
+        numbers.extend(progress.layout.shares.iter().map(|&share| u64::from(share)));
         Some(numbers)
     }
 
-    fn propose(&mut self, course: &mut Course, board: &Board, proposal: &mut Proposal) {
-        if course.fixed {
-            course.propose_fixed(proposal);
+    fn propose(&mut self, progress: &mut OrderProgress, board: &Board, proposal: &mut Proposal) {
+        if progress.fixed {
+            progress.propose_fixed(proposal);
             return;
         }
         proposal.switch = self.by.would_switch();
-        if self.find_shares(course, board) {
+        if self.find_shares(progress, board) {
             proposal.share_known = true;
-            proposal.share = course.layout.shares.iter().sum();
+            proposal.share = progress.layout.shares.iter().sum();
             let (ready_ns, device_ns) = (self.by.ready_ns(board), self.shares.together_ns());
             proposal.times_ns = [board.host_ns(), ready_ns, device_ns];
         }
     }
 
-    fn agreed(&mut self, course: &mut Course, board: &mut Board, combined: &Proposal) {
-        if course.fixed {
+    fn agreed(&mut self, progress: &mut OrderProgress, board: &mut Board, combined: &Proposal) {
+        if progress.fixed {
             return;
         }
         let batches = board.ledger.batches();
         let most = batches - combined.host_claimed.min(batches);
         let Some(total) = self.by.agreed_total(combined, most) else { return };
         self.shares.measure(board, Caps::Held);
-        shares::divide(total, &self.shares.speeds, &mut course.layout.shares);
-        course.clamp_shares(board);
-        let pattern = self.by.pattern(course, board, &self.shares, combined.host_claimed);
-        course.begin_fixed(board, self.by.agreed_pattern(pattern, combined, total));
+        shares::divide(total, &self.shares.speeds, &mut progress.layout.shares);
+        progress.clamp_shares(board);
+        let pattern = self.by.pattern(progress, board, &self.shares, combined.host_claimed);
+        progress.begin_fixed(board, self.by.agreed_pattern(pattern, combined, total));
     }
 }
 
@@ -271,9 +277,9 @@ impl Shares {
 
     /// Limits shares to the capacity of their parts' spools. The consumption of a part larger than
     /// its spool could never start.
-    pub(crate) fn fit_spools(&mut self, course: &mut Course, board: &Board) {
+    pub(crate) fn fit_spools(&mut self, progress: &mut OrderProgress, board: &Board) {
         self.measure(board, Caps::Spool);
-        for (share, part) in course.layout.shares.iter_mut().zip(&self.speeds) {
+        for (share, part) in progress.layout.shares.iter_mut().zip(&self.speeds) {
             self.limited_by_spool |= *share > part.cap;
             *share = (*share).min(part.cap);
         }

@@ -5,7 +5,7 @@
 
 use super::super::address::Address;
 use super::super::connect::connect_once;
-use super::super::{Deadlines, RemoteError, RemoteOptions, Watch};
+use super::super::{Deadlines, RemoteError, RemoteOptions, TransferMonitor};
 use super::blocks::{BLOCK_BYTES, Blocks};
 use super::cache::BlockCache;
 use super::request::{Counts, Object, Requests};
@@ -65,7 +65,7 @@ struct Shared {
     hit_bytes: AtomicU64,
     refetched_bytes: AtomicU64,
     is_over: AtomicBool,
-    watch: Watch,
+    watch: TransferMonitor,
     interrupt: Mutex<Interrupt>,
 }
 
