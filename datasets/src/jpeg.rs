@@ -169,6 +169,34 @@ impl Converter {
         self.decoder.decode_into(file.into(), None, into)
     }
 
+    /// Upper bound of the memory in bytes for converting a file with these options, besides the file
+    /// and `decoded`; 0 if it is not a JPEG or needs little.
+    pub(crate) fn conversion_bytes(
+        file: &[u8],
+        options: &JpegOptions,
+        decoded: Option<u64>,
+    ) -> u64 {
+        if ImageFormat::of(file) != Some(ImageFormat::Jpeg) {
+            return 0;
+        }
+        let transcodes =
+            options.progressive == Progressive::Transcode && jpeg::is_progressive(file);
+        let rewrites = options.rewrites_all() || transcodes;
+        if !rewrites && options.form == Form::Jpeg {
+            return 0;
+        }
+        // A file with unreadable headers is not converted.
+        let conversion = jpeg::conversion_bytes(file).unwrap_or(0);
+        let picture = if rewrites { decoded.unwrap_or(0) } else { 0 };
+        conversion.saturating_add(picture)
+    }
+
+    /// Frees the memory for whole pictures, which is otherwise reused.
+    pub(crate) fn free_pictures(&mut self) {
+        self.decoder.free_pictures();
+        self.rewritten = Picture::default();
+    }
+
     /// Converts a file that decodes, or returns it unchanged with the reason.
     ///
     /// If `decoded`, its picture, is given, each step is checked: a re-written file must decode to

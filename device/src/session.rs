@@ -16,7 +16,7 @@ use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError, SpoolKind};
 use meetpoint_link::{Emulation, refusal};
 use meetpoint_prepare::{
-    Dataset, OnError, Preparer, PreparerFactory, Resources, read_recipe_files,
+    Dataset, DecodeMemory, OnError, Preparer, PreparerFactory, Resources, read_recipe_files,
 };
 use meetpoint_storage::slow::{Meter, Pace};
 use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
@@ -327,7 +327,8 @@ pub(crate) fn load(
     };
     let engine = WatchedEngine::new(engine);
     let waits = engine.waits();
-    let of_preparer = Resources { engine: Box::new(engine), decode_memory: None, cache: None };
+    let decode_memory = Some(decode_memory(request, payload_bytes_max, resources));
+    let of_preparer = Resources { engine: Box::new(engine), decode_memory, cache: None };
     job.dataset.keep_small_samples_by_memory();
     let preparer = resources.preparers.preparer(&job, of_preparer)?;
     let slots = geometry.slots;
@@ -510,6 +511,24 @@ fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal
     let limit = resources.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
     let needed = memory::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+}
+
+/// The memory for decoding large samples: what the emulated device or this process may use for it,
+/// and no more than the host's part for this device.
+fn decode_memory(
+    request: &LoadRequest,
+    payload: u64,
+    resources: &DeviceResources,
+) -> Arc<DecodeMemory> {
+    let mut limit = MemoryLimit::of_this_process();
+    if let Some(bytes) = resources.emulation.memory_bytes_max {
+        let used = memory::own_memory_bytes().saturating_add(payload);
+        limit.bytes = limit.bytes.min(bytes.saturating_sub(used));
+    }
+    match request.decode_bytes {
+        0 => DecodeMemory::of_limit(&limit, 1),
+        bytes => DecodeMemory::of_budget(bytes, 1, &limit, 1),
+    }
 }
 
 /// Minimum bytes of a batch: its columns of fixed length, and offsets. If values of variable length

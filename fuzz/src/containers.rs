@@ -195,7 +195,7 @@ pub fn zip_to_folder(data: &[u8]) {
 fn to_folder(kind: &str, name: &str, data: &[u8]) {
     let Some(folder) = put(&[name], data) else { return };
     let kind = kind_named(kind).expect("the table lists it");
-    let Ok(mut source) = (kind.open)(&folder.join(name), &SourceOptions::default()) else {
+    let Ok(mut source) = (kind.open)(&StorePath::local(folder.join(name)), &SourceOptions::default()) else {
         return tally::add("not opened");
     };
     let options = UnpackOptions {

@@ -10,7 +10,7 @@ use meetpoint_link::RemoteDevice;
 use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
 use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
-use meetpoint_storage::EngineKind;
+use meetpoint_storage::{EngineKind, MemoryLimit};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,10 +46,12 @@ pub struct LoaderConfig {
     /// Whether the numbers of workers and of batches ahead adapt while epochs run. They then start
     /// at `workers`, at least 1, and `prefetch`. Default: off.
     pub tune: Tune,
-    /// Maximum memory of the ring of batches. A second budget of the same size limits the memory
-    /// that all workers use to decode pictures that take more than 16 MiB each. A spool in memory
-    /// has its own limit, [`SpoolConfig::quota_bytes`]. Default:
-    /// [`LoaderConfig::MEMORY_BUDGET_BYTES`]. Must not exceed the memory that this process may use.
+    /// Maximum memory of the ring of batches. A second budget of the same size, but at most half of
+    /// the memory that this process may use, limits the memory for decoding pictures that take more
+    /// than 16 MiB each: it is divided equally among the host, all of whose workers share its part,
+    /// and each device on this machine. A spool in memory has its own limit,
+    /// [`SpoolConfig::quota_bytes`]. Default: [`LoaderConfig::memory_budget_default`]. Must not
+    /// exceed the memory that this process may use.
     pub memory_budget_bytes: u64,
     /// Maximum memory for the stored bytes of small samples (of at most 4 KiB on average), which
     /// the host's preparers then read once; a part of [`LoaderConfig::memory_budget_bytes`]. 0 for
@@ -76,7 +78,7 @@ pub struct LoaderConfig {
     /// The devices, by number. A strategy that uses no devices does not start them. Default: none.
     pub devices: Vec<DeviceSource>,
     /// The spool for the batches of each device; every device has a separate spool with this quota.
-    /// Default: memory, 256 MiB.
+    /// Default: memory, 256 MiB, or an eighth of what this process may use if that is less.
     pub spool: SpoolConfig,
     /// Spools of devices, by number, that differ from [`LoaderConfig::spool`]. Default: none.
     pub spools: BTreeMap<u16, SpoolConfig>,
@@ -145,11 +147,18 @@ pub struct LoaderConfig {
 }
 
 impl LoaderConfig {
-    /// Default of [`LoaderConfig::memory_budget_bytes`]: 512 MiB.
+    /// Maximum default of [`LoaderConfig::memory_budget_bytes`]: 512 MiB.
     pub const MEMORY_BUDGET_BYTES: u64 = 512 << 20;
 
-    /// A configuration with defaults: host only, no workers.
+    /// Default of [`LoaderConfig::memory_budget_bytes`] in a process with this limit: 512 MiB, or
+    /// a quarter of what the process may use if that is less.
+    pub fn memory_budget_default(limit: &MemoryLimit) -> u64 {
+        limit.for_batches().min(Self::MEMORY_BUDGET_BYTES)
+    }
+
+    /// A configuration with defaults: host only, no workers. Reads the memory limit of this process.
     pub fn new(dataset: impl Into<DatasetPaths>, recipe: Arc<Recipe>, batch_size: u32) -> Self {
+        let limit = MemoryLimit::of_this_process();
         Self {
             dataset: dataset.into(),
             columns: ColumnNames::of(&recipe),
@@ -162,7 +171,7 @@ impl LoaderConfig {
             workers: 0,
             prefetch: 2,
             tune: Tune::Off,
-            memory_budget_bytes: Self::MEMORY_BUDGET_BYTES,
+            memory_budget_bytes: Self::memory_budget_default(&limit),
             small_samples_bytes: None,
             cache: None,
             cache_slot: CacheSlot::default(),
@@ -172,7 +181,7 @@ impl LoaderConfig {
             engine: EngineKind::Auto,
             read_depth: 32,
             devices: Vec::new(),
-            spool: SpoolConfig::default(),
+            spool: SpoolConfig::within(&limit),
             spools: BTreeMap::new(),
             stall_timeout: Duration::from_secs(2),
             place_timeout: Duration::from_secs(5),
@@ -212,6 +221,15 @@ impl LoaderConfig {
             Tune::Off => self.workers,
             Tune::Auto => self.workers.max(1),
         }
+    }
+
+    /// Maximum number of threads that prepare, the consumer's included.
+    pub(crate) fn threads_max(&self) -> u32 {
+        let tuned = match self.tune {
+            Tune::Off => 1,
+            Tune::Auto => self.cores_to_use(),
+        };
+        self.workers_at_start().max(tuned)
     }
 
     /// Cores that a tuner may use: those given to the host, or those that affinity and the cgroup's
@@ -293,9 +311,30 @@ pub struct SpoolConfig {
     pub quota_bytes: u64,
 }
 
+impl SpoolConfig {
+    /// Maximum default of [`Self::quota_bytes`]: 256 MiB.
+    pub const QUOTA_BYTES: u64 = 256 << 20;
+
+    /// The default in a process with this limit.
+    pub fn within(limit: &MemoryLimit) -> Self {
+        let kind = SpoolKind::Memory;
+        Self { quota_bytes: Self::quota_default(&kind, limit), kind }
+    }
+
+    /// The default of [`Self::quota_bytes`] in a process with this limit: 256 MiB, or, in memory,
+    /// an eighth of what the process may use if that is less.
+    pub fn quota_default(kind: &SpoolKind, limit: &MemoryLimit) -> u64 {
+        match kind {
+            SpoolKind::Memory => limit.for_spool().min(Self::QUOTA_BYTES),
+            SpoolKind::File { .. } => Self::QUOTA_BYTES,
+        }
+    }
+}
+
+/// The default in this process.
 impl Default for SpoolConfig {
     fn default() -> Self {
-        Self { kind: SpoolKind::Memory, quota_bytes: 256 << 20 }
+        Self::within(&MemoryLimit::of_this_process())
     }
 }
 

@@ -155,7 +155,7 @@ pub use form_codec::{
 pub use huffman_spec::HuffmanSpec;
 pub use interrupt::{Helper, Interrupt};
 pub use limits::PIXELS_MAX;
-pub use memory::decode_bytes;
+pub use memory::{conversion_bytes, decode_bytes};
 pub use options::{DecodeOptions, DecodeScale, OnDamage, OutputColour};
 pub use picture::{Encoded, Picture, Region};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite, rewrite_until};

@@ -9,6 +9,9 @@ use crate::{Error, OnDamage};
 /// (at most 10 per MCU), samples of each component, and pixels.
 const ROW_BYTES_PER_COLUMN: u64 = 256;
 
+/// Copies of a file, or of a part of it, while it is converted.
+const FILES_IN_CONVERSION: u64 = 6;
+
 /// Maximum bytes of memory that decoding a file or a coefficient form allocates besides the pixels,
 /// by its headers.
 pub fn decode_bytes(encoded: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
@@ -38,6 +41,20 @@ fn file_decode_bytes(file: &[u8], on_damage: OnDamage) -> Result<u64, Error> {
     Ok(rows + blocks.sum::<u64>() * size_of::<Block>() as u64 + file.len() as u64)
 }
 
+/// Upper bound of the bytes of memory for rewriting a file, or for converting it to a coefficient
+/// form and back, by its headers; the file itself is not counted.
+///
+/// All coefficients are held twice, when the result is compared with the file. Files are held as
+/// bytes without stuffed bytes, as symbols, as the result, and as the file made from it.
+pub fn conversion_bytes(file: &[u8]) -> Result<u64, Error> {
+    let mut header = Header::default();
+    header.parse_frame_only(file)?;
+    let components = header.frame.components().iter();
+    let blocks = components.map(|c| u64::from(c.blocks_wide) * u64::from(c.blocks_high));
+    let coefficients = blocks.sum::<u64>() * size_of::<Block>() as u64;
+    Ok(2 * coefficients + FILES_IN_CONVERSION * file.len() as u64)
+}
+
 /// A coefficient form is decoded row by row.
 fn form_decode_bytes(stored: &[u8]) -> Result<u64, Error> {
     let (width, _) = form::size(stored)?;
@@ -46,7 +63,7 @@ fn form_decode_bytes(stored: &[u8]) -> Result<u64, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::decode_bytes;
+    use super::{conversion_bytes, decode_bytes};
     use crate::{Error, OnDamage, golden};
     use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
@@ -67,6 +84,11 @@ mod tests {
         let coefficients = (400 + 2 * 100) * 128;
         let bytes = rows + coefficients + progressive.len() as u64;
         assert_eq!(decode_bytes(&progressive, OnDamage::Fail), Ok(bytes));
+        for file in [&baseline, &progressive] {
+            let bytes = 2 * coefficients + 6 * file.len() as u64;
+            assert_eq!(conversion_bytes(file), Ok(bytes));
+        }
+        assert!(conversion_bytes(b"no file").is_err());
         // It reads only headers.
         assert_eq!(decode_bytes(&baseline[..baseline.len() / 2], OnDamage::Fail), Ok(rows));
         let mut damaged = progressive;

@@ -90,30 +90,34 @@ impl Helper for InThread {
     }
 }
 
-/// A picture of noise in each format that another crate decodes.
-fn noise_in_other_formats(side: u32) -> Vec<(image::ImageFormat, Vec<u8>)> {
-    use image::ImageFormat as Format;
-    let Picture { width, height, pixels } = golden::picture("noise", 7, side, side);
-    let picture = image::RgbImage::from_raw(width, height, pixels).unwrap();
-    let formats = [Format::WebP, Format::Png, Format::Bmp, Format::Gif];
-    let encoded = formats.map(|format| {
-        let mut file = std::io::Cursor::new(Vec::new());
-        picture.write_to(&mut file, format).unwrap();
-        (format, file.into_inner())
+/// A square picture of 16 colours in a format that another crate decodes.
+fn square(format: image::ImageFormat, side: u32) -> Vec<u8> {
+    let picture = image::RgbImage::from_fn(side, side, |x, y| {
+        let level = (x.wrapping_mul(x) ^ y) as u8 & 0xf0;
+        image::Rgb([level, 255 - level, level / 2])
     });
-    encoded.into()
+    let mut file = std::io::Cursor::new(Vec::new());
+    picture.write_to(&mut file, format).unwrap();
+    file.into_inner()
 }
+
+/// The formats, each with a side of pictures that are large and of some that are not.
+const LARGE: [(image::ImageFormat, u32, u32); 4] = [
+    (image::ImageFormat::WebP, 516, 508),
+    (image::ImageFormat::Png, 2052, 520),
+    (image::ImageFormat::Bmp, 2052, 520),
+    (image::ImageFormat::Gif, 2052, 520),
+];
 
 #[test]
 fn a_large_picture_is_decoded_where_its_caller_can_abandon_it() {
-    // More than 2^18 pixels, and more than 2^22.
-    for (side, names) in [(520, &["WebP"][..]), (2056, &["WebP", "Png", "Bmp", "Gif"])] {
-        for (format, file) in noise_in_other_formats(side) {
+    for (format, large, small) in LARGE {
+        for (side, is_large) in [(large, true), (small, false)] {
+            let file = square(format, side);
             let blocked = Arc::new(Blocked::default());
             let helper = Arc::clone(&blocked) as Arc<dyn Helper>;
             let interrupt = Interrupt::default().with_helper(helper);
             let result = decode(&file, OnError::Fail, interrupt);
-            let is_large = names.contains(&format!("{format:?}").as_str());
             assert_eq!(result.is_err(), is_large, "{format:?} {side}: {result:?}");
             assert_eq!(blocked.0.lock().unwrap().len(), usize::from(is_large), "{format:?} {side}");
             let mut decoder = Decoder::new(Cpu::detect());
@@ -135,7 +139,8 @@ fn a_large_picture_is_decoded_where_its_caller_can_abandon_it() {
 
 #[test]
 fn damage_and_panics_of_a_decoder_on_a_helper_are_errors_of_the_picture() {
-    for (format, file) in noise_in_other_formats(2056) {
+    for (format, large, _) in LARGE {
+        let file = square(format, large);
         let half = &file[..file.len() / 2];
         let decode = |helper: Option<Arc<dyn Helper>>| {
             let interrupt = Interrupt::default();

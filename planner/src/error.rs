@@ -4,6 +4,7 @@ use crate::decide::DecideError;
 use crate::materialize::CutError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_kernels::Error as PictureError;
+use meetpoint_prepare::TooLargeToDecode;
 use std::path::PathBuf;
 
 /// Why a dataset cannot be profiled or prepared.
@@ -24,6 +25,14 @@ pub enum Error {
         key: String,
         /// The cause.
         source: PictureError,
+    },
+    /// A sample needs more memory to decode than this process may use for it.
+    #[error("sample {key}: {source}")]
+    DecodeMemory {
+        /// Key of the sample.
+        key: String,
+        /// What it needs and what is allowed.
+        source: TooLargeToDecode,
     },
     /// A lossless strategy prepares a sample to bits that differ from those of the recipe on the
     /// file.
@@ -221,6 +230,7 @@ impl Diagnose for Error {
             Self::Stopped => "interrupted",
             Self::Dataset(source) => source.cause(),
             Self::Sample { source, .. } => source.cause(),
+            Self::DecodeMemory { .. } => "decode_memory",
             Self::NotIdentical { .. } => "defect",
             Self::Stored { .. } => "not_read_back",
             Self::JpegSide { .. } => "too_large_for_jpeg",
@@ -253,6 +263,7 @@ impl Diagnose for Error {
                 return source.remedy();
             }
             Self::Sample { .. } => Remedy::run(Command::VerifyDeep),
+            Self::DecodeMemory { source, .. } => source.remedy(),
             Self::NotIdentical { .. } => "report it with the recipe and the sample".into(),
             Self::Stored { .. } => temporary("check the drive, or name a folder on another"),
             Self::JpegSide { .. } => "leave the sample out of the dataset".into(),

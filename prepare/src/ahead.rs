@@ -170,7 +170,7 @@ impl Ahead {
             let mut bytes = 0;
             for sample in samples {
                 let Ok(location) = dataset.locate(sample) else {
-                    // Whoever reads the sample gets the error.
+                    // The reader of the sample gets the error.
                     self.pause = PAUSE_STEPS;
                     break;
                 };

@@ -15,7 +15,7 @@ use crate::sizes::PictureSizes;
 use crate::small_samples::{
     BUFFER_EXTRA_BYTES, Content, SMALL_SAMPLES_BYTES_MAX, SmallSamples, granted_of, may_be_small,
 };
-use crate::{Error, KeyLookup, original};
+use crate::{Error, KeyLookup, TooLargeToDecode, original};
 use arrow_array::{ArrayRef, RecordBatch};
 use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{
@@ -733,6 +733,16 @@ impl Dataset {
         }
         let (part, row, key) = self.location_in_words(sample, location);
         Err(Error::ChecksumMismatch { part, row, key, got, expected })
+    }
+
+    /// The error of a sample that needs too much memory to decode.
+    pub(crate) fn too_large(
+        &self,
+        (sample, location): (u64, &SampleLocation),
+        source: TooLargeToDecode,
+    ) -> Error {
+        let (part, row, key) = self.location_in_words(sample, location);
+        Error::DecodeMemory { part, row, key, source }
     }
 
     /// Part file, row and key of a sample, for an error message.

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, RemoteRefusal};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
-use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_storage::open_files_limit;
 
 impl Diagnose for Error {
@@ -105,11 +104,7 @@ impl Diagnose for Error {
             Self::Storage(source) => source.remedy(),
             Self::Read { .. } | Self::ChecksumMismatch { .. } => Some(restore()),
             Self::ReadTimeout { .. } => Some("check the drive".into()),
-            Self::DecodeMemory { needed, .. } => {
-                let least = Change::AtLeast(show_bytes_at_least(*needed));
-                let remedy = Remedy::set(Setting::MemoryBudget, least);
-                Some(remedy.or("pack the source again, which makes progressive JPEGs baseline"))
-            }
+            Self::DecodeMemory { source, .. } => Some(source.remedy()),
             Self::Sample { source, .. } => source.remedy(),
             Self::Prepared { source, .. } => source.remedy(),
             Self::PreparedSample { .. } => Some(Remedy::run(Command::Prepare)),

@@ -1,12 +1,12 @@
 //! Errors between a batch index and its tensor.
 
+use crate::decode_memory::TooLargeToDecode;
 use crate::recipe_files_error::RecipeFilesError;
 use crate::remote::RemoteFailure;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{CollateError, ColumnError};
 use meetpoint_format::dataset::{DatasetError, PreparedError};
 use meetpoint_format::sampler::{DATASETS_MAX, SamplerError};
-use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{DoesNotFit, Error as PictureError};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use std::path::PathBuf;
@@ -170,10 +170,7 @@ pub enum Error {
         seconds: u64,
     },
     /// Decoding a sample needs more memory than the budget allows.
-    #[error(
-        "{part}, row {row}, key {key}: decoding it takes up to {}, but the memory budget allows {}",
-        show_bytes_at_least(*needed), show_bytes(*limit)
-    )]
+    #[error("{part}, row {row}, key {key}: {source}")]
     DecodeMemory {
         /// Part file.
         part: String,
@@ -181,10 +178,8 @@ pub enum Error {
         row: u64,
         /// Key.
         key: String,
-        /// Maximum bytes that decoding takes.
-        needed: u64,
-        /// Bytes that the budget allows.
-        limit: u64,
+        /// What it needs and what is allowed.
+        source: TooLargeToDecode,
     },
     /// The caller requested a stop. No sample is at fault.
     #[error("interrupted")]
@@ -478,6 +473,12 @@ impl Error {
         }
     }
 
+    /// Whether the work was interrupted, also while it waited for a store.
+    pub fn is_interrupted(&self) -> bool {
+        let failure = self.remote_failure();
+        matches!(self, Self::Interrupted) || failure.is_some_and(RemoteFailure::is_interruption)
+    }
+
     /// Whether the error means that one sample cannot be read or decoded, so that the batch can be
     /// prepared without it. Limits of this process and a recipe that does not fit a sample are not
     /// damage.
@@ -553,6 +554,7 @@ impl Error {
                 format!("checksum is {got:#010x}, expected {expected:#010x}")
             }
             Self::Sample { source, .. } => source.to_string(),
+            Self::DecodeMemory { source, .. } => source.to_string(),
             Self::PreparedSample { problem, .. } => problem.clone(),
             Self::ContentChanged { difference, .. } => {
                 format!("the file changed since it was indexed: {difference}")

@@ -32,7 +32,8 @@ pub trait PreparerFactory: Debug + Send + Sync {
 pub struct Resources {
     /// Reads the dataset; used only by this preparer.
     pub engine: Box<dyn Engine>,
-    /// Memory for decoding large samples, shared with other preparers; `None`: no limit.
+    /// Memory for decoding large samples, shared with other preparers; `None`: that of this
+    /// process.
     pub decode_memory: Option<Arc<DecodeMemory>>,
     /// Samples in memory, shared with other preparers; `None`: no cache.
     pub cache: Option<Arc<SampleCache>>,

@@ -42,6 +42,7 @@ mod member;
 mod memory;
 mod offload;
 mod paths;
+mod picture;
 mod picture_sizes;
 mod preparer;
 mod recent;
@@ -55,12 +56,15 @@ mod shape;
 mod sizes;
 mod small_samples;
 
-pub use batch::{BYTES_AHEAD_MAX, CpuPreparer, READ_TIMEOUT, READS_MAX};
+pub use batch::{CpuPreparer, READ_TIMEOUT, READS_MAX};
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, DamagePolicy, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
-pub use decode_memory::{DecodeMemory, NoMemory, Reserved, UNCOUNTED_BYTES};
+pub use decode_memory::{
+    BYTES_AHEAD_MAX, DecodeMemory, LimitOrigin, NoMemory, Reserved, TooLargeToDecode,
+    UNCOUNTED_BYTES, picture_bytes,
+};
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
 pub use factory::{CpuPreparers, PreparerFactory, Resources};

@@ -2,14 +2,15 @@
 //! to the stored result.
 
 use crate::codec::{decompress, raw_bytes};
-use crate::{Dataset, Error};
-use meetpoint_format::dataset::{Codec, decode_sample};
+use crate::{Dataset, DecodeMemory, Error, Reserved};
+use meetpoint_format::dataset::{Codec, SampleLocation, decode_sample};
 use meetpoint_format::recipe::{Dtype, Layout, Recipe, SampleType, TensorSpec};
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::{
     Cpu, Error as PictureError, Interrupt, Picture, SampleId, SamplePreparer, Tensor, numbers_of,
     probe,
 };
+use std::sync::Arc;
 
 /// The position at which a recipe starts on prepared samples, after the operations that were
 /// executed.
@@ -247,13 +248,25 @@ pub struct OnePreparer<'a> {
     dataset: &'a Dataset,
     preparer: SamplePreparer,
     resumer: Option<Resumer>,
+    /// Bytes of a picture that the recipe gives, if its size is fixed.
+    result_bytes: Option<u64>,
+    memory: Arc<DecodeMemory>,
 }
 
 impl<'a> OnePreparer<'a> {
-    /// Refuses a recipe that does not match a prepared dataset.
+    /// Refuses a recipe that does not match a prepared dataset. Large samples are decoded in the
+    /// memory of this process for decoding, which all of its threads share.
     pub fn new(dataset: &'a Dataset, recipe: &Recipe, cpu: Cpu) -> Result<Self, Error> {
         let resumer = dataset.start(recipe)?.map(|start| Resumer::new(start, cpu));
-        Ok(Self { dataset, preparer: SamplePreparer::new(recipe, cpu), resumer })
+        let (preparer, memory) =
+            (SamplePreparer::new(recipe, cpu), DecodeMemory::of_this_process());
+        let result_bytes = recipe.output().map(|spec| spec.bytes() as u64);
+        Ok(Self { dataset, preparer, resumer, result_bytes, memory })
+    }
+
+    /// Shares other memory for decoding large samples.
+    pub fn set_decode_memory(&mut self, memory: Arc<DecodeMemory>) {
+        self.memory = memory;
     }
 
     /// Prepares only the pictures of these columns, if the recipe produces several per sample.
@@ -267,16 +280,58 @@ impl<'a> OnePreparer<'a> {
             return Ok(vec![vec![self.prepare(sample, id)?]]);
         }
         let location = self.dataset.locate(sample)?;
+        self.check_stored(sample, &location)?;
         let stored = self.dataset.read_located(sample, &location)?;
+        let reserved = self.reserve((sample, &location), &stored, id)?;
         let prepared = self.preparer.prepare_tensors((&stored[..]).into(), id);
+        self.release(reserved);
         prepared.map_err(|why| self.dataset.unprepared((sample, &location), why.into()))
+    }
+
+    /// Refuses a sample whose stored bytes alone take too much memory.
+    fn check_stored(&self, sample: u64, location: &SampleLocation) -> Result<(), Error> {
+        let checked = self.memory.check_stored(location.bytes);
+        checked.map_err(|why| self.dataset.too_large((sample, location), why))
+    }
+
+    /// Waits for the memory that preparing a sample takes, where that is much.
+    fn reserve(
+        &self,
+        (sample, location): (u64, &SampleLocation),
+        stored: &[u8],
+        id: SampleId,
+    ) -> Result<Option<Reserved>, Error> {
+        let needed = match &self.resumer {
+            None => self.preparer.memory_bytes(stored, id).ok(),
+            Some(resumer) => resumer.memory_bytes(&self.preparer, stored, id),
+        };
+        // What cannot be estimated from its header is refused by the decoder.
+        let Some(needed) = needed else { return Ok(None) };
+        // The result with a copy of it, and the file, which a loader counts as batches and as
+        // reads.
+        let whole = probe(stored).map_or(0, |it| 3 * u64::from(it.width) * u64::from(it.height));
+        let result = self.result_bytes.unwrap_or(whole);
+        let needed = needed.saturating_add(2 * result).saturating_add(stored.len() as u64);
+        self.memory
+            .reserve(needed, &mut || true)
+            .map_err(|_| self.dataset.too_large((sample, location), self.memory.refusal(needed)))
+    }
+
+    /// Frees the memory for whole pictures with its reservation.
+    fn release(&mut self, reserved: Option<Reserved>) {
+        if reserved.is_some() {
+            self.preparer.free_pictures();
+            self.resumer.iter_mut().for_each(Resumer::free);
+        }
     }
 
     /// Prepares a sample as a loader does; `id` determines its random parameters. The recipe must
     /// produce one picture per sample.
     pub fn prepare(&mut self, sample: u64, id: SampleId) -> Result<Tensor, Error> {
         let location = self.dataset.locate(sample)?;
+        self.check_stored(sample, &location)?;
         let stored = self.dataset.read_located(sample, &location)?;
+        let reserved = self.reserve((sample, &location), &stored, id)?;
         let prepared = match &mut self.resumer {
             None => self.preparer.prepare_tensor((&stored[..]).into(), id).map_err(Into::into),
             Some(resumer) => {
@@ -286,6 +341,7 @@ impl<'a> OnePreparer<'a> {
                     .and_then(|(spec, data)| Ok(self.preparer.resume(first, (&spec, data), id)?))
             }
         };
+        self.release(reserved);
         prepared.map_err(|why| self.dataset.unprepared((sample, &location), why))
     }
 }

@@ -246,6 +246,7 @@ pub(crate) fn of_planner(py: Python<'_>, error: &PlannerError) -> PyErr {
         PlannerError::Unreadable(error) => of_datasets(py, error),
         PlannerError::Dataset(error) => of_prepare(py, error),
         PlannerError::AlreadyPrepared { path, .. } => raise(py, "DatasetError", said(), at(path)),
+        PlannerError::DecodeMemory { .. } => plain(py, "BudgetError", said()),
         PlannerError::Cut(_) | PlannerError::Number { .. } => plain(py, "SettingError", said()),
         _ => plain(py, "PackError", said()),
     }

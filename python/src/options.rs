@@ -75,7 +75,7 @@ pub(crate) struct SourceArguments {
     table: Option<PathBuf>,
     root: Option<PathBuf>,
     sample_bytes_max: u64,
-    source_memory: u64,
+    source_memory: Option<u64>,
     cache: Option<PathBuf>,
     cache_size: u64,
     anonymous: bool,
@@ -102,7 +102,7 @@ impl SourceArguments {
             root: self.root.clone(),
             follow_links,
             sample_bytes_max: Some(self.sample_bytes_max),
-            memory_bytes_max: Some(self.source_memory),
+            memory_bytes_max: self.source_memory,
             remote: RemoteOptions {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,

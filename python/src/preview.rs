@@ -37,7 +37,6 @@ pub(crate) fn contact_sheet<'py>(
 fn of_preview(py: Python<'_>, error: &PreviewError) -> PyErr {
     let class = match error {
         PreviewError::Prepare(error) => return errors::of_prepare(py, error),
-        PreviewError::Decode { .. } => "SampleError",
         PreviewError::NotImages { .. } | PreviewError::NoSamples { .. } => "DatasetError",
         PreviewError::Range { .. } | PreviewError::TooLarge => "SettingError",
         PreviewError::Encode(_) => "MeetpointError",

@@ -17,6 +17,7 @@ use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
     AcceptedValues, Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Value,
 };
+use meetpoint_storage::MemoryLimit;
 use pyo3::prelude::*;
 use std::ffi::OsString;
 use std::fmt;
@@ -49,7 +50,7 @@ pub(crate) struct Settings {
     prefetch: u32,
     /// `auto` or `off`.
     tune: String,
-    memory_budget: u64,
+    memory_budget: Option<u64>,
     /// Bytes of it for small samples; `None` for what batches leave.
     small_samples: Option<u64>,
     /// Bytes of the cache of prepared samples; `None` without one.
@@ -68,7 +69,7 @@ pub(crate) struct Settings {
     remotes: Vec<RemoteSettings>,
     /// Command lines of devices to start, without the arguments that the loader adds.
     commands: Vec<Vec<OsString>>,
-    spool_quota: u64,
+    spool_quota: Option<u64>,
     /// Folder of a spool file; without one, the spool is in memory.
     spool_folder: Option<PathBuf>,
     rank: u32,
@@ -220,6 +221,8 @@ impl Settings {
         let recipe_hash = recipe.hash().to_string();
         let store = (self.cache_dir, Some(self.cache_size), self.anonymous);
         let dataset = stores::paths(self.dataset, stores::options(store, None));
+        let memory = MemoryLimit::of_this_process();
+        let quota = self.spool_quota.unwrap_or_else(|| SpoolConfig::quota_default(&kind, &memory));
         let mut config = LoaderConfig {
             columns: ColumnNames::from(self.columns).collated(collate),
             collective,
@@ -231,11 +234,13 @@ impl Settings {
             workers: self.workers,
             prefetch: self.prefetch,
             tune: tune(py, &self.tune)?,
-            memory_budget_bytes: self.memory_budget,
+            memory_budget_bytes: self
+                .memory_budget
+                .unwrap_or_else(|| LoaderConfig::memory_budget_default(&memory)),
             small_samples_bytes: self.small_samples,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
             devices: sockets.chain(remotes).chain(spawned).collect(),
-            spool: SpoolConfig { kind, quota_bytes: self.spool_quota },
+            spool: SpoolConfig { kind, quota_bytes: quota },
             stall_timeout,
             rank: self.rank,
             ranks: self.ranks,

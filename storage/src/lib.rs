@@ -5,7 +5,8 @@
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], the
 //! decorators [`slow`] and [`faulty`], [`choose`] (selects an engine), [`probe`] (storage features
 //! of this machine), [`files`] (random access for metadata), [`ReadMapping`], [`SharedMapping`] and
-//! [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this process may use),
+//! [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this process may use
+//! and how it is divided),
 //! [`open_files_limit`] (failures at limits of this process), [`LocalSocket`] (Unix sockets for
 //! processes of one user).
 
@@ -22,6 +23,7 @@ mod local_socket;
 mod mapping;
 pub mod memory;
 mod memory_limit;
+mod memory_shares;
 pub mod nvme;
 mod open;
 mod own_limits;

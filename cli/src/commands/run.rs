@@ -109,7 +109,7 @@ pub(crate) struct Arguments {
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
-    /// Dataset to use instead of the job's, a folder or a URL; given several times, the datasets are
+    /// Dataset to use instead of the job's, a folder or a URL; given several times, they are
     /// served as one.
     #[arg(long, value_name = "FOLDER")]
     dataset: Vec<PathBuf>,

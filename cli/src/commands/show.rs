@@ -11,8 +11,8 @@ use meetpoint_diagnose::{Remedy, known};
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::npy;
 use meetpoint_format::recipe::{Change, Dtype, Layout, Recipe, TensorSpec};
-use meetpoint_kernels::{Cpu, Picture, SampleId, Tensor, decode_into};
-use meetpoint_prepare::{Dataset, OnePreparer};
+use meetpoint_kernels::{Cpu, Picture, SampleId, Tensor};
+use meetpoint_prepare::{Dataset, DecodeMemory, OnePreparer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,6 +67,9 @@ pub(crate) struct Arguments {
     output: PathBuf,
 }
 
+/// Copies of a picture while its file is made: as an image, and encoded.
+const COPIES: u64 = 2;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Png,
@@ -88,6 +91,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         let message = format!("the content of {} is {kind}, not images", dataset.path().display());
         return Err(Fault::new("not_images", message, "add --recipe").into());
     }
+    // Its memory, for as long as the picture and the file made of it exist.
+    let mut _reserved = None;
     let (views, columns) = match &arguments.recipe {
         Some(path) => {
             let recipe = super::recipe::read(path, &arguments.set)?;
@@ -103,8 +108,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         None => {
             let tensor = match dataset.prepared_tensor(sample)? {
                 Some(prepared) => prepared,
-                None => decoded(&dataset.read_file(sample)?)
-                    .with_context(|| format!("sample {sample} ({key}) cannot be prepared"))?,
+                None => {
+                    let memory = DecodeMemory::of_this_process();
+                    let (picture, reserved) = dataset.decode_picture(sample, COPIES, &memory)?;
+                    _reserved = reserved;
+                    tensor_of(picture)
+                }
             };
             (vec![], vec![vec![tensor]])
         }
@@ -242,9 +251,7 @@ fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
     })
 }
 
-fn decoded(encoded: &[u8]) -> Result<Tensor, meetpoint_kernels::Error> {
-    let mut picture = Picture::default();
-    decode_into(encoded, None, &mut picture)?;
+fn tensor_of(picture: Picture) -> Tensor {
     let spec = TensorSpec {
         height: picture.height,
         width: picture.width,
@@ -252,7 +259,7 @@ fn decoded(encoded: &[u8]) -> Result<Tensor, meetpoint_kernels::Error> {
         dtype: Dtype::Uint8,
         layout: Layout::Nhwc,
     };
-    Ok(Tensor { spec, data: picture.pixels })
+    Tensor { spec, data: picture.pixels }
 }
 
 /// The columns of a recipe that are shown: the view with this name, or all.

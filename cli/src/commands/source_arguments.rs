@@ -40,9 +40,10 @@ pub(super) struct SourceArguments {
     /// Maximum size of a sample; longer ones are unreadable. A dataset stores at most 256 MiB each.
     #[arg(long, default_value = "256MiB", value_name = "SIZE", value_parser = units::parse_bytes)]
     sample_bytes_max: u64,
-    /// Memory for decompressed data and lists of values; a source that needs more is an error.
-    #[arg(long, default_value = "1GiB", value_name = "SIZE", value_parser = units::parse_bytes)]
-    source_memory: u64,
+    /// Memory for decompressed data and lists of values; a source that needs more is an error. By
+    /// default 1GiB, or an eighth of the memory that the process may use.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes)]
+    source_memory: Option<u64>,
     /// For a URL: folder in which objects are cached while they are read; they are removed at the
     /// end. By default meetpoint in $XDG_CACHE_HOME or ~/.cache.
     #[arg(long, value_name = "FOLDER")]
@@ -76,7 +77,7 @@ impl SourceArguments {
             // `pack` and `convert` set it; `index` always refuses such links.
             follow_links: false,
             sample_bytes_max: Some(self.sample_bytes_max),
-            memory_bytes_max: Some(self.source_memory),
+            memory_bytes_max: self.source_memory,
             remote: RemoteOptions {
                 cache: self.cache.clone(),
                 cache_bytes: self.cache_size,

@@ -16,14 +16,14 @@ const DURATION: Duration = Duration::from_secs(60);
 /// strategy, workers, ranks, batch size, recipe, sampler, cache, spool and transport are random.
 /// Its fault is one of: a device that is killed, stopped, restarted or late, a connection that is
 /// cut or silent, a full or tiny spool, little memory, a part that is damaged, truncated, replaced
-/// or removed, a host that is killed (and resumed), stopped or interrupted, or a fault that a device
-/// injects itself. Afterwards every batch must have been consumed once, with the bytes that the
-/// host alone prepares, or the run must have ended with an error that the fault permits; no
+/// or removed, a host that is killed (and resumed), stopped or interrupted, or a fault that a
+/// device injects itself. Afterwards every batch must have been consumed once, with the bytes that
+/// the host alone prepares, or the run must have ended with an error that the fault permits; no
 /// process, socket, spool or temporary file may remain. Every twelfth job has many epochs in one
 /// process, whose memory, descriptors, sockets, threads and spool must not grow.
 ///
-/// A job that violates this prints the command that runs it again, and its folder is retained. Ctrl-C
-/// ends the campaign with its summary.
+/// A job that violates this prints the command that runs it again, and its folder is retained.
+/// Ctrl-C ends the campaign with its summary.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint torture

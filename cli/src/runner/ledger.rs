@@ -104,8 +104,8 @@ fn not_written(path: &Path, error: &std::io::Error) -> anyhow::Error {
         .into()
 }
 
-/// The entries of a ledger, in the order in which they were written; none if the file does not exist. An
-/// incomplete last line is left out.
+/// The entries of a ledger, in the order in which they were written; none if the file does not
+/// exist. An incomplete last line is left out.
 pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -2,16 +2,19 @@
 
 use super::Check;
 use crate::jpeg::{ConversionOutcome, Converted, Converter, Interrupted, JpegOptions};
+use crate::message::Message;
 use crate::source::{Content, ContentKind, Item};
 use crate::store::{RemoteError, StorePath};
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Error as PictureError, Interrupt, Picture, jpeg, probe};
+use meetpoint_prepare::{DecodeMemory, NoMemory, Reserved, TooLargeToDecode, picture_bytes};
 use meetpoint_storage::is_of_the_file;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// The result of checking a sample.
 #[derive(Debug)]
@@ -19,7 +22,7 @@ pub(super) enum Verdict {
     /// Its stored form, and its original length.
     Sound(Converted, u64),
     /// Why it cannot be read or is invalid.
-    Unreadable(String),
+    Unreadable(Message),
     /// The file that contains it changed while it was read.
     Changed(PathBuf),
     /// The process reached a limit; the sample itself may be valid.
@@ -44,12 +47,20 @@ pub(super) struct SampleCheck<'a> {
 pub(super) struct Scratch {
     picture: Picture,
     converter: Converter,
+    interrupt: Interrupt,
+    /// Memory for large pictures, shared by all threads.
+    memory: Arc<DecodeMemory>,
 }
 
 impl Scratch {
     /// Buffers for checks that stop when `interrupt` is raised.
     pub(super) fn new(interrupt: Interrupt) -> Self {
-        Self { picture: Picture::default(), converter: Converter::new(interrupt) }
+        Self::sharing(interrupt, DecodeMemory::of_this_process())
+    }
+
+    fn sharing(interrupt: Interrupt, memory: Arc<DecodeMemory>) -> Self {
+        let converter = Converter::new(interrupt.clone());
+        Self { picture: Picture::default(), converter, interrupt, memory }
     }
 }
 
@@ -61,14 +72,17 @@ pub(super) fn check(
     to: &mut Scratch,
 ) -> Verdict {
     if let Some(reason) = cannot_be_stored(item) {
-        return Verdict::Unreadable(reason);
+        return Verdict::Unreadable(reason.into());
+    }
+    if let Err(refusal) = to.memory.check_stored(content.bytes()) {
+        return too_large(&refusal);
     }
     let bytes = match read(content) {
         Ok(bytes) => bytes,
         Err(verdict) => return verdict,
     };
     if let Some(reason) = wrong_length(bytes.len() as u64, how.kind) {
-        return Verdict::Unreadable(reason);
+        return Verdict::Unreadable(reason.into());
     }
     match how.kind {
         ContentKind::Image => check_image(bytes, how, to),
@@ -76,7 +90,7 @@ pub(super) fn check(
             Ok(_) => as_it_is(bytes),
             Err(error) => {
                 let reason = format!("not text: invalid UTF-8 from byte {}", error.valid_up_to());
-                Verdict::Unreadable(reason)
+                Verdict::Unreadable(reason.into())
             }
         },
         ContentKind::Audio | ContentKind::Bytes | ContentKind::None => as_it_is(bytes),
@@ -104,7 +118,7 @@ fn failed(path: &StorePath, error: std::io::Error) -> Verdict {
     // A failed fetch does not make a sample unreadable.
     let is_fetched = RemoteError::of_file(&error).is_none();
     match is_fetched && is_of_the_file(&error) {
-        true => Verdict::Unreadable(error.to_string()),
+        true => Verdict::Unreadable(error.to_string().into()),
         false => Verdict::Failed(path.to_path_buf(), error),
     }
 }
@@ -121,11 +135,55 @@ fn as_it_is(stored: Vec<u8>) -> Verdict {
 fn check_image(image: Vec<u8>, how: &SampleCheck<'_>, scratch: &mut Scratch) -> Verdict {
     if jpeg::form_of(&image).is_some() {
         // Unpacking would restore the original JPEG, not this file.
-        return Verdict::Unreadable(
-            "the coefficient form of a JPEG, not a picture file".to_owned(),
-        );
+        return Verdict::Unreadable("the coefficient form of a JPEG, not a picture file".into());
     }
-    let Scratch { picture, converter } = scratch;
+    let reserved = match reserve(&image, how, scratch) {
+        Ok(reserved) => reserved,
+        Err(verdict) => return verdict,
+    };
+    let verdict = convert_image(image, how, scratch);
+    if reserved.is_some() {
+        scratch.picture = Picture::default();
+        scratch.converter.free_pictures();
+    }
+    verdict
+}
+
+/// Waits for the memory that checking and converting an image takes, where that is much.
+fn reserve(
+    image: &[u8],
+    how: &SampleCheck<'_>,
+    scratch: &Scratch,
+) -> Result<Option<Reserved>, Verdict> {
+    let decoded = match how.check {
+        Check::Header => None,
+        // What cannot be estimated from its header is refused by the decoder.
+        Check::Decode => match (probe(image), picture_bytes(image)) {
+            (Ok(info), Ok(bytes)) => {
+                Some((3 * u64::from(info.width) * u64::from(info.height), bytes))
+            }
+            _ => return Ok(None),
+        },
+    };
+    let picture = decoded.map(|(picture, _)| picture);
+    let converting = Converter::conversion_bytes(image, how.jpeg, picture);
+    let (picture, decoding) = decoded.unwrap_or_default();
+    let needed = decoding.max(picture.saturating_add(converting));
+    let needed = needed.saturating_add(image.len() as u64);
+    let reserved = scratch.memory.reserve(needed, &mut || !scratch.interrupt.is_raised());
+    reserved.map_err(|why| match why {
+        NoMemory::GivenUp => Verdict::Interrupted,
+        NoMemory::Never { .. } => too_large(&scratch.memory.refusal(needed)),
+    })
+}
+
+/// The verdict for a sample that needs too much memory.
+fn too_large(refusal: &TooLargeToDecode) -> Verdict {
+    Verdict::Unreadable(Message::from(refusal.to_string()).remedy(refusal.remedy()))
+}
+
+fn convert_image(image: Vec<u8>, how: &SampleCheck<'_>, scratch: &mut Scratch) -> Verdict {
+    let Scratch { picture, converter, .. } = scratch;
     let checked = match how.check {
         Check::Header => probe(&image).map(|_| None),
         Check::Decode => converter.decode(&image, picture).map(|()| Some(&*picture)),
@@ -139,7 +197,7 @@ fn check_image(image: Vec<u8>, how: &SampleCheck<'_>, scratch: &mut Scratch) -> 
             }
         }
         Err(PictureError::Interrupted) => Verdict::Interrupted,
-        Err(error) => Verdict::Unreadable(error.to_string()),
+        Err(error) => Verdict::Unreadable(error.to_string().into()),
     }
 }
 
@@ -219,7 +277,7 @@ mod tests {
     use crate::RestartMarkers;
     use crate::source::SampleOrigin;
     use meetpoint_format::dataset::Form;
-    use std::sync::Arc;
+    use meetpoint_storage::MemoryLimit;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     fn item(key: &str, label: Option<i32>) -> Item {
@@ -281,8 +339,59 @@ mod tests {
         }
     }
 
+    /// A small file whose header declares many pixels.
+    fn declaring_many_pixels(is_progressive: bool) -> Vec<u8> {
+        let mut file = jpeg(is_progressive);
+        let marker = if is_progressive { 0xc2 } else { 0xc0 };
+        let frame = file.windows(2).position(|two| two == [0xff, marker]).unwrap();
+        file[frame + 5..frame + 9].copy_from_slice(&[0x20, 0, 0x20, 0]);
+        file
+    }
+
+    #[test]
+    fn a_picture_that_exceeds_the_memory_for_decoding_alone_is_unreadable_with_a_remedy() {
+        let process = MemoryLimit { bytes: 300 << 20, available_bytes: 0, file: None };
+        let memory = DecodeMemory::of_limit(&process, 2);
+        for (is_progressive, check, is_refused) in [
+            // The whole picture, or all coefficients, or neither.
+            (false, Check::Decode, true),
+            (true, Check::Decode, true),
+            (true, Check::Header, true),
+            (false, Check::Header, false),
+        ] {
+            let jpeg = JpegOptions::default();
+            let how = SampleCheck { kind: ContentKind::Image, check, jpeg: &jpeg };
+            let mut scratch = Scratch::sharing(Interrupt::default(), Arc::clone(&memory));
+            let content = Content::Bytes(declaring_many_pixels(is_progressive));
+            let verdict = super::check(&item("a.jpg", None), content, &how, &mut scratch);
+            let is_of_memory = refused(&verdict, "decoding may use");
+            assert_eq!(is_of_memory, is_refused, "{is_progressive} {check:?}: {verdict:?}");
+            if let (true, Verdict::Unreadable(reason)) = (is_refused, &verdict) {
+                assert!(reason.advice().is_some());
+            }
+            assert_eq!(memory.reserved(), 0);
+        }
+    }
+
+    #[test]
+    fn a_picture_waits_for_the_memory_of_others_until_it_is_interrupted() {
+        let process = MemoryLimit { bytes: 2 << 30, available_bytes: 0, file: None };
+        let memory = DecodeMemory::of_limit(&process, 2);
+        let of_another = memory.reserve(memory.limit(), &mut || true).unwrap();
+        let polls = AtomicUsize::new(0);
+        let interrupt = Interrupt::when(move || polls.fetch_add(1, Ordering::Relaxed) > 2);
+        let mut scratch = Scratch::sharing(interrupt, Arc::clone(&memory));
+        let jpeg = JpegOptions::default();
+        let how = SampleCheck { kind: ContentKind::Image, check: Check::Decode, jpeg: &jpeg };
+        let content = Content::Bytes(declaring_many_pixels(false));
+        let verdict = super::check(&item("a.jpg", None), content, &how, &mut scratch);
+        assert!(matches!(verdict, Verdict::Interrupted), "{verdict:?}");
+        drop(of_another);
+        assert_eq!(memory.reserved(), 0);
+    }
+
     fn refused(verdict: &Verdict, words: &str) -> bool {
-        matches!(verdict, Verdict::Unreadable(reason) if reason.contains(words))
+        matches!(verdict, Verdict::Unreadable(reason) if reason.to_string().contains(words))
     }
 
     #[test]

@@ -11,12 +11,14 @@ use crate::threads::{start_thread, threads};
 use crate::{Error, LeftOut};
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::abandoning;
+use meetpoint_storage::MemoryLimit;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Bytes of content that may be ahead of the writer; one sample may be longer.
+/// Bytes of content that may be ahead of the writer, less in little memory; one sample may be
+/// longer.
 const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Samples that each thread may be ahead of the writer.
 const SAMPLES_AHEAD_PER_THREAD: usize = 8;
@@ -76,8 +78,9 @@ struct State {
     is_drained: bool,
     /// Position of the sample that the writer needs next.
     wanted: usize,
-    /// Bytes being read or waiting for the writer.
+    /// Bytes being read or waiting for the writer, and the maximum.
     bytes_ahead: u64,
+    bytes_ahead_max: u64,
     /// The results starting at `wanted`, by position modulo length; `None` in a slot marks the end.
     slots: Vec<Option<Slot>>,
     /// The writer has ended, or a thread has panicked.
@@ -146,6 +149,7 @@ pub(super) fn go_through(
             is_drained: false,
             wanted: 0,
             bytes_ahead: 0,
+            bytes_ahead_max: BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().for_reading(1)),
             slots: (0..threads * SAMPLES_AHEAD_PER_THREAD).map(|_| None).collect(),
             is_over: false,
         }),
@@ -248,7 +252,7 @@ fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
             return false;
         }
         let has_room = place < state.wanted + state.slots.len()
-            && (state.bytes_ahead == 0 || state.bytes_ahead + bytes <= BYTES_AHEAD_MAX);
+            && (state.bytes_ahead == 0 || state.bytes_ahead + bytes <= state.bytes_ahead_max);
         if has_room {
             state.bytes_ahead += bytes;
             return true;

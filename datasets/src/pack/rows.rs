@@ -118,7 +118,7 @@ impl<'a> PackState<'a> {
                         }
                     }
                     Verdict::Unreadable(reason) => {
-                        let left_out = LeftOut { path: item.name(), reason: reason.into() };
+                        let left_out = LeftOut { path: item.name(), reason };
                         self.found.push(left_out);
                     }
                     Verdict::Changed(path) => return Err(Error::SourceChanged { path }),

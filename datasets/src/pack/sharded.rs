@@ -275,7 +275,7 @@ impl Pass<'_, '_> {
                 count(&mut part.stored, outcome, source_bytes);
             }
             Verdict::Unreadable(reason) => {
-                let left_out = LeftOut { path: item.name(), reason: reason.into() };
+                let left_out = LeftOut { path: item.name(), reason };
                 match self.with.on_error {
                     OnError::Fail => self.found.push(left_out),
                     OnError::Skip => part.left_out.push(left_out),

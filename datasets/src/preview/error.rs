@@ -10,16 +10,6 @@ pub enum PreviewError {
     /// A sample that cannot be prepared, or columns that the dataset lacks.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
-    /// A picture that cannot be decoded.
-    #[error("sample {sample} ({key}) cannot be decoded: {source}")]
-    Decode {
-        /// Its number.
-        sample: u64,
-        /// Its key.
-        key: String,
-        /// Why.
-        source: Box<meetpoint_kernels::Error>,
-    },
     /// A dataset whose content is not images.
     #[error("the content of {} is {kind}, not images", path.display())]
     NotImages {
@@ -56,7 +46,6 @@ impl Diagnose for PreviewError {
     fn cause(&self) -> &'static str {
         match self {
             Self::Prepare(error) => error.cause(),
-            Self::Decode { source, .. } => source.cause(),
             Self::NotImages { .. } => "not_images",
             Self::NoSamples { .. } => "no_samples",
             Self::Range { .. } => "out_of_range",
@@ -68,7 +57,6 @@ impl Diagnose for PreviewError {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Prepare(error) => error.remedy(),
-            Self::Decode { source, .. } => source.remedy(),
             Self::NotImages { .. } => Some(Remedy::advice("name a dataset of images")),
             Self::NoSamples { .. } => Some(Remedy::advice("name a dataset with samples")),
             Self::Range { what, most, .. } => {

@@ -25,8 +25,10 @@ use meetpoint_format::column::{
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::recipe::{Layout, Recipe, TensorSpec};
 use meetpoint_format::sampler::{Indices, Sampler, Sampling};
-use meetpoint_kernels::{Cpu, Interrupt, Picture, decode_into};
-use meetpoint_prepare::{CpuPreparer, Dataset, Error as PrepareError, Job, OnError, Preparer};
+use meetpoint_kernels::{Cpu, Interrupt, Picture};
+use meetpoint_prepare::{
+    CpuPreparer, Dataset, DecodeMemory, Error as PrepareError, Job, OnError, Preparer,
+};
 use meetpoint_storage::{EngineKind, open_engine};
 use sheet::Sheet;
 use std::ops::Range;
@@ -96,14 +98,12 @@ pub fn preview(
         let bytes = BatchLayout::bytes_max(&columns, count, &longest);
         memory.resize(usize::try_from(bytes).map_err(|_| PreviewError::TooLarge)?, 0_u8);
     }
-    let mut rows = Vec::new();
+    let (decode_memory, mut rows) = (DecodeMemory::of_this_process(), Vec::new());
     for (row, &sample) in chosen.iter().enumerate() {
         let key = dataset.key(sample)?;
-        let mut stored = Picture::default();
-        decode_into(&dataset.read_file(sample)?, None, &mut stored).map_err(|source| {
-            PreviewError::Decode { sample, key: key.clone(), source: Box::new(source) }
-        })?;
-        let stored = image::RgbImage::from_raw(stored.width, stored.height, stored.pixels);
+        let (picture, _reserved) = dataset.decode_picture(sample, 1, &decode_memory)?;
+        let Picture { width, height, pixels } = picture;
+        let stored = image::RgbImage::from_raw(width, height, pixels);
         sheet.put(row, 0, &stored.expect("a picture has three bytes for each pixel"));
         rows.push((sample, key));
     }

@@ -3,12 +3,20 @@
 
 use super::SourceOptions;
 use crate::over_budget::{OverBudget, RATIO_MAX};
+use meetpoint_storage::MemoryLimit;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Default limit in bytes of the memory that a source holds at once.
+/// Maximum default limit in bytes of the memory that a source holds at once.
 pub const MEMORY_BYTES: u64 = 1 << 30;
+
+/// Default limit in bytes of the memory that a source holds at once, in a process with this limit:
+/// 1 GiB, or an eighth of what the process may use if that is less.
+pub fn memory_bytes_default(process: &MemoryLimit) -> u64 {
+    process.for_source().min(MEMORY_BYTES)
+}
+
 /// Decompressed bytes that are always allowed; beyond them [`RATIO_MAX`] applies.
 const RATIO_FREE_BYTES: u64 = 64 << 20;
 /// Bytes reserved before the first bytes are read.
@@ -31,14 +39,15 @@ struct Shared {
 
 impl Default for MemoryBudget {
     fn default() -> Self {
-        Self::new(MEMORY_BYTES, RATIO_FREE_BYTES)
+        Self::of(&SourceOptions::default())
     }
 }
 
 impl MemoryBudget {
     /// The budget that the user's options set.
     pub(super) fn of(options: &SourceOptions) -> Self {
-        Self::new(options.memory_bytes_max.unwrap_or(MEMORY_BYTES), RATIO_FREE_BYTES)
+        let default = || memory_bytes_default(&MemoryLimit::of_this_process());
+        Self::new(options.memory_bytes_max.unwrap_or_else(default), RATIO_FREE_BYTES)
     }
 
     fn new(limit: u64, ratio_free_bytes: u64) -> Self {
@@ -56,6 +65,13 @@ impl MemoryBudget {
         let mut held = Reservation { budget: Some(self.clone()), bytes: 0 };
         held.grow(bytes)?;
         Ok(held)
+    }
+
+    /// Fails if this many bytes, which a header states, cannot be held beside those held now, or
+    /// if their ratio to the `compressed` bytes of the whole file is higher than that of real data.
+    pub(super) fn check_stated(&self, bytes: u64, compressed: u64) -> Result<(), OverBudget> {
+        drop(self.hold(bytes)?);
+        self.check_ratio(bytes, compressed)
     }
 
     /// Takes the refusal since the last call, if there is one.
@@ -189,6 +205,14 @@ mod tests {
             self.0 += to.len() as u64;
             Ok(to.len())
         }
+    }
+
+    #[test]
+    fn the_default_is_a_share_of_what_the_process_may_use() {
+        let limit = |bytes| MemoryLimit { bytes, available_bytes: 0, file: None };
+        assert_eq!(memory_bytes_default(&limit(200 << 20)), 25 << 20);
+        assert_eq!(memory_bytes_default(&limit(8 << 30)), 1 << 30);
+        assert_eq!(memory_bytes_default(&limit(1 << 40)), 1 << 30);
     }
 
     #[test]

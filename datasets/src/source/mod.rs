@@ -43,7 +43,7 @@ pub mod zip;
 
 pub use crate::over_budget::OverBudget;
 pub use crate::sample_origin::SampleOrigin;
-pub use budget::MEMORY_BYTES;
+pub use budget::{MEMORY_BYTES, memory_bytes_default};
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
 pub use location::{find, is_url, open, open_in};
 pub(crate) use location::{refuse_destination, stamp, stamp_listing};

@@ -41,7 +41,7 @@ pub struct SourceOptions {
     /// dataset, 256 MiB. Longer samples are unreadable.
     pub sample_bytes_max: Option<u64>,
     /// Bytes of memory for decompressed data and lists of values (`--source-memory`); `None`
-    /// for [`MEMORY_BYTES`](super::MEMORY_BYTES).
+    /// for [`memory_bytes_default`](super::memory_bytes_default).
     pub memory_bytes_max: Option<u64>,
     /// Options for a remote source; ignored by a local one.
     pub remote: RemoteOptions,

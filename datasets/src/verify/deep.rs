@@ -6,9 +6,12 @@ use crate::Error;
 use crate::jpeg::{Converter, entry_points_until, form_of};
 use crate::threads::threads;
 use crate::walk::{Sample, VisitedSample, each_sample};
+use meetpoint_diagnose::Surface;
 use meetpoint_format::dataset::{ContentKind, Form, MANIFEST_NAME, NotConverted};
-use meetpoint_kernels::{ImageFormat, Interrupt, Picture};
-use meetpoint_prepare::{Dataset, abandoning, original_until};
+use meetpoint_kernels::{ImageFormat, Interrupt, Picture, probe};
+use meetpoint_prepare::{
+    Dataset, DecodeMemory, NoMemory, Reserved, abandoning, original_until, picture_bytes,
+};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,13 +31,46 @@ struct Scratch {
     converter: Converter,
     of_file: Picture,
     of_form: Picture,
+    /// Memory for large pictures, shared by all threads.
+    memory: Arc<DecodeMemory>,
 }
 
 impl Scratch {
     fn new(interrupt: Interrupt) -> Self {
         let converter = Converter::new(interrupt.clone());
         let (of_file, of_form) = Default::default();
-        Self { interrupt, converter, of_file, of_form }
+        let memory = DecodeMemory::of_this_process();
+        Self { interrupt, converter, of_file, of_form, memory }
+    }
+
+    /// Waits for the memory that checking a stored image takes, where that is much; the error is
+    /// the problem of the sample.
+    fn reserve(&self, stored: &[u8], form: Form) -> Result<Option<Reserved>, String> {
+        // What cannot be estimated from its header is refused by the decoder.
+        let (Ok(info), Ok(decoding)) = (probe(stored), picture_bytes(stored)) else {
+            return Ok(None);
+        };
+        let pixels = u64::from(info.width) * u64::from(info.height);
+        let restoring = match form {
+            Form::Jpeg => 0,
+            // Coefficients of the form and of the file, and the picture of the form.
+            Form::Compact | Form::Fast => 15 * pixels,
+        };
+        let needed = decoding.saturating_add(restoring).saturating_add(stored.len() as u64);
+        let reserved = self.memory.reserve(needed, &mut || !self.interrupt.is_raised());
+        reserved.map_err(|why| match why {
+            NoMemory::GivenUp => "interrupted".to_owned(),
+            NoMemory::Never { .. } => {
+                let refusal = self.memory.refusal(needed);
+                let remedy = refusal.remedy().spelled(Surface::CommandLine);
+                format!("{refusal}; {remedy}")
+            }
+        })
+    }
+
+    fn free(&mut self) {
+        (self.of_file, self.of_form) = Default::default();
+        self.converter.free_pictures();
     }
 }
 
@@ -92,7 +128,6 @@ pub fn verify_deep(
 
 /// Checks one sample; the error is its problem.
 fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<SampleFacts, String> {
-    let Scratch { interrupt, converter, of_file, of_form } = scratch;
     let stored = dataset.read_sample(sample.index).map_err(|error| error.to_string())?;
     let manifest = dataset.manifest();
     if manifest.prepared().is_some() {
@@ -106,13 +141,30 @@ fn look(dataset: &Dataset, sample: &Sample, scratch: &mut Scratch) -> Result<Sam
         let (found, said) = (form.name(), manifest.form().name());
         return Err(format!("it is in the form {found}, dataset.json says {said}; pack again"));
     }
-    let file = original_until(&stored, interrupt)
+    let reserved = scratch.reserve(&stored, form)?;
+    let found = look_at_image(dataset, (&stored, form), sample, scratch);
+    if reserved.is_some() {
+        scratch.free();
+    }
+    found
+}
+
+/// Checks one sample that is an image.
+fn look_at_image(
+    dataset: &Dataset,
+    (stored, form): (&[u8], Form),
+    sample: &Sample,
+    scratch: &mut Scratch,
+) -> Result<SampleFacts, String> {
+    let Scratch { interrupt, converter, of_file, of_form, .. } = scratch;
+    let manifest = dataset.manifest();
+    let file = original_until(stored, interrupt)
         .map_err(|error| format!("it cannot be restored from its form: {error}; pack again"))?;
     converter
         .decode(&file, of_file)
         .map_err(|error| format!("{error}; repair the source and pack again"))?;
     if form != Form::Jpeg {
-        converter.decode(&stored, of_form).map_err(|error| format!("{error}; pack again"))?;
+        converter.decode(stored, of_form).map_err(|error| format!("{error}; pack again"))?;
         if of_form != of_file {
             return Err("its form decodes to other pixels than its file; pack again".to_owned());
         }

@@ -293,7 +293,7 @@ fn refuses_unread(bench: &Bench, from: &std::path::Path, table: &str, kind: &str
 
 #[test]
 fn a_table_of_any_folder_that_is_not_read_is_an_error() {
-    for name in ["x/y/metadata.csv", "x/y/metadata.jsonl.gz", "x/z/w/metadata.parquet"] {
+    for name in ["x/y/metadata.csv", "x/y/metadata.jsonl.gz", "x/z/w/metadata.json"] {
         let bench = Bench::with_images(&["x/y/a.jpg", "z/b.jpg"]);
         bench.put(name, b"file_name,label\na.jpg,1\n");
         refuses_unread(&bench, &bench.from(), name, "folder");

@@ -5,8 +5,11 @@ use crate::support::{Given, usage};
 use meetpoint_datasets::store::RemoteOptions;
 use meetpoint_datasets::{VerifyOptions, verify_with};
 use meetpoint_diagnose::Diagnose;
+use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::Error;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PART: &str = "part-00000.arrow";
 /// A number of answers that is never reached.
@@ -62,6 +65,26 @@ fn a_server_that_stalls_is_given_up_within_the_deadline() {
     let given = Given::new(40);
     let error = refused(&given, Fault::Stall);
     assert_eq!(error.cause(), "remote_range");
+}
+
+#[test]
+fn an_interrupt_ends_a_wait_for_a_server_that_stalls() {
+    let given = Given::new(40);
+    let dataset = given.open(1 << 30).unwrap();
+    given.server.fault(PART, Fault::Stall, ALWAYS);
+    given.server.state().requests.clear();
+    let is_raised = Arc::new(AtomicBool::new(false));
+    let raised = Arc::clone(&is_raised);
+    dataset.set_remote_interrupt(&Interrupt::when(move || raised.load(Ordering::Relaxed)));
+    let error = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| given.read(&dataset, 0..20).unwrap_err());
+        while given.server.state().requests.is_empty() && !reader.is_finished() {
+            std::thread::yield_now();
+        }
+        is_raised.store(true, Ordering::Relaxed);
+        reader.join().unwrap()
+    });
+    assert_eq!(error.cause(), "interrupted");
 }
 
 #[test]

@@ -339,6 +339,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
         columns: ["image", "label"].map(str::to_owned).to_vec(),
         sampler: Some(wire::Sampler::of(&Shuffled.into(), checksum)),
         named: Vec::new(),
+        decode_bytes: 0,
     }
 }
 

@@ -119,6 +119,10 @@ pub struct LoadRequest {
     /// The dataset's folders over a network, where no path means the same at both ends.
     #[prost(message, repeated, tag = "22")]
     pub named: ::prost::alloc::vec::Vec<NamedDataset>,
+    /// Most bytes for decoding large samples: the device's part of the host's memory budget. 0 where
+    /// both do not share memory, and the device decides alone.
+    #[prost(uint64, tag = "23")]
+    pub decode_bytes: u64,
 }
 /// A folder with a dataset, below a root of the device.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

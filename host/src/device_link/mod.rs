@@ -66,6 +66,8 @@ pub(crate) struct LinkSetup {
     pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
+    /// The device's part of the memory for decoding, if it is on this machine.
+    pub(crate) decode_bytes: u64,
     pub(crate) stop: StopHandle,
     /// Cores for the link's thread; a device process that it starts is not bound to them.
     pub(crate) cores: Option<Vec<usize>>,
@@ -327,6 +329,10 @@ fn load_request(
         columns: columns.to_vec(),
         collate: Some(columns.collate().into()),
         sampler: Some(SamplerMessage::of(sampling.sampler(), sampling.checksum())),
+        decode_bytes: match target {
+            Target::Socket(_) => setup.decode_bytes,
+            Target::Remote(_) => 0,
+        },
     }
 }
 

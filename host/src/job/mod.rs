@@ -95,7 +95,7 @@ pub struct JobFile {
     pub prefetch: u32,
     /// Whether workers and batches ahead adapt. Default: off.
     pub tune: Tune,
-    /// Maximum memory of the ring of batches. Default: 512 MiB.
+    /// Maximum memory of the ring of batches. Default: [`LoaderConfig::memory_budget_default`].
     pub memory_budget_bytes: u64,
     /// Maximum memory for the stored bytes of small samples, a part of the memory budget; 0 for
     /// none. Default: what batches leave of it, at most 256 MiB.
@@ -126,7 +126,7 @@ pub struct JobFile {
     pub devices: Vec<DeviceJob>,
     /// Whether every device can prepare every batch. Default: false, each holds different parts.
     pub shared: bool,
-    /// The spool for device batches. Default: memory, 256 MiB.
+    /// The spool for device batches. Default: [`SpoolConfig::default`].
     pub spool: SpoolConfig,
     /// The consumer of batches. Default: none.
     pub accelerator: AcceleratorJob,

@@ -13,7 +13,7 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bytes, parse_duration};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::{Action, DatasetPaths, is_url};
-use meetpoint_storage::EngineKind;
+use meetpoint_storage::{EngineKind, MemoryLimit};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::Spanned;
@@ -117,9 +117,9 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
         workers: table.small("workers", 0..=1024, 0)?,
         prefetch: table.small("prefetch", 1..=1024, 2)?,
         tune: table.word("tune", &Tune::ALL.map(|tune| (tune.as_str(), tune)))?.unwrap_or_default(),
-        memory_budget_bytes: table
-            .quantity("memory_budget", parse_bytes, BYTES)?
-            .unwrap_or(LoaderConfig::MEMORY_BUDGET_BYTES),
+        memory_budget_bytes: table.quantity("memory_budget", parse_bytes, BYTES)?.unwrap_or_else(
+            || LoaderConfig::memory_budget_default(&MemoryLimit::of_this_process()),
+        ),
         small_samples_bytes: table.quantity("small_samples", small_samples, BYTES_OR_NONE)?,
         cache: cache(&table)?,
         gpu_decode: gpu::read(&table)?,
@@ -233,8 +233,7 @@ fn host_cores(table: &Table<'_>) -> Result<Option<Vec<usize>>, JobError> {
 }
 
 fn spool(table: &Table<'_>, folder: &Path) -> Result<SpoolConfig, JobError> {
-    let default = SpoolConfig::default();
-    let Some(spool) = table.table("spool")? else { return Ok(default) };
+    let Some(spool) = table.table("spool")? else { return Ok(SpoolConfig::default()) };
     let is_file = spool.word("kind", &[("memory", false), ("file", true)])?.unwrap_or(false);
     let kind = if is_file {
         spool.allow(&["kind", "directory", "quota"])?;
@@ -245,7 +244,9 @@ fn spool(table: &Table<'_>, folder: &Path) -> Result<SpoolConfig, JobError> {
         SpoolKind::Memory
     };
     let quota = spool.quantity("quota", parse_bytes, BYTES)?;
-    Ok(SpoolConfig { kind, quota_bytes: quota.unwrap_or(default.quota_bytes) })
+    let default = || SpoolConfig::quota_default(&kind, &MemoryLimit::of_this_process());
+    let quota_bytes = quota.unwrap_or_else(default);
+    Ok(SpoolConfig { kind, quota_bytes })
 }
 
 fn accelerator(table: &Table<'_>) -> Result<AcceleratorJob, JobError> {

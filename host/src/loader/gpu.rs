@@ -2,7 +2,6 @@
 
 use super::Loader;
 use crate::Error;
-use crate::Tune;
 use crate::config::LoaderConfig;
 use crate::driver::Driver;
 use crate::gpu_decode::GpuDecode;
@@ -17,11 +16,7 @@ use std::sync::Arc;
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
     if let Some(decode @ GpuDecode { gpu, share, .. }) = config.gpu_decode {
         let memory = memory(config, &decode, &MemoryLimit::of_this_process())?;
-        let threads = config.workers_at_start().max(match config.tune {
-            Tune::Off => 1,
-            Tune::Auto => config.cores_to_use(),
-        });
-        let memory = memory.divided(config.shares.saturating_mul(threads));
+        let memory = memory.divided(config.shares.saturating_mul(config.threads_max()));
         let is_stopped = || config.stop.is_stopped();
         let folders = &config.package_folders;
         let opened = GpuPreparers::open(gpu, share, memory, folders, &is_stopped);
@@ -39,8 +34,8 @@ pub(super) fn memory(
     decode: &GpuDecode,
     limit: &MemoryLimit,
 ) -> Result<GpuMemory, Error> {
-    // The default budget is reduced if it does not fit, so it reserves nothing.
-    let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
+    // A default budget reserves nothing beside it.
+    let is_default = config.memory_budget_bytes == LoaderConfig::memory_budget_default(limit);
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     decode.memory(limit.bytes, others).ok_or_else(|| Error::GpuMemoryTooLarge {
         pinned_bytes: GpuMemory::of(decode.memory_bytes.unwrap_or(0)).pinned_bytes,

@@ -39,6 +39,7 @@ use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
 use meetpoint_scheduler::{
     BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
 };
+use meetpoint_storage::MemoryLimit;
 use saving::BatchTimes;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -156,7 +157,7 @@ impl Loader {
             held,
             ring,
             driver,
-            decode_memory: DecodeMemory::new(budget_bytes),
+            decode_memory: settings::decode_memory(&config, &MemoryLimit::of_this_process()),
             threads: Vec::new(),
             own: None,
             tuning: Tuning::new(&config, &limits),
@@ -264,6 +265,7 @@ impl Loader {
             held: self.held[number],
             spool: self.config.spool_of(number).clone(),
             limits: self.limits.spools[number],
+            decode_bytes: self.decode_memory.limit(),
             stop: self.config.stop.clone(),
             cores: self.config.host_cores.clone(),
         };

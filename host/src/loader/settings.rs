@@ -1,14 +1,14 @@
 //! Validates a configuration before anything is started, and derives the job from it.
 
-use crate::config::{LoaderConfig, WORKERS_MAX};
+use crate::config::{DeviceSource, LoaderConfig, WORKERS_MAX};
 use crate::{ChoiceConflict, Error, ReuseConflict};
 use meetpoint_format::batching::{BatchOptions, Batching, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
-    Dataset, Error as PrepareError, Job, RemoteRefusal, SMALL_SAMPLES_BYTES_MAX, is_url,
-    read_recipe_files,
+    Dataset, DecodeMemory, Error as PrepareError, Job, RemoteRefusal, SMALL_SAMPLES_BYTES_MAX,
+    is_url, read_recipe_files,
 };
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -73,14 +73,28 @@ pub(super) fn check(config: &LoaderConfig) -> Result<(), Error> {
     check_memory(config, MemoryLimit::of_this_process())
 }
 
-/// Refuses a budget that this process can never use. The default is exempt: if less is allowed, the
-/// actual size of the ring decides.
+/// Refuses a budget that this process can never use.
 fn check_memory(config: &LoaderConfig, limit: MemoryLimit) -> Result<(), Error> {
     let budget_bytes = config.memory_budget_bytes;
-    if budget_bytes > limit.bytes && budget_bytes != LoaderConfig::MEMORY_BUDGET_BYTES {
+    if budget_bytes > limit.bytes {
         return Err(Error::BudgetTooLarge { budget_bytes, limit });
     }
     Ok(())
+}
+
+/// The host's part of the memory for decoding. A budget of the size of `memory_budget` is divided
+/// equally: among the loaders that share it, and in each among the host and the devices on this
+/// machine. As all parts are equal, a sample is decoded at every end or at none.
+pub(super) fn decode_memory(config: &LoaderConfig, limit: &MemoryLimit) -> Arc<DecodeMemory> {
+    let is_here = |source: &&DeviceSource| match source {
+        DeviceSource::Spawn(_) | DeviceSource::Connect { .. } => true,
+        DeviceSource::Remote(_) | DeviceSource::Lost { .. } => false,
+    };
+    let devices = if config.uses_devices() { &config.devices[..] } else { &[] };
+    let ends = 1 + u32::try_from(devices.iter().filter(is_here).count()).unwrap_or(u32::MAX - 1);
+    let shares = config.shares.saturating_mul(ends);
+    let threads = config.threads_max().saturating_mul(config.shares) as usize;
+    DecodeMemory::of_budget(config.memory_budget_bytes, shares, limit, threads)
 }
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
@@ -131,8 +145,9 @@ pub(super) fn open_cache(
     job: &Job,
 ) -> Result<Option<Arc<SampleCache>>, Error> {
     let Some(settings) = &config.cache else { return Ok(None) };
-    // A default budget for batches is lowered if it does not fit.
-    let is_default = config.memory_budget_bytes == LoaderConfig::MEMORY_BUDGET_BYTES;
+    // A default budget reserves nothing beside a cache.
+    let default = LoaderConfig::memory_budget_default(&MemoryLimit::of_this_process());
+    let is_default = config.memory_budget_bytes == default;
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     let processes = config.ranks > 1 && config.shares == 1;
     Ok(Some(config.cache_slot.open(job, settings, others, processes)?))
@@ -203,13 +218,47 @@ pub(super) fn count_batches(job: &Job) -> Result<u32, Error> {
 mod tests {
     use super::*;
     use meetpoint_format::recipe::Recipe;
+    use meetpoint_scheduler::{AnyStrategy, Wrr};
+
+    fn config() -> LoaderConfig {
+        let text = "[[operation]]\nname = \"decode\"\n";
+        LoaderConfig::new("set", Arc::new(Recipe::from_toml(text).unwrap()), 4)
+    }
+
+    fn limit(bytes: u64) -> MemoryLimit {
+        MemoryLimit { bytes, available_bytes: 0, file: None }
+    }
 
     #[test]
-    fn a_budget_beyond_what_the_process_may_use_is_refused_and_the_default_is_not() {
-        let text = "[[operation]]\nname = \"decode\"\n";
-        let mut config = LoaderConfig::new("set", Arc::new(Recipe::from_toml(text).unwrap()), 4);
-        let limit = MemoryLimit { bytes: 300 << 20, available_bytes: 0, file: None };
-        assert!(check_memory(&config, limit.clone()).is_ok());
+    fn the_default_budget_fits_what_the_process_may_use_and_limits_decoding() {
+        for (bytes, expected) in [(200 << 20, 50 << 20), (2 << 30, 512 << 20), (1 << 40, 512 << 20)]
+        {
+            let (mut config, limit) = (config(), limit(bytes));
+            config.memory_budget_bytes = LoaderConfig::memory_budget_default(&limit);
+            assert_eq!(config.memory_budget_bytes, expected);
+            assert!(check_memory(&config, limit.clone()).is_ok());
+            assert_eq!(decode_memory(&config, &limit).limit(), expected);
+            // A budget that takes everything for batches does not let decoding use as much.
+            config.memory_budget_bytes = bytes;
+            assert_eq!(decode_memory(&config, &limit).limit(), bytes / 2);
+        }
+    }
+
+    #[test]
+    fn the_memory_for_decoding_is_divided_among_host_devices_and_loaders() {
+        let (mut config, limit) = (config(), limit(8 << 30));
+        config.memory_budget_bytes = 120 << 20;
+        config.devices = vec![DeviceSource::Connect { socket: "s".into() }; 2];
+        assert_eq!(decode_memory(&config, &limit).limit(), 120 << 20, "it uses no devices");
+        config.strategy = AnyStrategy::Wrr(Wrr);
+        assert_eq!(decode_memory(&config, &limit).limit(), 40 << 20);
+        config.shares = 2;
+        assert_eq!(decode_memory(&config, &limit).limit(), 20 << 20);
+    }
+
+    #[test]
+    fn a_budget_beyond_what_the_process_may_use_is_refused() {
+        let (mut config, limit) = (config(), limit(300 << 20));
         config.memory_budget_bytes = 300 << 20;
         assert!(check_memory(&config, limit.clone()).is_ok());
         for beyond in [(300 << 20) + 1, u64::MAX] {

@@ -277,11 +277,9 @@ fn a_picture_that_the_budget_cannot_decode_ends_the_epoch_whatever_is_done_about
         match outcome {
             // There is enough memory to detect that its data are truncated.
             Ok(damaged) => assert_eq!((budget, damaged), (256 << 20, vec![5])),
-            Err(Error::Prepare(meetpoint_prepare::Error::DecodeMemory {
-                needed, limit, ..
-            })) => {
-                assert_eq!((budget, limit), (64 << 20, 64 << 20));
-                assert!(needed > limit);
+            Err(Error::Prepare(meetpoint_prepare::Error::DecodeMemory { source, .. })) => {
+                assert_eq!((budget, source.limit), (64 << 20, 64 << 20));
+                assert!(source.needed > source.limit);
             }
             Err(other) => panic!("{other}"),
         }

@@ -5,7 +5,7 @@ use crate::support::{config, consume, dataset};
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, Written, write};
 use meetpoint_host::{DeviceSource, Loader};
-use meetpoint_scheduler::{AnyStrategy, Wrr};
+use meetpoint_scheduler::{AnyStrategy, DeviceOnly};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn epochs() -> Vec<EpochStats> {
     let device =
         FakeDevice::start(Behaviour { faults: vec![(2, Fault::Failed)], ..Behaviour::default() });
     let mut config = config(folder.path());
-    config.strategy = AnyStrategy::Wrr(Wrr);
+    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
     config.workers = 2;
     config.devices = vec![DeviceSource::Connect { socket: device.socket() }];
     config.stall_timeout = Duration::from_secs(30);

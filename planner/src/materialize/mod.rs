@@ -19,7 +19,9 @@ use meetpoint_datasets::shards::PartRule;
 use meetpoint_datasets::writer::{
     PART_BYTES_TARGET, ResumeConflict, TOOL, WriterInput, WriterInputs,
 };
-use meetpoint_datasets::{Error as DatasetsError, LeftOut, OnError, Writer, WriterOptions};
+use meetpoint_datasets::{
+    Error as DatasetsError, LeftOut, Message, OnError, Writer, WriterOptions,
+};
 use meetpoint_diagnose::Setting;
 use meetpoint_format::dataset::{
     Columns, ContentKind, Prepared, Provenance, Row, Stored, encode_sample, schema::IMAGE_BYTES_MAX,
@@ -27,7 +29,7 @@ use meetpoint_format::dataset::{
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::{Cpu, SampleId};
 use meetpoint_prepare::codec::compress;
-use meetpoint_prepare::{Dataset, OnePreparer};
+use meetpoint_prepare::{Dataset, Error as PrepareError, OnePreparer};
 use meetpoint_storage::MemoryLimit;
 use ordered::in_order;
 use serde::{Deserialize, Serialize};
@@ -392,7 +394,7 @@ impl Work<'_> {
             }
             threads => threads,
         };
-        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().available_bytes / 4);
+        let ahead = BYTES_AHEAD_MAX.min(MemoryLimit::of_this_process().bytes / 16);
         let begin = || StoredSampleBuilder::new(dataset, beginning, options);
         let build = |builder: &mut Result<StoredSampleBuilder<'_>, Error>, sample| match builder {
             _ if options.stop.load(Ordering::Relaxed) => Err(Error::Stopped),
@@ -410,14 +412,24 @@ impl Work<'_> {
             let key = dataset.key(sample)?;
             let prepared = match made {
                 Ok(content) => PreparedRow::Row(Box::new(rows.row(sample, key, content)?)),
-                Err(Error::Dataset(error)) if error.is_damage() => {
-                    let reason = error.what().into();
-                    PreparedRow::LeftOut(LeftOut { path: key, reason })
-                }
-                Err(error) => return Err(error),
+                Err(error) => match why_left_out(&error) {
+                    Some(reason) => PreparedRow::LeftOut(LeftOut { path: key, reason }),
+                    None => return Err(error),
+                },
             };
             take(sample, prepared)
         })
+    }
+}
+
+/// Why a sample that cannot be prepared is unreadable; `None` if the error is not the sample's.
+fn why_left_out(error: &Error) -> Option<Message> {
+    match error {
+        Error::Dataset(PrepareError::DecodeMemory { source, .. }) => {
+            Some(Message::from(source.to_string()).remedy(source.remedy()))
+        }
+        Error::Dataset(error) if error.is_damage() => Some(error.what().into()),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Prepares a few samples before anything is written, to check whether the rest of the recipe is
 //! bit-identical to the whole, and to estimate the bytes of all samples.
 
-use super::{PrepareOptions, StoredSampleBuilder};
+use super::{PrepareOptions, StoredSampleBuilder, why_left_out};
 use crate::Error;
 use meetpoint_datasets::Writer;
 use meetpoint_format::recipe::Recipe;
@@ -36,7 +36,7 @@ pub(super) fn run(
         let sample = number * (all / SAMPLES.min(all));
         let content = match builder.build(dataset, sample) {
             Ok(content) => content,
-            Err(Error::Dataset(error)) if error.is_damage() => continue,
+            Err(error) if why_left_out(&error).is_some() => continue,
             Err(error) => return Err(error),
         };
         bytes += content.len() as u64;

@@ -5,11 +5,12 @@
 //! strategy is checked: its samples must be bit-identical to those prepared from the files.
 //!
 //! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
-//! forms), `space` (limits of storage and memory), `offline` (before the cut), `store` (the stored
+//! forms), `space` (limits of storage and memory), `memory` (of decoding), `offline` (before the cut), `store` (the stored
 //! samples), `direct` (cold reads), `online` (after the cut), `workers`, `meters`.
 
 mod choice;
 mod direct;
+mod memory;
 mod meters;
 mod offline;
 mod online;

@@ -1,6 +1,7 @@
 //! Executes the operations before a cut once, and stores their results.
 
 use super::choice::Choice;
+use super::memory;
 use super::store::{Store, Writer};
 use super::workers::each;
 use crate::Error;
@@ -61,7 +62,10 @@ impl StoredSampleBuilder<'_> {
         };
         // As in packing, other formats and JPEGs that could not be restored exactly stay files.
         let stored = match ImageFormat::of(&file) {
-            Some(ImageFormat::Jpeg) => to_form(&file, form).unwrap_or(file),
+            Some(ImageFormat::Jpeg) => {
+                let _reserved = memory::for_conversion(&file, || self.choice.key(index))?;
+                to_form(&file, form).unwrap_or(file)
+            }
             _ => file,
         };
         Ok((stored, None))
@@ -71,7 +75,12 @@ impl StoredSampleBuilder<'_> {
         let preparer = self.preparer.as_mut().expect("a prepared form has a beginning");
         // The operations are deterministic: no random parameter depends on the id.
         let id = SampleId { seed: 0, epoch: 0, sample: self.choice.samples[index] };
-        preparer.prepare_tensor(file.into(), id).map_err(|source| Error::Sample {
+        let reserved = memory::for_preparing(preparer, file, id, || self.choice.key(index))?;
+        let prepared = preparer.prepare_tensor(file.into(), id);
+        if reserved.is_some() {
+            preparer.free_pictures();
+        }
+        prepared.map_err(|source| Error::Sample {
             strategy: self.point.to_string(),
             key: self.choice.key(index),
             source,

@@ -2,6 +2,7 @@
 
 use super::choice::Choice;
 use super::direct::DirectReader;
+use super::memory;
 use super::meters::{Metering, Usage, context_switches};
 use super::store::{Record, Store};
 use super::workers::each;
@@ -120,8 +121,11 @@ impl<'a> Resumer<'a> {
         let id = SampleId { seed, epoch: 0, sample: choice.samples[index] };
         let point = &self.store.point;
         let Record { spec, .. } = self.store.records[index];
+        let key = || choice.key(index);
+        let mut reserved = None;
         let prepared = match (point.form, spec) {
             (Form::Jpeg, Some(spec)) => {
+                reserved = memory::for_decoding(raw, key)?;
                 let picture = &mut self.picture;
                 self.decoder.decode_into(raw.into(), None, picture).and_then(|()| {
                     if spec.channels == 1 {
@@ -132,8 +136,16 @@ impl<'a> Resumer<'a> {
                 })
             }
             (_, Some(spec)) => self.preparer.resume(point.operations, (&spec, raw), id),
-            (_, None) => self.preparer.prepare_tensor(raw.into(), id),
+            (_, None) => {
+                reserved = memory::for_preparing(&self.preparer, raw, id, key)?;
+                self.preparer.prepare_tensor(raw.into(), id)
+            }
         };
+        if reserved.is_some() {
+            self.preparer.free_pictures();
+            self.decoder.free_pictures();
+            self.picture = Picture::default();
+        }
         prepared.map_err(|source| Error::Sample {
             strategy: self.store.name(),
             key: choice.key(index),
@@ -149,9 +161,13 @@ pub(super) fn expected(work: Work<'_>, threads: usize) -> Result<Vec<Expected>, 
     let prepare = |(preparer, list): &mut (SamplePreparer, Vec<_>), index| {
         let file = choice.file(index)?;
         let id = SampleId { seed, epoch: 0, sample: choice.samples[index] };
+        let reserved = memory::for_preparing(preparer, &file, id, || choice.key(index))?;
         let tensor = preparer.prepare_tensor((&file[..]).into(), id).map_err(|source| {
             Error::Sample { strategy: "the whole recipe".into(), key: choice.key(index), source }
         })?;
+        if reserved.is_some() {
+            preparer.free_pictures();
+        }
         list.push((index, (tensor.spec, digest(&tensor))));
         Ok(())
     };

@@ -23,7 +23,7 @@ use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
 use crate::samples::REMOTE_READ_TIMEOUT;
 use crate::shape::collated_shape;
-use crate::{BatchMemory, DecodeMemory, Error, NoMemory, Replacement, Reserved};
+use crate::{BYTES_AHEAD_MAX, BatchMemory, DecodeMemory, Error, NoMemory, Replacement, Reserved};
 use cached::{CachedSamples, OnePicture, use_of};
 use meetpoint_format::batching::Entry;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
@@ -45,8 +45,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// Maximum bytes of images that are being read or wait to be decoded; a single image may be longer.
-pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 /// Maximum number of reads in flight, whatever the engine's depth.
 pub const READS_MAX: usize = 64;
 /// Time without a completed read after which reading fails.
@@ -193,7 +191,7 @@ impl CpuPreparer {
             small: SmallReads::default(),
             interrupt: Interrupt::default(),
             cpu,
-            memory: None,
+            memory: Some(DecodeMemory::of_this_process()),
             job,
             engine,
             files,
@@ -211,7 +209,7 @@ impl CpuPreparer {
         })
     }
 
-    /// Shares memory for decoding large samples with others; without it there is no limit.
+    /// Shares memory for decoding large samples with others; without it, the process's is used.
     pub fn set_decode_memory(&mut self, memory: Arc<DecodeMemory>) {
         self.memory = Some(memory);
     }
@@ -376,8 +374,12 @@ impl CpuPreparer {
                 }
             }
             let (sample, location) = &self.samples[position];
-            if progress.bytes_ahead > 0 && progress.bytes_ahead + location.bytes > BYTES_AHEAD_MAX {
+            let ahead = self.memory.as_ref().map_or(BYTES_AHEAD_MAX, |memory| memory.read_ahead());
+            if progress.bytes_ahead > 0 && progress.bytes_ahead + location.bytes > ahead {
                 break;
+            }
+            if let Some(Err(why)) = self.memory.as_ref().map(|it| it.check_stored(location.bytes)) {
+                return Err(self.job.dataset.too_large((*sample, location), why));
             }
             let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
             let file = match (&location.file, self.job.dataset.contents(location.part)) {
@@ -658,9 +660,8 @@ impl CpuPreparer {
             .reserve(needed, &mut || progress.ask().is_ok() && !self.interrupt.is_raised())
             .map_err(|why| match why {
                 NoMemory::GivenUp => Error::Interrupted,
-                NoMemory::Never { limit } => {
-                    let (part, row, key) = self.job.dataset.location_in_words(sample, location);
-                    Error::DecodeMemory { part, row, key, needed, limit }
+                NoMemory::Never { .. } => {
+                    self.job.dataset.too_large((sample, location), memory.refusal(needed))
                 }
             })
     }

@@ -21,6 +21,11 @@ impl RemoteFailure {
         Self { cause: error.cause(), messages, remedy: error.remedy() }
     }
 
+    /// Whether a wait was interrupted, so that nothing has failed.
+    pub fn is_interruption(&self) -> bool {
+        self.cause == "interrupted"
+    }
+
     /// The failure inside an error, if it contains one.
     pub fn inside(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()

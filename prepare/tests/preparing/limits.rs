@@ -65,9 +65,9 @@ fn a_picture_whose_decoding_needs_more_than_the_budget_is_refused_and_is_no_dama
         match preparer.prepare(0, 0, &mut out, &mut |_| true) {
             // Then it is read, and found to be truncated.
             Ok(prepared) => assert_eq!((is_enough, prepared.stats.left_out), (true, 1)),
-            Err(Error::DecodeMemory { key, needed, limit: allowed, .. }) => {
+            Err(Error::DecodeMemory { key, source, .. }) => {
                 assert_eq!((is_enough, key.as_str()), (false, "3.jpg"));
-                assert_eq!((needed, allowed), (needs, limit));
+                assert_eq!((source.needed, source.limit), (needs, limit));
             }
             Err(other) => panic!("{other}"),
         }

@@ -60,7 +60,7 @@ def pack(
     table: Optional[_Path] = None,
     root: Optional[_Path] = None,
     sample_bytes_max: Size = "256MiB",
-    source_memory: Size = "1GiB",
+    source_memory: Optional[Size] = None,
     cache: Optional[_Path] = None,
     cache_size: Size = "16GiB",
     anonymous: bool = False,
@@ -101,7 +101,8 @@ def pack(
     :param table: table of the samples: CSV, TSV or JSON Lines; ``root`` is the folder that its
         file names are relative to.
     :param sample_bytes_max: size of the longest sample; ``source_memory``: memory for decompressed
-        data and lists of values.
+        data and lists of values; ``None`` for 1 GiB, or an eighth of the memory that the process
+        may use if that is less.
     :param cache: for a URL: folder for objects while they are read; ``cache_size`` bounds it.
     :param anonymous: for a URL: sends requests without credentials.
     :param progress: ``True`` for a progress bar of ``tqdm`` (which must be installed), or a
@@ -191,7 +192,7 @@ def index(
     table: Optional[_Path] = None,
     root: Optional[_Path] = None,
     sample_bytes_max: Size = "256MiB",
-    source_memory: Size = "1GiB",
+    source_memory: Optional[Size] = None,
     cache: Optional[_Path] = None,
     cache_size: Size = "16GiB",
     anonymous: bool = False,
@@ -223,7 +224,7 @@ def index(
     table: Optional[_Path] = None,
     root: Optional[_Path] = None,
     sample_bytes_max: Size = "256MiB",
-    source_memory: Size = "1GiB",
+    source_memory: Optional[Size] = None,
     cache: Optional[_Path] = None,
     cache_size: Size = "16GiB",
     anonymous: bool = False,
@@ -301,7 +302,7 @@ def convert(
     table: Optional[_Path] = None,
     root: Optional[_Path] = None,
     sample_bytes_max: Size = "256MiB",
-    source_memory: Size = "1GiB",
+    source_memory: Optional[Size] = None,
     cache: Optional[_Path] = None,
     cache_size: Size = "16GiB",
     anonymous: bool = False,

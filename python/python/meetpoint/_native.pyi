@@ -118,7 +118,7 @@ class Settings(TypedDict):
     workers: int
     prefetch: int
     tune: str
-    memory_budget: int
+    memory_budget: Optional[int]
     """Bytes."""
     small_samples: Optional[int]
     """Bytes."""
@@ -132,7 +132,7 @@ class Settings(TypedDict):
     sockets: List[str]
     remotes: List[RemoteSettings]
     commands: List[List[str]]
-    spool_quota: int
+    spool_quota: Optional[int]
     """Bytes."""
     spool_folder: Optional[str]
     rank: int

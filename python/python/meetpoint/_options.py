@@ -131,7 +131,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "sample_bytes_max": size,
     "shard_samples": _count_or_none,
     "shard_size": _size_or_none,
-    "source_memory": size,
+    "source_memory": _size_or_none,
     "split": text_or_none,
     "store": text_or_none,
     "stratify": flag,

@@ -12,6 +12,7 @@ mod gpu;
 mod in_place;
 mod jobs;
 mod leftovers;
+mod memory_limit;
 mod misfits;
 mod modes;
 mod network;

@@ -101,13 +101,14 @@ fn inspect_and_verify_take_a_url() {
 #[test]
 fn what_cannot_be_done_at_a_url_is_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    let web = with_dataset(folder.path(), 10);
+    let web = with_dataset(folder.path(), 60);
     let url = format!("{}/there.set", web.url);
     let device = format!("{JOB}[device]\nkind = \"emulated\"\n").replace("host-only", "mte");
     std::fs::write(folder.path().join("device.toml"), device).unwrap();
     let arguments = ["run", "device.toml", "--dataset", &url];
     let said = run(program(folder.path(), &[&arguments[..], &CACHE].concat()));
     said.refused(&[&url, "devices read folders of their own machine", "host-only"]);
+    // A cache that holds the whole dataset is large enough for any reader.
     let arguments = ["run", "job.toml", "--dataset", &url, "--cache-dir", "cache"];
     let small = ["--cache-size", "64KiB"];
     let said = run(program(folder.path(), &[&arguments[..], &small].concat()));

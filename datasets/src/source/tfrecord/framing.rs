@@ -4,6 +4,7 @@
 //! integer; the checksums are CRC-32C, rotated right by 15 bits, plus 0xa282ead8.
 
 use crate::Error;
+use crate::over_budget::OverBudget;
 use crate::source::OpenFile;
 use crate::source::budget::{MemoryBudget, Reservation, ReservedBytes, over_budget};
 use crate::source::rows::malformed;
@@ -73,8 +74,10 @@ impl Frames {
         let (file, bytes) = open_file(path)?;
         let reading = path.open().map_err(|error| unreadable(path, error))?;
         let reading = BufReader::with_capacity(1 << 20, reading);
-        let reader: Box<dyn Read + Send> =
-            if is_plain { Box::new(reading) } else { Box::new(MultiGzDecoder::new(reading)) };
+        let reader: Box<dyn Read + Send> = match is_plain {
+            true => Box::new(reading),
+            false => Box::new(Inflated::new(reading, budget)),
+        };
         let name = path.display().to_string().into();
         let path = path.clone();
         let budget = budget.clone();
@@ -111,6 +114,9 @@ impl Frames {
                  {RECORD_BYTES_MAX} that are read; the file is truncated or damaged"
             )));
         }
+        if let Err(over) = self.budget.check_stated(length + 4, self.bytes) {
+            return Err(self.too_large(over));
+        }
         let (mut bytes, held) = self.read(length + 4)?;
         let fault = |problem: String| malformed(&self.path, Some(offset), problem);
         if bytes.len() as u64 != length + 4 {
@@ -127,16 +133,22 @@ impl Frames {
         Ok(Some(Frame { number, offset, at, bytes, held }))
     }
 
+    /// The error of a record that needs more memory than the source may use.
+    fn too_large(&self, over: OverBudget) -> Error {
+        let record = format!("record {}", self.number);
+        let offset = self.is_plain.then_some(self.next);
+        too_large(&self.path, Some(record), offset, over)
+    }
+
     /// Reads up to `count` bytes; memory grows with the bytes actually read.
     fn read(&mut self, count: u64) -> Result<(Vec<u8>, Reservation), Error> {
         let from = self.reader.as_mut();
-        let read = self.budget.read_to_end(from, Vec::new(), count, self.bytes);
+        // The ratio is checked during decompression.
+        let read = self.budget.read_to_end(from, Vec::new(), count, u64::MAX);
         read.map(ReservedBytes::split).map_err(|error| {
             use std::io::ErrorKind;
             if let Some(over) = over_budget(&error) {
-                let record = format!("record {}", self.number);
-                let offset = self.is_plain.then_some(self.next);
-                return too_large(&self.path, Some(record), offset, over);
+                return self.too_large(over);
             }
             match error.kind() {
                 ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof => {
@@ -146,6 +158,44 @@ impl Frames {
                 _ => unreadable(&self.path, error),
             }
         })
+    }
+}
+
+/// Decompresses gzip, and fails once more comes out than the bytes read so far can hold.
+struct Inflated<R> {
+    decoder: MultiGzDecoder<Counted<R>>,
+    /// Bytes decompressed so far.
+    position: u64,
+    budget: MemoryBudget,
+}
+
+impl<R: Read> Inflated<R> {
+    fn new(reader: R, budget: &MemoryBudget) -> Self {
+        let decoder = MultiGzDecoder::new(Counted { reader, bytes: 0 });
+        Self { decoder, position: 0, budget: budget.clone() }
+    }
+}
+
+impl<R: Read> Read for Inflated<R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.decoder.read(to)?;
+        self.position += got as u64;
+        self.budget.check_ratio(self.position, self.decoder.get_ref().bytes)?;
+        Ok(got)
+    }
+}
+
+/// Counts the bytes that are read.
+struct Counted<R> {
+    reader: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        let got = self.reader.read(to)?;
+        self.bytes += got as u64;
+        Ok(got)
     }
 }
 

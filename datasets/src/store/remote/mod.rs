@@ -16,6 +16,7 @@ mod address;
 mod cache;
 #[cfg(feature = "remote")]
 mod connect;
+mod deadlines;
 #[cfg(feature = "remote")]
 mod download;
 mod error;
@@ -31,8 +32,9 @@ mod ranged;
 #[cfg(feature = "remote")]
 mod store;
 
+pub use deadlines::Deadlines;
 pub use error::RemoteError;
-pub use open::{Deadlines, RemoteStores};
+pub use open::RemoteStores;
 #[cfg(feature = "remote")]
 pub(crate) use store::RemoteStore;
 

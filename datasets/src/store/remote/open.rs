@@ -1,26 +1,10 @@
 //! Opens datasets in stores, for readers that are given this as a value.
 
-use super::{RemoteError, RemoteOptions};
+use super::{Deadlines, RemoteError, RemoteOptions};
 use meetpoint_prepare::{OpenRemote, RemoteFailure, RemoteFolder};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long requests for ranges of a dataset may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deadlines {
-    /// From a request to its answer, and between two pieces of the answer.
-    pub quiet: Duration,
-    /// For a range, with all retries.
-    pub range: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Self { quiet: Duration::from_secs(15), range: Duration::from_secs(90) }
-    }
-}
 
 /// Opens datasets at URLs. Each has a cache of at most [`RemoteOptions::cache_bytes`] in
 /// [`RemoteOptions::cache`], which processes of a host share.

@@ -323,7 +323,7 @@ fn words(requests: &Requests, object: &Object, error: &object_store::Error) -> S
     }
 }
 
-/// The pause after so many failures, from half of the backoff to all of it: clients that failed
+/// The pause after a number of failures, from half of the backoff to all of it: clients that failed
 /// together do not return together.
 fn backoff(attempts: u32) -> Duration {
     let longest = BACKOFF.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(BACKOFF_MAX);

@@ -37,7 +37,7 @@ const OWNERS_MAX: u64 = 1 << 14;
 /// How long to wait for another process that opens the cache.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
-/// How long an owner that was found alive is not looked at again.
+/// How long an owner that was found alive is not checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 const ABSENT: u64 = 0;
