@@ -24,4 +24,6 @@ cargo clippy -p meetpoint-datasets -p meetpoint-cli --features remote -- -D warn
 cargo clippy -p meetpoint-tests --features remote --test remote -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc -p meetpoint-datasets --features remote --no-deps
 cargo test -p meetpoint-datasets --features remote --lib source::
+cargo test -p meetpoint-datasets --features remote --lib ranged::
+cargo test -p meetpoint-datasets --features remote --test in_store
 cargo test -p meetpoint-tests --features remote --test remote "$@"

@@ -1,7 +1,8 @@
 //! Summarises a dataset: counts, labels, parts, formats and dimensions.
 
-use crate::Error;
 use crate::jpeg::form_of;
+use crate::store::RemoteOptions;
+use crate::{Error, open_dataset};
 use meetpoint_format::dataset::{
     ColumnEntry, ContentEntry, ContentKind, Form, PartEntry, Provenance, Stored,
 };
@@ -113,7 +114,12 @@ const MEGAPIXELS: [f64; 5] = [0.1, 0.3, 1.0, 3.0, 10.0];
 /// # Ok::<(), meetpoint_datasets::Error>(())
 /// ```
 pub fn inspect(path: &Path) -> Result<Inspection, Error> {
-    let dataset = Dataset::open(path)?;
+    inspect_with(path, &RemoteOptions::default())
+}
+
+/// As [`inspect`], with options for a dataset at a URL.
+pub fn inspect_with(path: &Path, options: &RemoteOptions) -> Result<Inspection, Error> {
+    let dataset = open_dataset(path, options)?;
     let manifest = dataset.manifest();
     let mut labels = vec![0_u64; manifest.labels.len()];
     let mut unlabelled = 0;

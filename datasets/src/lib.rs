@@ -33,6 +33,7 @@ mod choice;
 mod destination;
 mod diagnose;
 mod error;
+mod in_store;
 pub mod index;
 pub mod inspect;
 mod jpeg;
@@ -58,7 +59,8 @@ mod walk;
 pub mod writer;
 
 pub use error::Error;
-pub use inspect::{Inspection, inspect};
+pub use in_store::open_dataset;
+pub use inspect::{Inspection, inspect, inspect_with};
 pub use jpeg::{JpegOptions, Progressive, RestartMarkers};
 pub use left_out::LeftOut;
 pub use message::Message;

@@ -73,7 +73,9 @@ pub enum Setting {
     Anonymous,
     /// The folder in which objects are cached.
     Cache,
-    /// Maximum size of that cache.
+    /// The folder in which parts of datasets in stores are cached.
+    CacheDir,
+    /// Maximum size of such a cache.
     CacheSize,
     /// How thoroughly a sample is checked.
     Check,
@@ -180,6 +182,7 @@ impl Setting {
             Self::Threads => ("--threads", "threads"),
             Self::Anonymous => ("--anonymous", "anonymous"),
             Self::Cache => ("--cache", "cache"),
+            Self::CacheDir => ("--cache-dir", "cache_dir"),
             Self::CacheSize => ("--cache-size", "cache_size"),
             Self::Check => ("--check", "check"),
             Self::Columns => ("--columns", "columns"),
@@ -265,6 +268,7 @@ impl Setting {
             | Self::Epochs
             | Self::Threads
             | Self::Cache
+            | Self::CacheDir
             | Self::CacheSize
             | Self::Check
             | Self::Columns

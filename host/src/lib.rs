@@ -49,7 +49,7 @@ pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind
 pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
 pub use gpu_decode::GpuDecode;
-pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile};
+pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, StoreSettings};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,

@@ -198,6 +198,7 @@ impl HostPreparer {
         let prepared = self.preparer.prepare(epoch, batch, &mut memory, &mut is_wanted);
         let PreparedBatch { layout, samples, replacements, stats } = match prepared {
             Err(PrepareError::Interrupted) => return Ok(None),
+            Err(error) if error.is_interrupted() => return Err(Error::Interrupted),
             prepared => prepared?,
         };
         let end_ns = monotonic_ns();

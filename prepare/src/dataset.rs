@@ -7,7 +7,9 @@ use crate::column_cache::{ColumnCache, ColumnsReadAgain};
 use crate::concatenation::Concatenation;
 use crate::contents::Contents;
 use crate::member::{Member, OpenFile};
+use crate::paths::{DatasetPaths, is_url};
 use crate::recent::RecentKeys;
+use crate::remote::Reading;
 use crate::shape::collated_shape;
 use crate::sizes::PictureSizes;
 use crate::small_samples::{
@@ -57,6 +59,8 @@ pub struct Dataset {
     column_cache: ColumnCache,
     small_samples: SmallSamples,
     pub(crate) picture_sizes: OnceLock<Arc<PictureSizes>>,
+    /// The batches that are being read, if a folder is in a store.
+    reading: Option<Arc<Reading>>,
 }
 
 /// Numbers of samples, record batches and parts in the preceding folders.
@@ -87,6 +91,27 @@ impl Dataset {
         for path in paths {
             members.push(Member::open(path.as_ref())?);
         }
+        Self::of_members(members)
+    }
+
+    /// As [`Self::open_all`], where folders may be in stores.
+    pub fn open_paths(paths: &DatasetPaths) -> Result<Self, Error> {
+        let mut members = Vec::with_capacity(paths.as_slice().len());
+        for path in paths.as_slice() {
+            members.push(match paths.remote().filter(|_| is_url(path)) {
+                None => Member::open(path)?,
+                Some(remote) => {
+                    let opened = remote.open(path);
+                    let folder =
+                        opened.map_err(|source| Error::Open { path: path.clone(), source })?;
+                    Member::open_remote(path, folder)?
+                }
+            });
+        }
+        Self::of_members(members)
+    }
+
+    fn of_members(mut members: Vec<Member>) -> Result<Self, Error> {
         match members.len() {
             1 => Ok(Self::alone(members.remove(0))),
             _ => Self::of_several(members),
@@ -106,6 +131,8 @@ impl Dataset {
     ) -> Self {
         let (recent_keys, column_cache, small_samples) = Default::default();
         let picture_sizes = OnceLock::new();
+        let is_remote = members.iter().any(|member| member.remote().is_some());
+        let reading = is_remote.then(Arc::default);
         Self {
             path,
             members,
@@ -115,6 +142,7 @@ impl Dataset {
             column_cache,
             small_samples,
             picture_sizes,
+            reading,
         }
     }
 
@@ -263,7 +291,7 @@ impl Dataset {
 
     /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
     /// bytes of memory from now on; none if that is 0. Has no effect on a dataset whose content
-    /// stays in place.
+    /// stays in place or is in a store.
     pub fn keep_small_samples(&self, bytes_max: u64) {
         if self.has_small_samples() {
             self.small_samples.grant(bytes_max, self.record_batches());
@@ -317,7 +345,9 @@ impl Dataset {
     /// Whether some samples may be small, by the lengths of the parts.
     fn has_small_samples(&self) -> bool {
         let parts = &self.manifest().parts;
-        self.content_root().is_none() && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
+        // The cache of a store retains what is read in whole blocks already.
+        let is_read_here = self.content_root().is_none() && !self.is_remote();
+        is_read_here && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
     }
 
     pub(crate) fn small_samples(&self) -> &SmallSamples {
@@ -386,6 +416,36 @@ impl Dataset {
     /// Number of folders.
     pub fn folders(&self) -> usize {
         self.members.len()
+    }
+
+    /// The folder of a part, the index of the part in it, and the index of the folder's first part.
+    pub(crate) fn member_of_part(&self, part: usize) -> (&Member, usize, usize) {
+        let (member, own) = self.of_part(part);
+        (&self.members[member], own, part - own)
+    }
+
+    /// The folder of a record batch, the index of the record batch in it, and the index of the
+    /// folder's first part.
+    pub(crate) fn member_of_record_batch(&self, record_batch: usize) -> (&Member, usize, usize) {
+        let (member, own) = self.of_record_batch(record_batch);
+        (&self.members[member], own, self.offset_of(member).part)
+    }
+
+    /// The folders, and the index of the first part of each.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+        let members = self.members.iter().enumerate();
+        members.map(|(index, member)| (self.offset_of(index).part, member))
+    }
+
+    /// The batches that are being read, if a folder is in a store.
+    pub(crate) fn reading(&self) -> Option<&Arc<Reading>> {
+        self.reading.as_ref()
+    }
+
+    /// The first sample of the folder of a part.
+    pub(crate) fn first_sample_of_part(&self, part: usize) -> u64 {
+        let (member, _) = self.of_part(part);
+        self.offset_of(member).sample
     }
 
     /// The columns of samples.
@@ -618,7 +678,10 @@ impl Dataset {
         into: &mut [u8],
     ) -> Result<(), Error> {
         self.read_image(sample, location, into)?;
-        self.check_image(sample, location, into)
+        self.check_image(sample, location, into).or_else(|error| {
+            into.copy_from_slice(&self.read_again(sample, location, error)?);
+            Ok(())
+        })
     }
 
     /// Reads an image synchronously.
@@ -690,5 +753,11 @@ impl Dataset {
     ) -> (String, u64, String) {
         let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
         (self.content_path(location).display().to_string(), location.row, key)
+    }
+}
+
+impl Drop for Dataset {
+    fn drop(&mut self) {
+        self.stop_remote();
     }
 }

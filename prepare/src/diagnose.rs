@@ -1,16 +1,23 @@
 //! Causes and remedies of errors between a batch index and its tensor.
 
-use crate::Error;
+use crate::error::{Error, RemoteRefusal};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_storage::open_files_limit;
 
 impl Diagnose for Error {
     fn cause(&self) -> &'static str {
+        if let Some(failure) = self.remote_failure() {
+            return failure.cause();
+        }
         match self {
             Self::Open { .. } => "dataset_not_opened",
             Self::NotADataset { .. } => "not_a_dataset",
             Self::Dataset { source, .. } => source.cause(),
             Self::RecipeFile(source) => source.cause(),
+            Self::Remote { refusal: RemoteRefusal::NotOpened, .. } => "remote_not_used_here",
+            Self::Remote { refusal: RemoteRefusal::NotMapped, .. } => "dataset_not_mapped",
+            Self::Remote { refusal: RemoteRefusal::InPlace, .. } => "remote_in_place",
+            Self::Remote { refusal: RemoteRefusal::AtDevice, .. } => "remote_at_device",
             Self::NoDataset => "no_dataset",
             Self::TooManyDatasets { .. } => "too_many_datasets",
             Self::ColumnsDiffer { .. } => "columns_differ",
@@ -58,7 +65,20 @@ impl Diagnose for Error {
         let limit_or = |source: &std::io::Error, other: Remedy| {
             Some(open_files_limit(source).map_or(other, Remedy::from))
         };
+        if let Some(failure) = self.remote_failure() {
+            return failure.remedy();
+        }
         match self {
+            Self::Remote { refusal, .. } => Some(match refusal {
+                RemoteRefusal::NotOpened => "copy it to a folder of this machine".into(),
+                RemoteRefusal::NotMapped => Remedy::advice("read it without a mapping")
+                    .or("copy it to a folder of this machine"),
+                RemoteRefusal::InPlace => Remedy::run(Command::Pack),
+                RemoteRefusal::AtDevice => {
+                    let host = Change::To("host-only".to_owned());
+                    Remedy::set(Setting::Strategy, host).or("copy it to the device's machine")
+                }
+            }),
             Self::Open { source, .. } => limit_or(
                 source,
                 Remedy::advice("name the readable folder of a dataset").or_run(Command::Pack),

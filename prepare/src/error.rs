@@ -2,6 +2,7 @@
 
 use crate::decode_memory::TooLargeToDecode;
 use crate::recipe_files_error::RecipeFilesError;
+use crate::remote::RemoteFailure;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::column::{CollateError, ColumnError};
 use meetpoint_format::dataset::{DatasetError, PreparedError};
@@ -43,6 +44,14 @@ pub enum Error {
     /// A file that the recipe needs is not usable.
     #[error(transparent)]
     RecipeFile(Box<RecipeFilesError>),
+    /// A dataset in a store that cannot be used like this.
+    #[error("{} {refusal}", url.display())]
+    Remote {
+        /// Its URL.
+        url: PathBuf,
+        /// Why.
+        refusal: RemoteRefusal,
+    },
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
@@ -428,6 +437,23 @@ pub enum Error {
     },
 }
 
+/// Why a dataset in a store cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteRefusal {
+    /// The caller reads only folders of this machine.
+    #[error("is a URL, and datasets in stores cannot be used here")]
+    NotOpened,
+    /// Its parts would have to be mapped into memory.
+    #[error("is in a store, from where it cannot be mapped into memory")]
+    NotMapped,
+    /// Its content is in files of another machine.
+    #[error("is in a store, but its content stays in files of the machine that indexed it")]
+    InPlace,
+    /// A device would have to read it.
+    #[error("is in a store, and devices read folders of their own machine")]
+    AtDevice,
+}
+
 impl From<RecipeFilesError> for Error {
     fn from(error: RecipeFilesError) -> Self {
         Self::RecipeFile(Box::new(error))
@@ -435,10 +461,32 @@ impl From<RecipeFilesError> for Error {
 }
 
 impl Error {
+    /// The failure of a store, if that is the reason.
+    pub fn remote_failure(&self) -> Option<&RemoteFailure> {
+        match self {
+            Self::Open { source, .. }
+            | Self::Dataset { source: DatasetError::Io { source, .. }, .. }
+            | Self::Read { source: StorageError::Io { source, .. }, .. }
+            | Self::Storage(StorageError::Io { source, .. }) => RemoteFailure::inside(source),
+            Self::Column { source, .. } => source.remote_failure(),
+            _ => None,
+        }
+    }
+
+    /// Whether the work was interrupted, also while it waited for a store.
+    pub fn is_interrupted(&self) -> bool {
+        let failure = self.remote_failure();
+        matches!(self, Self::Interrupted) || failure.is_some_and(RemoteFailure::is_interruption)
+    }
+
     /// Whether the error means that one sample cannot be read or decoded, so that the batch can be
     /// prepared without it. Limits of this process and a recipe that does not fit a sample are not
     /// damage.
     pub fn is_damage(&self) -> bool {
+        // A store that fails says nothing about the sample.
+        if self.remote_failure().is_some() {
+            return false;
+        }
         match self {
             Self::ChecksumMismatch { .. }
             | Self::Sample { .. }
@@ -465,6 +513,7 @@ impl Error {
             | Self::NotADataset { .. }
             | Self::Dataset { .. }
             | Self::RecipeFile(_)
+            | Self::Remote { .. }
             | Self::NoDataset
             | Self::TooManyDatasets { .. }
             | Self::ColumnsDiffer { .. }

@@ -3,9 +3,10 @@
 //! Host and device both prepare through this crate, so their samples are equal. In reading order:
 //! [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset), [`KeyLookup`] (how
 //! it looks up keys), [`SampleReader`] (stored samples, in any order), [`MappedDataset`] (the same
-//! without a copy), [`original`] (the original file of a stored sample), [`Preparer`] (prepares
-//! batches in one thread), [`BatchMemory`] (the memory of batches), [`CpuPreparer`] (prepares with
-//! the CPU), [`Offload`] (prepares some of the pictures elsewhere), [`gpu`] (an offload to a GPU),
+//! without a copy), [`RemoteFolder`] (a dataset in a store), [`original`] (the original file of a
+//! stored sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of
+//! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
+//! elsewhere), [`gpu`] (an offload to a GPU),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
 //! for large images, shared by preparers), [`abandoning`] (an interrupt that ends a wait for any
 //! decoder), [`Start`] (applies a recipe to samples on which its first operations were executed),
@@ -14,6 +15,7 @@
 //! samples in memory), [`OnError`] (how damaged samples are handled), [`read_recipe`] (a recipe by
 //! its name), [`read_recipe_files`] (the files that it needs), [`Error`].
 
+mod ahead;
 mod batch;
 mod buffers;
 pub mod cache;
@@ -32,6 +34,7 @@ mod factory;
 mod filter;
 pub mod gpu;
 mod helper_threads;
+mod in_store;
 mod job;
 mod keys;
 mod mapped;
@@ -46,6 +49,7 @@ mod recent;
 mod recipe_file;
 mod recipe_files;
 mod recipe_files_error;
+mod remote;
 mod resume;
 mod samples;
 mod shape;
@@ -62,7 +66,7 @@ pub use decode_memory::{
     UNCOUNTED_BYTES, picture_bytes,
 };
 pub use encoded::{decodes_regions, original, original_until};
-pub use error::Error;
+pub use error::{Error, RemoteRefusal};
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
 pub use helper_threads::abandoning;
 pub use job::Job;
@@ -71,11 +75,12 @@ pub use mapped::MappedDataset;
 pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
 pub use offload::{Offload, OffloadCounts, Tensors};
-pub use paths::DatasetPaths;
+pub use paths::{DatasetPaths, is_url};
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};
 pub use recipe_files::{begin_files_at, read_recipe_files};
 pub use recipe_files_error::RecipeFilesError;
+pub use remote::{NextUse, OpenRemote, RemoteFailure, RemoteFolder, RemoteUse, Wanted};
 pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};

@@ -5,7 +5,9 @@
 
 use crate::contents::Contents;
 use crate::keys::Keys;
-use crate::{Error, KeyLookup};
+use crate::paths::is_url;
+use crate::remote::{RemoteFolder, read_blocking};
+use crate::{Error, KeyLookup, RemoteRefusal};
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
@@ -43,9 +45,16 @@ pub(crate) struct Member {
 
 /// The files of the parts, in the order of the manifest.
 #[derive(Debug)]
-struct Parts(FileSet);
+enum Parts {
+    Local(Files),
+    Remote(Arc<dyn RemoteFolder>),
+}
 
-impl PartBytes for Parts {
+/// Files of this machine.
+#[derive(Debug)]
+struct Files(FileSet);
+
+impl PartBytes for Files {
     fn part_bytes(&self, part: usize) -> io::Result<u64> {
         Ok(self.0.file_bytes(part))
     }
@@ -55,9 +64,29 @@ impl PartBytes for Parts {
     }
 }
 
+impl PartBytes for Parts {
+    fn part_bytes(&self, part: usize) -> io::Result<u64> {
+        match self {
+            Self::Local(files) => files.part_bytes(part),
+            Self::Remote(folder) => folder.part_bytes(part),
+        }
+    }
+
+    fn read_exact_at(&self, part: usize, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Local(files) => files.read_exact_at(part, offset, into),
+            Self::Remote(folder) => read_blocking(&**folder, part, offset, into),
+        }
+    }
+}
+
 impl Member {
     /// Opens the folder: reads the manifest and the footers of the parts.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        if is_url(path) {
+            let (url, refusal) = (path.to_path_buf(), RemoteRefusal::NotOpened);
+            return Err(Error::Remote { url, refusal });
+        }
         let failed = |source| Error::Open { path: path.to_path_buf(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_dir() {
             let problem = "it is not a folder";
@@ -71,12 +100,65 @@ impl Member {
         let text = read_manifest(path, open)?;
         let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
         let manifest = Manifest::from_json(&text).map_err(damaged)?;
-        let (parts, layouts) = open_parts(path, &manifest.parts, open)?;
+        let (files, layouts) = open_parts(path, &manifest.parts, open)?;
+        let parts = Parts::Local(files);
         let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
         let manifest_sha256 = Sha256::digest(&text).into();
         let contents = index.root().map(Contents::open).transpose()?;
         let (path, keys) = (path.to_path_buf(), OnceLock::new());
         Ok(Self { path, index, parts, manifest_sha256, keys, contents })
+    }
+
+    /// Opens a folder in a store.
+    pub(crate) fn open_remote(path: &Path, folder: Arc<dyn RemoteFolder>) -> Result<Self, Error> {
+        let failed = |source| Error::Open { path: path.to_path_buf(), source };
+        let damaged = |source| Error::Dataset { path: path.to_path_buf(), source };
+        let text = folder.manifest().map_err(failed)?;
+        let manifest = Manifest::from_json(&text).map_err(damaged)?;
+        if manifest.is_in_place() {
+            let (url, refusal) = (path.to_path_buf(), RemoteRefusal::InPlace);
+            return Err(Error::Remote { url, refusal });
+        }
+        let manifest_sha256 = Sha256::digest(&text).into();
+        folder.open_parts(&manifest, manifest_sha256).map_err(failed)?;
+        let parts = Parts::Remote(folder);
+        let read = |part: usize| {
+            let layout = || PartLayout::read(part, &manifest.parts[part], &parts);
+            again_if_damaged(&parts, &manifest, layout)
+        };
+        let layouts = (0..manifest.parts.len()).map(read).collect::<Result<_, _>>();
+        if let Parts::Remote(folder) = &parts {
+            folder.footers_read();
+        }
+        let index = Index::of_layouts(manifest.clone(), layouts.map_err(damaged)?);
+        let (path, keys) = (path.to_path_buf(), OnceLock::new());
+        Ok(Self {
+            index: index.map_err(damaged)?,
+            path,
+            parts,
+            manifest_sha256,
+            keys,
+            contents: None,
+        })
+    }
+
+    /// The folder in a store, if it is there.
+    pub(crate) fn remote(&self) -> Option<&Arc<dyn RemoteFolder>> {
+        match &self.parts {
+            Parts::Local(_) => None,
+            Parts::Remote(folder) => Some(folder),
+        }
+    }
+
+    /// The record batches that contain bytes of a part: their samples, narrowed to those of the
+    /// bytes where the table is known.
+    pub(crate) fn samples_of_bytes(&self, part: usize, range: &Range<u64>) -> Range<u64> {
+        self.index.samples_of_bytes(part, range)
+    }
+
+    /// The part of a record batch and its bytes there; whether its table is known.
+    pub(crate) fn extent_of(&self, record_batch: usize) -> (usize, Range<u64>, bool) {
+        self.index.extent_of(record_batch)
     }
 
     /// The folder.
@@ -95,8 +177,11 @@ impl Member {
 
     /// Whether `dataset.json` is unchanged since it was opened.
     pub(crate) fn is_unchanged(&self) -> bool {
-        let now = read_manifest(&self.path, &open_regular).map(|text| Sha256::digest(&text));
-        now.is_ok_and(|now| now[..] == self.manifest_sha256)
+        let text = match &self.parts {
+            Parts::Local(_) => read_manifest(&self.path, &open_regular).ok(),
+            Parts::Remote(folder) => folder.manifest().ok(),
+        };
+        text.map(|text| Sha256::digest(&text)).is_some_and(|now| now[..] == self.manifest_sha256)
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -129,7 +214,7 @@ impl Member {
     }
 
     pub(crate) fn locate(&self, sample: u64) -> Result<SampleLocation, Error> {
-        self.index.locate(sample, &self.parts).map_err(|source| self.damaged(source))
+        self.again_if_damaged(|| self.index.locate(sample, &self.parts))
     }
 
     pub(crate) fn batch_of(&self, sample: u64) -> Result<(usize, usize), Error> {
@@ -145,13 +230,11 @@ impl Member {
     }
 
     pub(crate) fn keyed_rows(&self, record_batch: usize) -> Result<KeyedRows, Error> {
-        let read = self.index.keyed_rows(record_batch, &self.parts);
-        read.map_err(|source| self.damaged(source))
+        self.again_if_damaged(|| self.index.keyed_rows(record_batch, &self.parts))
     }
 
     pub(crate) fn keys_of(&self, record_batch: usize) -> Result<Vec<String>, Error> {
-        let keys = self.index.keys(record_batch, &self.parts);
-        keys.map_err(|source| self.damaged(source))
+        self.again_if_damaged(|| self.index.keys(record_batch, &self.parts))
     }
 
     pub(crate) fn extra(
@@ -159,8 +242,7 @@ impl Member {
         record_batch: usize,
         projection: Option<&[usize]>,
     ) -> Result<RecordBatch, Error> {
-        let read = self.index.extra(record_batch, projection, &self.parts);
-        read.map_err(|source| self.damaged(source))
+        self.again_if_damaged(|| self.index.extra(record_batch, projection, &self.parts))
     }
 
     /// The samples that may have a key; `None` without an index of keys.
@@ -170,7 +252,7 @@ impl Member {
 
     /// The sample with a key, by scanning all keys.
     pub(crate) fn scan(&self, key: &str) -> Result<Option<u64>, Error> {
-        self.index.find(key, &self.parts).map_err(|source| self.damaged(source))
+        self.again_if_damaged(|| self.index.find(key, &self.parts))
     }
 
     pub(crate) fn key_lookup(&self) -> KeyLookup {
@@ -191,8 +273,12 @@ impl Member {
     ) -> Result<(), StorageError> {
         self.parts.read_exact_at(part, offset, into).map_err(|source| {
             let (path, wanted) = (self.part_path(part), into.len());
-            match self.parts.0.file_bytes_now(part) {
-                Ok(bytes) if source.kind() == ErrorKind::UnexpectedEof => {
+            let bytes = match &self.parts {
+                Parts::Local(files) => files.0.file_bytes_now(part).ok(),
+                Parts::Remote(_) => None,
+            };
+            match bytes {
+                Some(bytes) if source.kind() == ErrorKind::UnexpectedEof => {
                     let got = bytes.saturating_sub(offset).min(wanted as u64) as usize;
                     StorageError::ShortRead { path, offset, wanted, got }
                 }
@@ -201,14 +287,42 @@ impl Member {
         })
     }
 
-    /// The current state of the file of a part; `None` if it cannot be determined.
+    /// The current state of the file of a part; `None` if it cannot be determined, or if the part
+    /// is in a store.
     pub(crate) fn part_state(&self, part: usize) -> Option<FileState> {
-        self.parts.0.file_state(part).ok()
+        match &self.parts {
+            Parts::Local(files) => files.0.file_state(part).ok(),
+            Parts::Remote(_) => None,
+        }
     }
 
     fn damaged(&self, source: DatasetError) -> Error {
         Error::Dataset { path: self.path.clone(), source }
     }
+
+    /// The result of a read; repeated once if what was read from a cache is damaged.
+    fn again_if_damaged<T>(&self, read: impl Fn() -> Result<T, DatasetError>) -> Result<T, Error> {
+        let read = again_if_damaged(&self.parts, self.manifest(), read);
+        read.map_err(|source| self.damaged(source))
+    }
+}
+
+/// As [`Member::again_if_damaged`].
+fn again_if_damaged<T>(
+    parts: &Parts,
+    manifest: &Manifest,
+    read: impl Fn() -> Result<T, DatasetError>,
+) -> Result<T, DatasetError> {
+    let first = read();
+    let (Parts::Remote(folder), Err(error)) = (parts, &first) else { return first };
+    let (DatasetError::Part { part, .. } | DatasetError::Extra { part, .. }) = error else {
+        return first;
+    };
+    let Some(index) = manifest.parts.iter().position(|entry| entry.file == *part) else {
+        return first;
+    };
+    folder.discard(index, 0..manifest.parts[index].bytes);
+    read()
 }
 
 /// Opens parts and reads their footers, on several threads if there are many.
@@ -216,14 +330,14 @@ fn open_parts(
     path: &Path,
     entries: &[PartEntry],
     open: &OpenFile<'_>,
-) -> Result<(Parts, Vec<PartLayout>), Error> {
+) -> Result<(Files, Vec<PartLayout>), Error> {
     let some = |entries: &[PartEntry]| {
         let files = FileSet::open_with(entries.iter().map(|part| path.join(&part.file)), &open);
-        let parts = Parts(files.map_err(|error| missing_part(path, error))?);
-        let read = |(part, entry)| PartLayout::read(part, entry, &parts);
+        let files = Files(files.map_err(|error| missing_part(path, error))?);
+        let read = |(part, entry)| PartLayout::read(part, entry, &files);
         let layouts = entries.iter().enumerate().map(read).collect::<Result<Vec<_>, _>>();
         match layouts {
-            Ok(layouts) => Ok((parts, layouts)),
+            Ok(layouts) => Ok((files, layouts)),
             Err(source) => Err(Error::Dataset { path: path.to_path_buf(), source }),
         }
     };
@@ -236,13 +350,13 @@ fn open_parts(
     let own = shares.next().unwrap_or_default();
     std::thread::scope(|scope| {
         let others: Vec<_> = shares.map(|share| scope.spawn(move || some(share))).collect();
-        let (mut parts, mut layouts) = some(own)?;
+        let (mut files, mut layouts) = some(own)?;
         for other in others {
-            let (files, read) = other.join().expect("reading footers does not panic")?;
-            parts.0.append(files.0);
+            let (more, read) = other.join().expect("reading footers does not panic")?;
+            files.0.append(more.0);
             layouts.extend(read);
         }
-        Ok((parts, layouts))
+        Ok((files, layouts))
     })
 }
 

@@ -6,6 +6,7 @@ use crate::contents::OpenContents;
 use crate::{Dataset, Error};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_storage::{Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind};
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ const BYTES_AHEAD_MAX: u64 = 64 << 20;
 const READS_MAX: usize = 64;
 /// Time without a completed read after which reading fails.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
+/// The same for a dataset in a store, whose requests have shorter deadlines.
+pub(crate) const REMOTE_READ_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long one wait lasts.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 
@@ -121,9 +124,10 @@ impl SampleReader {
     /// Opens the parts with `engine`. Reads are kept in flight up to the engine's depth.
     pub fn new(
         dataset: Arc<Dataset>,
-        mut engine: Box<dyn Engine>,
+        engine: Box<dyn Engine>,
         on_damage: OnDamage,
     ) -> Result<Self, Error> {
+        let mut engine = dataset.engine(engine);
         let files = (0..dataset.manifest().parts.len())
             .map(|part| engine.open(&dataset.part_path(part), Access::Read))
             .collect::<Result<_, _>>()?;
@@ -155,14 +159,15 @@ impl SampleReader {
     fn run(&mut self, progress: &mut ReadProgress<'_>, each: Each<'_>) -> Result<(), Error> {
         let mut completions = Vec::new();
         let mut quiet_since = Instant::now();
+        let limit = if self.dataset.is_remote() { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
         loop {
             self.read_ahead(progress)?;
             let Some(first) = progress.groups.front() else { return Ok(()) };
             if first.arrived.is_none() {
                 self.engine.wait(WAIT_SLICE, &mut completions)?;
-                if completions.is_empty() && quiet_since.elapsed() > READ_TIMEOUT {
+                if completions.is_empty() && quiet_since.elapsed() > limit {
                     let path = self.dataset.path().to_path_buf();
-                    return Err(Error::ReadTimeout { path, seconds: READ_TIMEOUT.as_secs() });
+                    return Err(Error::ReadTimeout { path, seconds: limit.as_secs() });
                 }
                 for completion in completions.drain(..) {
                     quiet_since = Instant::now();
@@ -281,7 +286,10 @@ impl SampleReader {
             let begin = start + usize::try_from(location.offset - base).expect("in one read");
             let bytes = usize::try_from(location.bytes).expect("in one read");
             let stored = &buffer.as_slice()[begin..begin + bytes];
-            let checked = self.dataset.check_image(*sample, location, stored).map(|()| stored);
+            let checked = match self.dataset.check_image(*sample, location, stored) {
+                Ok(()) => Ok(Cow::Borrowed(stored)),
+                Err(error) => self.dataset.read_again(*sample, location, error).map(Cow::Owned),
+            };
             self.show(*sample, location, checked, progress, each)?;
         }
         self.pool.give(buffer);
@@ -296,12 +304,8 @@ impl SampleReader {
         each: Each<'_>,
     ) -> Result<(), Error> {
         for (sample, location) in &group.samples {
-            let read = self.dataset.read_located(*sample, location);
-            let (read, bytes) = match read {
-                Ok(bytes) => (Ok(()), bytes),
-                Err(error) => (Err(error), Vec::new()),
-            };
-            self.show(*sample, location, read.map(|()| &bytes[..]), progress, each)?;
+            let read = self.dataset.read_located(*sample, location).map(Cow::Owned);
+            self.show(*sample, location, read, progress, each)?;
         }
         Ok(())
     }
@@ -311,13 +315,13 @@ impl SampleReader {
         &self,
         sample: u64,
         location: &SampleLocation,
-        stored: Result<&[u8], Error>,
+        stored: Result<Cow<'_, [u8]>, Error>,
         progress: &mut ReadProgress<'_>,
         each: Each<'_>,
     ) -> Result<(), Error> {
         match stored {
             Ok(stored) => {
-                each(sample, location, stored)?;
+                each(sample, location, &stored)?;
                 progress.stats.samples += 1;
                 progress.stats.bytes += location.bytes;
                 Ok(())

@@ -4,7 +4,7 @@ use crate::options::{
     JpegArguments, PackArguments, PrepareArguments, SinkArguments, SourceArguments, Stop,
 };
 use crate::work::{self, Step};
-use crate::{errors, guarded, recipe};
+use crate::{errors, guarded, recipe, stores};
 use meetpoint_datasets::index::{index as index_source, index_keys as index_keys_of};
 use meetpoint_datasets::unpack::sharded::convert_by_rule;
 use meetpoint_datasets::{
@@ -182,10 +182,12 @@ pub(crate) fn verify(
     dataset: PathBuf,
     deep: bool,
     threads: usize,
+    store: (Option<PathBuf>, Option<u64>, bool),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let stop = Stop::default();
-    let options = VerifyOptions { threads, stop: Arc::clone(&stop) };
+    let remote = stores::options(store, Some(&stop));
+    let options = VerifyOptions { threads, stop: Arc::clone(&stop), remote };
     let report = work::run(py, &stop, progress.as_ref(), |report| {
         let mut tell = |bytes_done: u64, bytes: u64| {
             report(Step { bytes_done, bytes: Some(bytes), ..Step::default() });

@@ -1,7 +1,7 @@
 //! A packed dataset for Python: its samples by number and by key.
 
 use crate::table::{self, Stream};
-use crate::{errors, guarded};
+use crate::{errors, guarded, stores};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_prepare::{Dataset as HostDataset, MappedDataset};
 use pyo3::exceptions::PyIndexError;
@@ -23,10 +23,21 @@ pub(crate) struct Dataset {
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (path, *, mapped = false))]
-    fn new(py: Python<'_>, path: Vec<PathBuf>, mapped: bool) -> PyResult<Self> {
+    #[pyo3(signature = (
+        path, *, mapped = false, cache_dir = None, cache_size = None, anonymous = false
+    ))]
+    fn new(
+        py: Python<'_>,
+        path: Vec<PathBuf>,
+        mapped: bool,
+        cache_dir: Option<PathBuf>,
+        cache_size: Option<u64>,
+        anonymous: bool,
+    ) -> PyResult<Self> {
+        let options = stores::options((cache_dir, cache_size, anonymous), None);
         let opened = py.detach(|| {
-            let dataset = Arc::new(HostDataset::open_all(&path)?);
+            let dataset = Arc::new(HostDataset::open_paths(&stores::paths(path, options))?);
+            dataset.check_remote(1, 1)?;
             let mapped = mapped.then(|| MappedDataset::new(Arc::clone(&dataset), false));
             Ok(Self { dataset, mapped: mapped.transpose()? })
         });

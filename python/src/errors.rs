@@ -70,7 +70,11 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
 /// A dataset or a sample that cannot be read.
 pub(crate) fn of_prepare(py: Python<'_>, error: &PrepareError) -> PyErr {
     let said = ProblemText::of(error);
+    if error.remote_failure().is_some() {
+        return raise(py, "StorageError", said, place_of(error));
+    }
     match error {
+        PrepareError::Remote { .. } => plain(py, "SettingError", said),
         PrepareError::Open { path, .. } | PrepareError::NotADataset { path, .. } => {
             raise(py, "DatasetError", said, at(path))
         }

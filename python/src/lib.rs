@@ -33,6 +33,7 @@ mod recipe;
 mod sampler;
 mod settings;
 mod shards;
+mod stores;
 mod table;
 mod tensor;
 mod work;

@@ -4,7 +4,7 @@ use crate::damage::{self, UserException};
 use crate::exceptions::ProblemText;
 use crate::gpu::{DecodeArguments, GpuArguments, GpuSettings};
 use crate::ranks::MeetingSettings;
-use crate::{errors, recipe, sampler};
+use crate::{errors, recipe, sampler, stores};
 use meetpoint_diagnose::known;
 use meetpoint_format::column::{Collate, ColumnNames};
 use meetpoint_host::collective::{Collective, CollectiveError, RendezvousConfig, Turn};
@@ -57,6 +57,12 @@ pub(crate) struct Settings {
     cache: Option<u64>,
     /// Operations after which samples are cached.
     cache_after: Option<usize>,
+    /// Folder of the caches of datasets at URLs; `None`: the user's.
+    cache_dir: Option<PathBuf>,
+    /// Maximum bytes of each.
+    cache_size: u64,
+    /// Whether requests are sent without credentials.
+    anonymous: bool,
     /// Sockets of devices that are already running.
     sockets: Vec<PathBuf>,
     /// Devices on other machines.
@@ -213,6 +219,8 @@ impl Settings {
         let is_apart = self.ranks > 1 && meeting.is_none();
         let collective = is_apart.then(|| Arc::new(IndependentRanks) as Arc<dyn Collective>);
         let recipe_hash = recipe.hash().to_string();
+        let store = (self.cache_dir, Some(self.cache_size), self.anonymous);
+        let dataset = stores::paths(self.dataset, stores::options(store, None));
         let memory = MemoryLimit::of_this_process();
         let quota = self.spool_quota.unwrap_or_else(|| SpoolConfig::quota_default(&kind, &memory));
         let mut config = LoaderConfig {
@@ -239,7 +247,7 @@ impl Settings {
             on_error,
             errors_max: self.max_errors,
             quarantine: self.quarantine,
-            ..LoaderConfig::new(self.dataset, recipe, self.batch_size)
+            ..LoaderConfig::new(dataset, recipe, self.batch_size)
         };
         self.gpu_decode.map(|it| it.apply(py, &mut config)).transpose()?;
         let gpu = self.gpu.map(|it| GpuSettings::new(py, it, &mut config)).transpose()?;

@@ -47,6 +47,7 @@ pub fn epoch(stats: &EpochStats, ranks: &[&[EpochStats]], workers: u32) -> Epoch
             .displacement
             .map(|moved| Displacement { mean_batches: moved.mean, max_batches: moved.max }),
         cache: stats.cache,
+        store: stats.store,
         gpu: stats.gpu.clone(),
         tuning: stats.tuning,
         wait: quantiles(&stats.wait),

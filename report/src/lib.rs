@@ -34,7 +34,9 @@ pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Proc
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::explain::Explanation;
-use meetpoint_host::stats::{CacheUse, DamageRecord, DeliveryUse, Event, GpuUse, TuningUse};
+use meetpoint_host::stats::{
+    CacheUse, DamageRecord, DeliveryUse, Event, GpuUse, RemoteUse, TuningUse,
+};
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
@@ -287,6 +289,9 @@ pub struct Epoch {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// What reading from stores took; `None` if the dataset is on this machine.
+    #[serde(default)]
+    pub store: Option<RemoteUse>,
     /// The use of a GPU by the host's preparers; `None` without one.
     #[serde(default)]
     pub gpu: Option<GpuUse>,

@@ -297,6 +297,7 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
             t_s_seconds: vec![Some(DEVICE)],
         },
         cache: None,
+        store: None,
         gpu: None,
         tuning: Some(TuningUse {
             start: Concurrency { workers: 1, ahead: 2 },

@@ -1,9 +1,10 @@
 //! `meetpoint inspect`: a summary of a dataset.
 
-use crate::surface::{Output, units};
-use meetpoint_datasets::Inspection;
+use crate::surface::{Output, Stop, StoreArguments, units};
+use meetpoint_datasets::{Inspection, inspect_with};
 use meetpoint_diagnose::Surface;
 use meetpoint_format::dataset::{Codec, ContentKind, EntryPointSpacing, Form, Prepared, Stored};
+use meetpoint_host::StoreSettings;
 use meetpoint_prepare::KeyLookup;
 use std::path::PathBuf;
 
@@ -12,14 +13,20 @@ const LABELS_LISTED: usize = 20;
 
 /// Summarise a dataset: samples, labels, formats, sizes, parts, provenance.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: meetpoint inspect photos.set")]
+#[command(after_help = "Examples:
+  meetpoint inspect photos.set
+  meetpoint inspect s3://bucket/photos.set")]
 pub(crate) struct Arguments {
-    /// Folder of the dataset.
+    /// Folder of the dataset, or its URL.
     dataset: PathBuf,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
-    let inspection = meetpoint_datasets::inspect(&arguments.dataset)?;
+    let stop = Stop::install()?;
+    let options = arguments.store.options(&StoreSettings::default(), &stop);
+    let inspection = inspect_with(&arguments.dataset, &options)?;
     output.result(&inspection, || text(&inspection))
 }
 

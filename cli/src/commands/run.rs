@@ -6,9 +6,10 @@ use crate::runner::{self, RunPlan};
 use crate::surface::fault::Fault;
 use crate::surface::remote::RemoteArguments;
 use crate::surface::report_files::ReportFiles;
-use crate::surface::{Output, Stop, output, units};
+use crate::surface::{Output, Stop, StoreArguments, output, units};
 use anyhow::Context;
 use clap::builder::PossibleValue;
+use meetpoint_datasets::store::RemoteStores;
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
@@ -38,6 +39,7 @@ use std::time::Duration;
   meetpoint run job.toml --strategy all --epochs 2 --report out
   meetpoint run job.toml --strategy host-only,auto
   meetpoint run job.toml --dataset cats.set --dataset dogs.set --weights 2,1
+  meetpoint run job.toml --dataset s3://bucket/photos.set --cache-size 64GiB
   meetpoint run job.toml --recipe deit@1 --set num_classes=10
   meetpoint run job.toml --device tcp://csd.local:7000 --device-keys keys
   meetpoint run job.toml --device-profile a53
@@ -107,7 +109,8 @@ pub(crate) struct Arguments {
     /// Epochs to run instead of the job's.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: Option<u32>,
-    /// Dataset to use instead of the job's; given several times, the datasets are served as one.
+    /// Dataset to use instead of the job's, a folder or a URL; given several times, they are
+    /// served as one.
     #[arg(long, value_name = "FOLDER")]
     dataset: Vec<PathBuf>,
     /// Mix the datasets in proportion to these weights, one for each and separated by commas, until
@@ -122,6 +125,8 @@ pub(crate) struct Arguments {
     /// and the time of the copies.
     #[arg(long, value_name = "GPU")]
     device_out: Option<GpuIndex>,
+    #[command(flatten)]
+    store: StoreArguments,
     #[command(flatten)]
     remote: RemoteArguments,
     /// Emulate a declared device: a profile (a53, a78, fpga) or a TOML file. Its speeds replace
@@ -204,6 +209,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if !arguments.dataset.is_empty() {
         job.replace_dataset(arguments.dataset.clone().into());
     }
+    let stores = RemoteStores::new(arguments.store.options(&job.store, &stop));
+    job.dataset = job.dataset.clone().opened_by(Arc::new(stores));
     if !arguments.weights.is_empty() {
         let (weights, stop) = (arguments.weights.clone().into(), sampler::Stop::FirstExhausted);
         job.replace_sampler(Mixture { weights, stop, shuffle: true }.into());

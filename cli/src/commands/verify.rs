@@ -2,13 +2,14 @@
 
 use crate::surface::failure::{Interrupted, Reported};
 use crate::surface::progress::Progress;
-use crate::surface::{Output, Stop, units};
+use crate::surface::{Output, Stop, StoreArguments, units};
 use meetpoint_datasets::shards::PlanFolder;
 use meetpoint_datasets::verify::sharded::plan_verify;
 use meetpoint_datasets::{Error, Problem, VerifyOptions, VerifyReport, verify_deep, verify_with};
 use meetpoint_diagnose::{Command, Remedy, Surface};
 use meetpoint_format::dataset::MANIFEST_NAME;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
+use meetpoint_host::StoreSettings;
 use std::path::{Path, PathBuf};
 
 /// Check every bit of a dataset, and name part, row and key of damaged samples.
@@ -18,9 +19,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint verify photos.set
-  meetpoint verify photos.set --deep")]
+  meetpoint verify photos.set --deep
+  meetpoint verify s3://bucket/photos.set")]
 pub(crate) struct Arguments {
-    /// Folder of the dataset.
+    /// Folder of the dataset, or its URL.
     dataset: PathBuf,
     /// If the dataset is undamaged, also decode every sample, restore files from the coefficient
     /// form, compute the entry points again, and compare the results.
@@ -29,12 +31,15 @@ pub(crate) struct Arguments {
     /// Threads for --deep, and for the content of a dataset made by index; 0 for one per core.
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
+    #[command(flatten)]
+    store: StoreArguments,
 }
 
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     let mut bar = Progress::new("verifying", "bytes", 0);
-    let options = VerifyOptions { threads: arguments.threads, stop: stop.flag() };
+    let remote = arguments.store.options(&StoreSettings::default(), &stop);
+    let options = VerifyOptions { threads: arguments.threads, stop: stop.flag(), remote };
     let looked = verify_with(&arguments.dataset, &options, &mut |progress| {
         bar.set(progress.bytes_done, progress.bytes);
     });

@@ -36,6 +36,9 @@ fn add(epoch: &mut EpochStats, more: &EpochStats, rank: u32) {
         cache.hits += more.hits;
         cache.misses += more.misses;
     }
+    if let (Some(store), Some(more)) = (&mut epoch.store, more.store) {
+        *store = *store + more;
+    }
     if let (Some(gpu), Some(more)) = (&mut epoch.gpu, &more.gpu) {
         gpu.add(more);
     }

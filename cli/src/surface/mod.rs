@@ -15,11 +15,13 @@ pub(crate) mod progress;
 pub(crate) mod remote;
 pub(crate) mod report_files;
 pub(crate) mod stop;
+mod store_arguments;
 pub(crate) mod transfer;
 pub(crate) mod units;
 
 pub(crate) use output::Output;
 pub(crate) use stop::Stop;
+pub(crate) use store_arguments::StoreArguments;
 
 /// Number of cores that this process may run on; 1 if the kernel does not report it.
 pub(crate) fn cores_allowed() -> usize {

@@ -8,14 +8,7 @@ use crate::store::RemoteStore;
 use crate::store::{RemoteError, RemoteOptions, StorePath};
 use std::path::Path;
 
-/// Whether this is a URL (`s3://bucket/name`), not a path.
-pub fn is_url(path: &Path) -> bool {
-    let scheme = path.to_str().and_then(|text| text.split_once("://"));
-    scheme.is_some_and(|(scheme, _)| {
-        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.chars().all(|other| other.is_ascii_alphanumeric() || "+-.".contains(other))
-    })
-}
+pub use meetpoint_prepare::is_url;
 
 /// Finds the source that a user named; lists the objects of a URL.
 pub fn find(path: &Path, options: &RemoteOptions) -> Result<StorePath, Error> {

@@ -2,7 +2,8 @@
 //!
 //! In reading order: [`Store`] (the trait), [`StorePath`] (a path in one), [`Local`] (files of this
 //! machine), [`Memory`] and [`Faulty`] (for tests), and `remote` ([`RemoteOptions`],
-//! [`RemoteError`]; with the feature `remote`, the store of objects and a cache of them).
+//! [`RemoteError`], [`RemoteStores`] for datasets that are used in place; with the feature
+//! `remote`, the store of objects and a cache of them).
 
 mod faulty;
 mod local;
@@ -18,7 +19,9 @@ pub use memory::Memory;
 pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
-pub use remote::{CACHE_BYTES, RemoteError, RemoteOptions, TransferMonitor};
+pub use remote::{
+    CACHE_BYTES, Deadlines, RemoteError, RemoteOptions, RemoteStores, TransferMonitor,
+};
 pub use traits::{
     FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
 };

@@ -4,12 +4,14 @@
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
 //! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
 //! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
-//! [`sharded`] (the same on many hosts), [`verify_deep`] (each sample decoded, its form and entry
+//! [`sharded`] (the same on many hosts), `in_store`
+//! (a dataset at a URL), [`verify_deep`] (each sample decoded, its form and entry
 //! points rebuilt).
 
 mod consistency;
 mod deep;
 mod diagnose;
+mod in_store;
 mod locate;
 mod problem;
 pub mod sharded;
@@ -19,13 +21,14 @@ pub use problem::{DamageLocation, Problem};
 
 use crate::Error;
 use crate::index::{check_contents, check_keys};
+use crate::store::RemoteOptions;
 use consistency::Sums;
 pub(crate) use diagnose::cause_of;
 use meetpoint_format::dataset::{
     MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
 };
 use meetpoint_format::key_index::KEY_INDEX_NAME;
-use meetpoint_prepare::Dataset;
+use meetpoint_prepare::{Dataset, is_url};
 use meetpoint_storage::files::{open_regular, read_regular};
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
@@ -56,6 +59,8 @@ pub struct VerifyOptions {
     pub threads: usize,
     /// Set by another thread to stop, with [`Error::Interrupted`].
     pub stop: Arc<AtomicBool>,
+    /// How a dataset at a URL is read.
+    pub remote: RemoteOptions,
 }
 
 /// The result of verification.
@@ -130,6 +135,9 @@ pub fn verify_with(
     options: &VerifyOptions,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<VerifyReport, Error> {
+    if is_url(path) {
+        return in_store::verify(path, options, progress);
+    }
     let failed = |source| meetpoint_prepare::Error::Open { path: path.to_path_buf(), source };
     let text = match read_regular(&path.join(MANIFEST_NAME), MANIFEST_BYTES_MAX) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_dir() => {

@@ -96,6 +96,21 @@ pub struct KeyedRows {
     pub entry_points: Option<EntryPointTable>,
 }
 
+/// The rows of a record batch that a range of bytes belongs to; all of them if it meets something
+/// other than images, or if the table is unknown.
+fn rows_of_bytes(batch: &Batch, bytes: &Range<u64>) -> Range<u64> {
+    let all = 0..u64::from(batch.place.rows);
+    let (Some(table), None) = (batch.table.get(), batch.places.get()) else { return all };
+    let offsets = &table.image_offsets;
+    let (Some(first), Some(end)) = (offsets.first(), offsets.last()) else { return all };
+    if bytes.start < *first || bytes.end > *end {
+        return all;
+    }
+    let start = offsets.partition_point(|offset| *offset <= bytes.start).saturating_sub(1);
+    let end = offsets.partition_point(|offset| *offset < bytes.end).min(offsets.len() - 1);
+    start as u64..end as u64
+}
+
 impl Index {
     /// Reads the footers and checks them against the manifest (sizes, row counts, schema).
     pub fn open(manifest: Manifest, parts: &dyn PartBytes) -> Result<Self, DatasetError> {
@@ -205,6 +220,30 @@ impl Index {
         let table = batch.table.get().filter(|_| self.root().is_none())?;
         let (first, end) = (table.image_offsets.first()?, table.image_offsets.last()?);
         Some((batch.part, *first..*end))
+    }
+
+    /// The part of a record batch and its bytes there, and whether its table was read.
+    pub fn extent_of(&self, record_batch: usize) -> (usize, Range<u64>, bool) {
+        let batch = &self.batches[record_batch];
+        (batch.part, batch.place.range(), batch.table.get().is_some())
+    }
+
+    /// The samples that a range of bytes of a part belongs to: those of the record batches that it
+    /// meets or, where it lies within the images of one whose table was read, of these images.
+    pub fn samples_of_bytes(&self, part: usize, bytes: &Range<u64>) -> Range<u64> {
+        let before = |batch: &Batch| (batch.part, batch.place.range().end) <= (part, bytes.start);
+        let first = self.batches.partition_point(before);
+        let met = self.batches[first..]
+            .iter()
+            .take_while(|batch| batch.part == part && batch.place.offset < bytes.end);
+        let mut samples: Option<Range<u64>> = None;
+        for batch in met {
+            let rows = rows_of_bytes(batch, bytes);
+            let start = batch.first_sample + rows.start;
+            let end = batch.first_sample + rows.end;
+            samples = Some(samples.map_or(start..end, |it| it.start.min(start)..end));
+        }
+        samples.unwrap_or(0..0)
     }
 
     /// The further columns of a record batch, all or those of a projection in its order. Only

@@ -9,7 +9,7 @@
 
 mod words;
 
-use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, GpuUse, TuningUse};
+use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, GpuUse, RemoteUse, TuningUse};
 use serde::{Deserialize, Serialize};
 
 /// A smaller share of waiting time counts as no waiting.
@@ -151,6 +151,9 @@ pub struct Explanation {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
+    /// What reading from stores took; `None` if the dataset is on this machine.
+    #[serde(default)]
+    pub store: Option<RemoteUse>,
     /// The cost of copying batches to a GPU; `None` if they stay on the host.
     #[serde(default)]
     pub delivery: Option<DeliveryUse>,
@@ -250,6 +253,7 @@ pub fn explain(stats: &EpochStats, context: &RunContext) -> Option<Explanation> 
             Contention { step_seconds: step_ns / 1e9, replayed_step_seconds: replayed_ns / 1e9 }
         }),
         cache: stats.cache,
+        store: stats.store,
         delivery: stats.delivery.clone(),
         gpu: stats.gpu.clone(),
         tuning: stats.tuning,

@@ -109,6 +109,7 @@ impl Explanation {
         if let Some(cache) = &self.cache {
             sentences.push(cache.to_string());
         }
+        sentences.extend(self.store.iter().map(ToString::to_string));
         sentences.extend(self.delivery.iter().map(ToString::to_string));
         if let Some(gpu) = &self.gpu {
             sentences.push(gpu.to_string());

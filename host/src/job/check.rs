@@ -10,7 +10,7 @@ use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling, Shuffled};
 use meetpoint_format::units::show_bytes;
-use meetpoint_prepare::{Dataset, Error as PrepareError};
+use meetpoint_prepare::{Dataset, Error as PrepareError, RemoteFailure};
 use meetpoint_scheduler::{AnyStrategy, OptionTooLarge, Order};
 use meetpoint_storage::MemoryLimit;
 use rustix::fs::{Access, access, statvfs};
@@ -202,8 +202,8 @@ impl JobFile {
             Remedy::advice("correct the path, which starts at the job file's folder")
                 .or_run(Command::Pack)
         };
-        let dataset = Dataset::open_all(self.dataset.as_slice()).map_err(|error| match error {
-            PrepareError::Open { path, source } => {
+        let dataset = Dataset::open_paths(&self.dataset).map_err(|error| match error {
+            PrepareError::Open { path, source } if RemoteFailure::inside(&source).is_none() => {
                 let problem = format!("failed to open dataset {}: {source}", path.display());
                 self.fault("dataset", problem, remedy()).into()
             }

@@ -40,6 +40,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How datasets in stores are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StoreSettings {
+    /// Folder of the cache; `None`: that of the user.
+    pub cache_dir: Option<PathBuf>,
+    /// Maximum bytes of the cache of a dataset; `None`: the default.
+    pub cache_bytes: Option<u64>,
+    /// Send requests without credentials.
+    pub anonymous: bool,
+}
+
 /// A job: what to run and how. Relative paths of the file have been resolved against its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
@@ -47,6 +58,8 @@ pub struct JobFile {
     pub path: PathBuf,
     /// Folder of the dataset, or several that are served as one.
     pub dataset: DatasetPaths,
+    /// How datasets in stores are read; the caller opens them with it.
+    pub store: StoreSettings,
     /// The operations on every sample.
     pub recipe: Arc<Recipe>,
     /// The columns of a batch, in order, and how pictures of different sizes are combined. Default:

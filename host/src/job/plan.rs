@@ -172,7 +172,7 @@ impl JobFile {
             let remedy = format!("run `{}`", offline.command);
             return Err(self.fault("dataset", problem, remedy).into());
         }
-        Ok(self.check_plan_dataset(plan, &Dataset::open_all(folders)?)?)
+        Ok(self.check_plan_dataset(plan, &Dataset::open_paths(&self.dataset)?)?)
     }
 
     fn check_plan_recipe(&self, plan: &Plan) -> Result<(), JobError> {

@@ -4,15 +4,15 @@ use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, BYTES_OR_NONE, TIME, positive_time, required};
 use super::{
-    AcceleratorJob, Choice, JobError, JobFile, collate, devices, gpu, plan, recipe, sampler,
-    strategy,
+    AcceleratorJob, Choice, JobError, JobFile, StoreSettings, collate, devices, gpu, plan, recipe,
+    sampler, strategy,
 };
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind, Tune};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bytes, parse_duration};
 use meetpoint_prepare::cache::CacheSettings;
-use meetpoint_prepare::{Action, DatasetPaths};
+use meetpoint_prepare::{Action, DatasetPaths, is_url};
 use meetpoint_storage::{EngineKind, MemoryLimit};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -26,8 +26,11 @@ const BATCH_SIZE_MAX: u32 = 1 << 24;
 const RANKS_MAX: u32 = 1024;
 
 /// Keys of the file itself, beside the tables of strategies.
-const KEYS: [&str; 41] = [
+const KEYS: [&str; 44] = [
     "dataset",
+    "cache_dir",
+    "cache_size",
+    "anonymous",
     "recipe",
     "columns",
     "collate",
@@ -96,6 +99,7 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
     Ok(JobFile {
         path: path.to_path_buf(),
         dataset,
+        store: store(&table, folder)?,
         columns: columns(&table, &recipe)?,
         recipe,
         batch_size: u32::try_from(batch_size).expect("at most BATCH_SIZE_MAX"),
@@ -143,13 +147,28 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
 fn dataset(table: &Table<'_>, folder: &Path) -> Result<DatasetPaths, JobError> {
     let what = "the path of a packed dataset, or a list of them";
     if !matches!(table.value("dataset").map(Spanned::get_ref), Some(DeValue::Array(_))) {
-        return Ok(folder.join(required(table, "dataset", what)?).into());
+        return Ok(beside(folder, required(table, "dataset", what)?).into());
     }
     let paths = table.texts("dataset", what)?.unwrap_or_default();
     if paths.is_empty() || paths.iter().any(String::is_empty) {
         return Err(table.wrong_at("dataset", what));
     }
-    Ok(paths.into_iter().map(|path| folder.join(path)).collect::<Vec<_>>().into())
+    Ok(paths.into_iter().map(|path| beside(folder, &path)).collect::<Vec<_>>().into())
+}
+
+/// A path relative to the folder of the job, or a URL.
+fn beside(folder: &Path, path: &str) -> PathBuf {
+    if is_url(Path::new(path)) { PathBuf::from(path) } else { folder.join(path) }
+}
+
+/// How datasets in stores are read.
+fn store(table: &Table<'_>, folder: &Path) -> Result<StoreSettings, JobError> {
+    let cache_dir = table.text("cache_dir", "the path of a folder")?;
+    Ok(StoreSettings {
+        cache_dir: cache_dir.map(|path| folder.join(path)),
+        cache_bytes: table.quantity("cache_size", parse_bytes, BYTES)?,
+        anonymous: table.flag("anonymous", false)?,
+    })
 }
 
 fn columns(table: &Table<'_>, recipe: &Recipe) -> Result<ColumnNames, JobError> {

@@ -232,6 +232,7 @@ impl<'l> Epoch<'l> {
             let _ = batch_times.learn(job, stats.epoch, &stats.records);
         }
         stats.gpu = gpu;
+        stats.store = self.loader.store_use_of_epoch();
         stats.host_cpu_ns = cpu_ns;
         stats.host_peak_resident_bytes = peak_bytes;
         stats
@@ -338,6 +339,7 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
         reused_batches: run.reused_batches,
         displacement: run.displacement(),
         cache: cache_use(&run, loader),
+        store: None,
         delivery: None,
         gpu: None,
         tuning: loader.tuning.as_ref().map(Tuning::used),

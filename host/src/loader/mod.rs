@@ -35,7 +35,7 @@ use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{DecodeMemory, Job};
+use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
 use meetpoint_scheduler::{
     BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
 };
@@ -114,6 +114,8 @@ pub struct Loader {
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
     gpu: GpuReportState,
+    /// What reading from stores took until the last epoch ended.
+    store_before: RemoteUse,
 }
 
 impl Loader {
@@ -129,6 +131,7 @@ impl Loader {
         let columns = Arc::new(job.batch_columns()?);
         let asked = config.stop.clone();
         let interrupt = Interrupt::when(move || asked.is_stopped());
+        job.dataset.set_remote_interrupt(&interrupt);
         let longest = job.value_bytes_max(&columns, &interrupt)?;
         let samples = u32::try_from(samples).expect("no more than batch_size");
         let cache = settings::open_cache(&config, &job)?;
@@ -159,6 +162,7 @@ impl Loader {
             own: None,
             tuning: Tuning::new(&config, &limits),
             gpu: GpuReportState::default(),
+            store_before: RemoteUse::default(),
             links: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),
@@ -204,6 +208,13 @@ impl Loader {
         let quota = spool.quota_for(config, self.config.shares, DEVICE_AHEAD + 2);
         let quota_bytes = (quota > config.quota_bytes).then_some(quota);
         self.notice(Notice::NothingReused { device, slots: spool.slots, quota_bytes });
+    }
+
+    /// What reading from stores took since the previous epoch ended.
+    fn store_use_of_epoch(&mut self) -> Option<RemoteUse> {
+        let now = self.job.dataset.remote_use()?;
+        let before = std::mem::replace(&mut self.store_before, now);
+        Some(now - before)
     }
 
     fn start_threads(&mut self) -> Result<(), Error> {
@@ -443,6 +454,7 @@ impl Loader {
 impl Drop for Loader {
     fn drop(&mut self) {
         self.driver.close();
+        self.job.dataset.set_remote_interrupt(&Interrupt::when(|| true));
         // Closes the links and reaps the processes all at once, within their time limits.
         self.links.iter().flatten().for_each(|link| link.session().close());
         self.links.clear();
@@ -450,6 +462,8 @@ impl Drop for Loader {
             // Its own panic was reported where it happened.
             let _ = thread.join();
         }
+        // The dataset may be in use elsewhere.
+        self.job.dataset.set_remote_interrupt(&Interrupt::default());
     }
 }
 

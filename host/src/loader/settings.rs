@@ -6,7 +6,10 @@ use meetpoint_format::batching::{BatchOptions, Batching, RANKS_MAX, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
-use meetpoint_prepare::{Dataset, DecodeMemory, Job, SMALL_SAMPLES_BYTES_MAX, read_recipe_files};
+use meetpoint_prepare::{
+    Dataset, DecodeMemory, Error as PrepareError, Job, RemoteRefusal, SMALL_SAMPLES_BYTES_MAX,
+    is_url, read_recipe_files,
+};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
@@ -95,7 +98,16 @@ pub(super) fn decode_memory(config: &LoaderConfig, limit: &MemoryLimit) -> Arc<D
 }
 
 pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
-    let dataset = Arc::new(Dataset::open_all(config.dataset.as_slice())?);
+    if config.strategy.uses_devices() && !config.devices.is_empty() {
+        let url = config.dataset.as_slice().iter().find(|path| is_url(path)).cloned();
+        url.map_or(Ok(()), |url| {
+            Err(PrepareError::Remote { url, refusal: RemoteRefusal::AtDevice })
+        })?;
+    }
+    let dataset = Arc::new(Dataset::open_paths(&config.dataset)?);
+    // One reader more: the thread that prefetches.
+    let readers = u64::from(config.workers.max(1)) + 1;
+    dataset.check_remote(readers, config.ranks.into())?;
     if dataset.is_empty() {
         return Err(Error::EmptyDataset { dataset: config.dataset.name() });
     }

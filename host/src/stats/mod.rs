@@ -13,6 +13,7 @@ pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
 use meetpoint_prepare::MemoryKind;
+pub use meetpoint_prepare::RemoteUse;
 pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
 use meetpoint_scheduler::{
     Budget, Concurrency, DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source,
@@ -84,6 +85,8 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
+    /// What reading from stores took; `None` if the dataset is on this machine.
+    pub store: Option<RemoteUse>,
     /// The cost of copying batches to a GPU; `None` if they stay on the host.
     pub delivery: Option<DeliveryUse>,
     /// The use of a GPU by the host's preparers; `None` without one.

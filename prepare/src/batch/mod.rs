@@ -13,6 +13,7 @@ mod pictures;
 mod small;
 mod table;
 
+use crate::ahead;
 use crate::buffers::BufferPool;
 use crate::cache::SampleCache;
 use crate::contents::OpenContents;
@@ -20,6 +21,7 @@ use crate::encoded::decodes_regions;
 use crate::job::Job;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
 use crate::resume::Resumer;
+use crate::samples::REMOTE_READ_TIMEOUT;
 use crate::shape::collated_shape;
 use crate::{BYTES_AHEAD_MAX, BatchMemory, DecodeMemory, Error, NoMemory, Replacement, Reserved};
 use cached::{CachedSamples, OnePicture, use_of};
@@ -161,7 +163,8 @@ impl CpuPreparer {
     ///
     /// If the recipe decodes regions, the dataset caches entry points from now on, in at most
     /// [`ENTRY_POINTS_BYTES_MAX`] for all of its preparers together.
-    pub fn new(job: Job, mut engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
+    pub fn new(job: Job, engine: Box<dyn Engine>, cpu: Cpu) -> Result<Self, Error> {
+        let mut engine = job.dataset.engine(engine);
         let collate = job.columns.collate();
         let spec = collated_shape(&job.recipe, collate)?;
         let columns = job.batch_columns()?;
@@ -237,6 +240,10 @@ impl CpuPreparer {
         let (_, order) = self.order.as_ref().expect("it was just made");
         self.samples.clear();
         self.keys.clear();
+        if self.job.dataset.is_remote() {
+            let samples = batching.samples_of(order, batch).collect::<Vec<_>>();
+            ahead::begin_tables(&self.job.dataset, &samples);
+        }
         for Entry { sample, key } in batching.entries_of(order, batch) {
             self.samples.push((sample, self.job.dataset.locate(sample)?));
             self.keys.push(key);
@@ -249,6 +256,8 @@ impl CpuPreparer {
             return self.run_without_images(progress);
         }
         let mut quiet_since = Instant::now();
+        let is_remote = self.job.dataset.is_remote();
+        let limit = if is_remote { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
         while (progress.stats.samples as usize) < self.samples.len() {
             progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
@@ -257,9 +266,9 @@ impl CpuPreparer {
                 let started = Instant::now();
                 self.engine.wait(WAIT_SLICE, &mut self.completions)?;
                 progress.stats.read_wait_ns += nanoseconds(started.elapsed());
-                if self.completions.is_empty() && quiet_since.elapsed() > READ_TIMEOUT {
+                if self.completions.is_empty() && quiet_since.elapsed() > limit {
                     let part = self.job.dataset.path().to_path_buf();
-                    return Err(Error::ReadTimeout { path: part, seconds: READ_TIMEOUT.as_secs() });
+                    return Err(Error::ReadTimeout { path: part, seconds: limit.as_secs() });
                 }
             } else if !self.completions.is_empty() {
                 // Takes in what has arrived meanwhile, so that the next reads can go out.
@@ -524,7 +533,10 @@ impl CpuPreparer {
         progress: &mut BatchProgress<'_>,
     ) -> Result<(), Error> {
         let started = Instant::now();
-        self.job.dataset.check_image(sample, location, stored)?;
+        if let Err(error) = self.job.dataset.check_image(sample, location, stored) {
+            let again = self.job.dataset.read_again(sample, location, error)?;
+            return self.decode_into(position, (sample, location), &again, progress);
+        }
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: progress.epoch, sample: key };
@@ -715,6 +727,8 @@ impl Preparer for CpuPreparer {
         memory: &mut dyn BatchMemory,
         pace: Pace<'_>,
     ) -> Result<PreparedBatch, Error> {
+        // Until it is dropped, the batch counts as being read.
+        let _active = ahead::Active::begin(&self.job, epoch, batch);
         self.locate(epoch, batch)?;
         self.pictures.begin(self.samples.len());
         let (got, needed) = (memory.bytes_mut().len(), self.pictures.end(self.samples.len()));

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _arguments, _devices, _gpu, _native, _output, _world
 from . import collate as _collate
-from ._arguments import U64, path_or_none, seconds, text, whole, whole_or_none
+from ._arguments import U64, flag, path_or_none, seconds, text, whole, whole_or_none
 from ._delivery import Delivery
 from ._options import size
 from ._world import World
@@ -94,6 +94,9 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "small_samples": _small_samples(given["small_samples"]),
         "cache": _cache(given["cache"]),
         "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),
+        "cache_dir": path_or_none("cache_dir", given["cache_dir"]),
+        "cache_size": size("cache_size", given["cache_size"]),
+        "anonymous": flag("anonymous", given["anonymous"]),
         "sockets": sources.sockets,
         "remotes": sources.remotes,
         "commands": sources.commands,

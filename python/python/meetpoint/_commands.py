@@ -9,8 +9,8 @@ import os
 from typing import Literal, Optional, Sequence, Union, overload
 
 from . import _native
-from ._arguments import Recipe, compose, flag, path, whole
-from ._options import Size, options
+from ._arguments import Recipe, compose, flag, path, path_or_none, whole
+from ._options import Size, options, size
 from ._progress import Progress, shown
 from ._results import Converted, IndexedKeys, Packed, Prepared, Unpacked, Verified, of_json
 from .errors import SettingError
@@ -332,16 +332,32 @@ def convert(
 
 
 def verify(
-    dataset: _Path, *, deep: bool = False, threads: int = 0, progress: _Progress = None
+    dataset: _Path,
+    *,
+    deep: bool = False,
+    threads: int = 0,
+    cache_dir: Optional[_Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+    progress: _Progress = None,
 ) -> Verified:
     """Checks every bit of a dataset, and names the part, row and key of each damaged sample.
 
     Damage does not raise an exception: ``is_sound`` of the result is then false.
 
     :param deep: also decodes every sample of an undamaged dataset and recomputes its entry points.
+    :param cache_dir: for a dataset at a URL, the folder in which parts of it are cached; by default
+        ``meetpoint`` in the user's cache.
+    :param cache_size: for a dataset at a URL, maximum bytes of its cache.
+    :param anonymous: for a dataset at a URL, whether requests are sent without credentials.
     :raises DatasetError: the path does not contain a dataset.
     """
     of = path("dataset", dataset)
     with shown(progress, _name(of)) as report:
-        found = _native.verify(of, flag("deep", deep), whole("threads", threads), report)
+        store = (
+            path_or_none("cache_dir", cache_dir),
+            size("cache_size", cache_size),
+            flag("anonymous", anonymous),
+        )
+        found = _native.verify(of, flag("deep", deep), whole("threads", threads), store, report)
     return of_json(Verified, found)

@@ -19,13 +19,16 @@ from typing import (
 )
 
 from . import _native
-from ._arguments import flag, items, text
+from ._arguments import flag, items, path_or_none, text
 from ._arguments import paths as given_paths
 from ._closing import Closing
+from ._options import Size, size
 from .errors import ClosedError, DatasetError
 
 Paths = Union[str, "os.PathLike[str]", Sequence[Union[str, "os.PathLike[str]"]]]
-"""A folder, or several that are opened as one dataset."""
+"""A folder or URL, or several that are opened as one dataset."""
+Path = Union[str, "os.PathLike[str]"]
+"""A path."""
 
 __all__ = ["Columns", "Dataset", "Sample", "open"]
 
@@ -60,12 +63,35 @@ class Dataset(Closing):
     such as polars would then read every element instead of the columns.
     """
 
-    def __init__(self, path: Paths, *, mapped: bool = False) -> None:
+    def __init__(
+        self,
+        path: Paths,
+        *,
+        mapped: bool = False,
+        cache_dir: Optional[Path] = None,
+        cache_size: Size = "16GiB",
+        anonymous: bool = False,
+    ) -> None:
         self._mapped = flag("mapped", mapped)
         self._paths = given_paths("path", path)
-        opened = _native.Dataset(self._paths, mapped=self._mapped)
+        self._store = (
+            path_or_none("cache_dir", cache_dir),
+            size("cache_size", cache_size),
+            flag("anonymous", anonymous),
+        )
+        opened = self._open()
         self._opened: Optional[_native.Dataset] = opened
         self._path = os.fspath(opened.path)
+
+    def _open(self) -> _native.Dataset:
+        cache_dir, cache_size, anonymous = self._store
+        return _native.Dataset(
+            self._paths,
+            mapped=self._mapped,
+            cache_dir=cache_dir,
+            cache_size=cache_size,
+            anonymous=anonymous,
+        )
 
     @property
     def _native(self) -> _native.Dataset:
@@ -177,10 +203,11 @@ class Dataset(Closing):
 
     def _origin(self) -> Tuple[List[str], bool, str]:
         """The data with which another process opens the same dataset."""
-        return [os.path.abspath(path) for path in self._paths], self._mapped, self.fingerprint
+        paths = [path if "://" in path else os.path.abspath(path) for path in self._paths]
+        return paths, self._mapped, self.fingerprint
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (reopen, (Dataset, *self._origin()))
+        return (reopen, (Dataset, *self._origin(), self._store))
 
     def __repr__(self) -> str:
         state = "closed" if self._opened is None else f"{len(self)} samples"
@@ -231,12 +258,17 @@ class _View(Sequence[Sample]):
 _DatasetT = TypeVar("_DatasetT", bound=Dataset)
 
 
-def reopen(kind: Type[_DatasetT], path: Paths, mapped: bool, fingerprint: str) -> _DatasetT:
+def reopen(
+    kind: Type[_DatasetT], path: Paths, mapped: bool, fingerprint: str, store: Any = None
+) -> _DatasetT:
     """Opens a dataset that was pickled, perhaps by another process.
 
     :raises DatasetError: there is a different one at its path.
     """
-    dataset = kind(path, mapped=mapped)
+    cache_dir, cache_size, anonymous = store or (None, "16GiB", False)
+    dataset = kind(
+        path, mapped=mapped, cache_dir=cache_dir, cache_size=cache_size, anonymous=anonymous
+    )
     if dataset.fingerprint != fingerprint:
         raise DatasetError(
             f"the dataset at {dataset.path!r} is not the one that was pickled",
@@ -246,13 +278,26 @@ def reopen(kind: Type[_DatasetT], path: Paths, mapped: bool, fingerprint: str) -
     return dataset
 
 
-def open(path: Paths, *, mapped: bool = False) -> Dataset:
+def open(
+    path: Paths,
+    *,
+    mapped: bool = False,
+    cache_dir: Optional[Path] = None,
+    cache_size: Size = "16GiB",
+    anonymous: bool = False,
+) -> Dataset:
     """Opens a packed dataset for reading.
 
     :param mapped: read through a memory map of the parts, which is about twice as fast if they are
         in the page cache. If another program shortens a part while it is mapped (no command of
         ``meetpoint`` does), the kernel ends the process with ``SIGBUS``.
+    :param cache_dir: for a dataset at a URL, the folder in which parts of it are cached; by default
+        ``meetpoint`` in the user's cache.
+    :param cache_size: for a dataset at a URL, maximum bytes of its cache.
+    :param anonymous: for a dataset at a URL, whether requests are sent without credentials.
     :raises DatasetError: it is not a dataset, or it is damaged; or ``mapped`` is set and its
         content is in other files, which may change.
     """
-    return Dataset(path, mapped=mapped)
+    return Dataset(
+        path, mapped=mapped, cache_dir=cache_dir, cache_size=cache_size, anonymous=anonymous
+    )

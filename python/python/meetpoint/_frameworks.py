@@ -161,7 +161,7 @@ class LoaderDataset(Dataset):
         return [self[index] for index in indices]
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return (reopen, (LoaderDataset, *self._origin()))
+        return (reopen, (LoaderDataset, *self._origin(), self._store))
 
 
 def collate(fetched: Union[Taken, List[Sample]]) -> Any:
@@ -191,7 +191,13 @@ class DataLoaderLike(Resumable, Generic[BatchT]):
     def dataset(self) -> LoaderDataset:
         """The dataset itself: a sequence of samples as they were packed."""
         if self._view is None:
-            self._view = LoaderDataset(self._settings["dataset"])
+            given = self._settings
+            self._view = LoaderDataset(
+                given["dataset"],
+                cache_dir=given["cache_dir"],
+                cache_size=given["cache_size"],
+                anonymous=given["anonymous"],
+            )
         return self._view
 
     @property

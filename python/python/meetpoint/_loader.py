@@ -114,6 +114,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
         it.
     :param cache_after: number of operations after which samples are cached; by default all that
         have the same result in every epoch.
+    :param cache_dir: folder in which parts of a dataset at a URL are cached, for this process and
+        later ones; by default ``meetpoint`` in the user's cache. Processes of this machine share it.
+    :param cache_size: maximum bytes of the cache of a dataset at a URL.
+    :param anonymous: whether requests for a dataset at a URL are sent without credentials.
     :param spool_quota: maximum bytes of the batches that devices have ready; ``None`` for 256 MiB,
         or an eighth of the memory that the process may use if that is less.
     :param spool_folder: folder of a file for these batches; ``None`` for unnamed shared memory.
@@ -395,6 +399,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         small_samples: Union[int, str, None] = None,
         cache: Union[int, str, None] = None,
         cache_after: Optional[int] = None,
+        cache_dir: Optional[Path] = None,
+        cache_size: Union[int, str] = "16GiB",
+        anonymous: bool = False,
         spool_quota: Optional[int] = None,
         spool_folder: Optional[Path] = None,
         rank: Optional[int] = None,

@@ -51,6 +51,9 @@ class Options(TypedDict, total=False):
     small_samples: Union[int, str, None]
     cache: Union[int, str, None]
     cache_after: Optional[int]
+    cache_dir: Optional[Path]
+    cache_size: Union[int, str]
+    anonymous: bool
     spool_quota: Optional[int]
     spool_folder: Optional[Path]
     rank: Optional[int]

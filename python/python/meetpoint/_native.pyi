@@ -125,6 +125,10 @@ class Settings(TypedDict):
     cache: Optional[int]
     """Bytes."""
     cache_after: Optional[int]
+    cache_dir: Optional[str]
+    cache_size: int
+    """Bytes."""
+    anonymous: bool
     sockets: List[str]
     remotes: List[RemoteSettings]
     commands: List[List[str]]
@@ -355,7 +359,15 @@ class Energy:
 class Dataset:
     """An open dataset."""
 
-    def __new__(cls, path: List[str], *, mapped: bool = False) -> Dataset: ...
+    def __new__(
+        cls,
+        path: List[str],
+        *,
+        mapped: bool = False,
+        cache_dir: Optional[str] = None,
+        cache_size: Optional[int] = None,
+        anonymous: bool = False,
+    ) -> Dataset: ...
     @property
     def path(self) -> str: ...
     @property
@@ -433,7 +445,13 @@ def plan_shards(command: str, positional: List[str], options: _Options, shards: 
 def open_shards(folder: str) -> str: ...
 def run_shard(folder: str, shard: int, threads: int, progress: _Progress) -> str: ...
 def commit_shards(folder: str) -> Tuple[str, str]: ...
-def verify(dataset: str, deep: bool, threads: int, progress: _Progress) -> str: ...
+def verify(
+    dataset: str,
+    deep: bool,
+    threads: int,
+    store: Tuple[Optional[str], Optional[int], bool],
+    progress: _Progress,
+) -> str: ...
 def shuffle(
     dataset: str, destination: str, seed: int, writing: _Options, progress: _Progress
 ) -> str: ...

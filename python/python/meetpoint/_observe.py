@@ -79,6 +79,9 @@ class Explanation(NamedTuple):
     steps down."""
     cache: Optional[Dict[str, int]]
     """``hits``, ``misses``, ``bytes``, ``budget_bytes`` and more of the cache; ``None`` without."""
+    store: Optional[Dict[str, int]]
+    """``fetched_bytes``, ``requests``, ``retries``, ``read_bytes``, ``hit_bytes``,
+    ``evicted_bytes`` and ``refetched_bytes`` of a dataset in a store; ``None`` without one."""
     delivery: Optional[Dict[str, Any]]
     """``device``, ``batches``, ``bytes``, ``direct_bytes``, ``transfer_ns``, ``convert_ns``,
     ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a GPU; ``None``

@@ -6,6 +6,7 @@ mod azure;
 mod bounds;
 mod contract;
 mod faults;
+mod in_place;
 mod s3;
 mod sources;
 mod support;

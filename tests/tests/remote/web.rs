@@ -33,6 +33,8 @@ pub(crate) struct State {
     files: BTreeMap<String, File>,
     /// Whether range requests are supported.
     gives_no_parts: bool,
+    /// Time before each answer.
+    pub(crate) slowness: std::time::Duration,
     /// Requests: method, path, range.
     pub(crate) requests: Vec<(String, String, Option<String>)>,
 }
@@ -179,7 +181,7 @@ fn answer(
         return Ok(true);
     }
     let mut state = shared.lock().unwrap();
-    let gives_parts = !state.gives_no_parts;
+    let (gives_parts, slowness) = (!state.gives_no_parts, state.slowness);
     let Some(file) = state.files.get_mut(path) else {
         write!(to, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")?;
         return Ok(true);
@@ -195,11 +197,13 @@ fn answer(
     }
     let tag = file.fault.tag.filter(|_| !is_head).unwrap_or(file.version);
     let all = file.bytes.len();
-    let first = range
-        .as_deref()
-        .filter(|_| gives_parts)
-        .and_then(|range| range.strip_prefix("bytes=")?.split('-').next()?.parse::<usize>().ok());
-    let bytes = file.bytes[first.unwrap_or(0).min(all)..].to_vec();
+    let range = range.as_deref().filter(|_| gives_parts).and_then(|range| {
+        let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+        let end = last.parse::<usize>().map_or(all, |last| all.min(last + 1));
+        Some((first.parse::<usize>().ok()?.min(end), end))
+    });
+    let (first, end) = range.unwrap_or((0, all));
+    let bytes = file.bytes[first..end].to_vec();
     let cut = match &mut file.fault.cut {
         Some((after, left)) if *left > 0 && !is_head => {
             *left -= 1;
@@ -209,11 +213,12 @@ fn answer(
     };
     let stalls = file.fault.stalls && !is_head;
     drop(state);
-    match first {
-        Some(first) => write!(
+    std::thread::sleep(slowness);
+    match range {
+        Some(_) => write!(
             to,
             "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {first}-{}/{all}\r\n",
-            all - 1
+            end - 1
         )?,
         None => write!(to, "HTTP/1.1 200 OK\r\n")?,
     }

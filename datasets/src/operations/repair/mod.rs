@@ -152,7 +152,11 @@ fn nothing_to_do(
     if !path.is_dir() {
         return Ok(None);
     }
-    let look = VerifyOptions { threads: options.threads, stop: Arc::clone(&options.stop) };
+    let look = VerifyOptions {
+        threads: options.threads,
+        stop: Arc::clone(&options.stop),
+        ..VerifyOptions::default()
+    };
     let report = match verify_with(path, &look, &mut |step| {
         // The progress counts samples, since samples are repaired.
         let share = step.bytes_done as f64 / step.bytes.max(1) as f64;

@@ -33,13 +33,8 @@ pub(super) struct Folder {
 impl Folder {
     /// Creates one in the cache folder, and removes leftovers of killed processes.
     pub(super) fn create(cache: Option<&Path>) -> Result<Self, RemoteError> {
-        match cache {
-            Some(cache) => Self::create_in(cache, CacheLocation::Custom),
-            None => {
-                let cache = default_cache(|name| std::env::var_os(name).map(PathBuf::from));
-                Self::create_in(&cache.ok_or(RemoteError::NoCache)?, CacheLocation::Default)
-            }
-        }
+        let (cache, location) = custom_or_default(cache)?;
+        Self::create_in(&cache, location)
     }
 
     fn create_in(cache: &Path, location: CacheLocation) -> Result<Self, RemoteError> {
@@ -47,22 +42,7 @@ impl Folder {
             path: cache.to_path_buf(),
             problem: error.to_string(),
         };
-        private_folders().recursive(true).create(cache).map_err(failed)?;
-        let cache = cache.canonicalize().map_err(failed)?;
-        let folder = OpenOptions::new()
-            .read(true)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits().cast_signed())
-            .open(&cache)
-            .map_err(failed)?;
-        let metadata = folder.metadata().map_err(failed)?;
-        let user = geteuid().as_raw();
-        match location.check_access(metadata.uid(), metadata.mode(), user) {
-            Ok(FolderAccess::Private) => {}
-            Ok(FolderAccess::NeedsChmod) => {
-                folder.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
-            }
-            Err(problem) => return Err(RemoteError::NotPrivate { path: cache, problem }),
-        }
+        let cache = private_in(cache, location)?;
         clean(&cache);
         for _ in 0..NAMES_MAX {
             // An unpredictable name, so that no other user can create it beforehand.
@@ -96,6 +76,49 @@ impl Drop for Folder {
         let _ = std::fs::remove_dir_all(&self.path);
         let _ = std::fs::remove_file(&self.lock_path);
     }
+}
+
+/// The cache folder that the user named, or the default one.
+fn custom_or_default(cache: Option<&Path>) -> Result<(PathBuf, CacheLocation), RemoteError> {
+    match cache {
+        Some(cache) => Ok((cache.to_path_buf(), CacheLocation::Custom)),
+        None => {
+            let cache = default_cache(|name| std::env::var_os(name).map(PathBuf::from));
+            Ok((cache.ok_or(RemoteError::NoCache)?, CacheLocation::Default))
+        }
+    }
+}
+
+/// The cache folder that the user named, or the default one, in which no other user can replace
+/// files.
+pub(super) fn private_cache(cache: Option<&Path>) -> Result<PathBuf, RemoteError> {
+    let (cache, location) = custom_or_default(cache)?;
+    private_in(&cache, location)
+}
+
+/// Creates a cache folder, and makes sure that no other user can replace its files.
+fn private_in(cache: &Path, location: CacheLocation) -> Result<PathBuf, RemoteError> {
+    let failed = |error: io::Error| RemoteError::Cache {
+        path: cache.to_path_buf(),
+        problem: error.to_string(),
+    };
+    private_folders().recursive(true).create(cache).map_err(failed)?;
+    let cache = cache.canonicalize().map_err(failed)?;
+    let folder = OpenOptions::new()
+        .read(true)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::DIRECTORY).bits().cast_signed())
+        .open(&cache)
+        .map_err(failed)?;
+    let metadata = folder.metadata().map_err(failed)?;
+    let user = geteuid().as_raw();
+    match location.check_access(metadata.uid(), metadata.mode(), user) {
+        Ok(FolderAccess::Private) => {}
+        Ok(FolderAccess::NeedsChmod) => {
+            folder.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
+        }
+        Err(problem) => return Err(RemoteError::NotPrivate { path: cache, problem }),
+    }
+    Ok(cache)
 }
 
 /// The location of a cache folder.
@@ -141,7 +164,7 @@ fn default_cache(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> 
     cache.map(|cache| cache.join("meetpoint"))
 }
 
-fn private_folders() -> DirBuilder {
+pub(super) fn private_folders() -> DirBuilder {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
     builder

@@ -21,6 +21,22 @@ pub(super) type Client = Arc<dyn ObjectStore>;
 
 /// Creates the client of a store; no request is sent yet.
 pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Client, RemoteError> {
+    connect_with(address, options, &retries())
+}
+
+/// As [`connect`], for a caller that repeats requests itself.
+pub(super) fn connect_once(
+    address: &Address,
+    options: &RemoteOptions,
+) -> Result<Client, RemoteError> {
+    connect_with(address, options, &RetryConfig { max_retries: 0, ..retries() })
+}
+
+fn connect_with(
+    address: &Address,
+    options: &RemoteOptions,
+    retries: &RetryConfig,
+) -> Result<Client, RemoteError> {
     // A provider that the program installed before is fine too.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let settings = settings(&address.scheme, options.anonymous, |name| std::env::var(name).ok());
@@ -37,7 +53,7 @@ pub(super) fn connect(address: &Address, options: &RemoteOptions) -> Result<Clie
                     Err(_) => builder,
                 }
             });
-            Arc::new(builder.with_retry(retries()).build().map_err(wrong)?) as Client
+            Arc::new(builder.with_retry(retries.clone()).build().map_err(wrong)?) as Client
         }};
     }
     let url = address.url.as_str();

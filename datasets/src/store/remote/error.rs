@@ -2,7 +2,7 @@
 
 use crate::message::Message;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
-use meetpoint_format::units::show_bytes_at_least;
+use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -84,6 +84,46 @@ pub enum RemoteError {
     },
     /// The user has no cache folder.
     NoCache,
+    /// A range of an object of a dataset could not be fetched.
+    Range {
+        /// The object.
+        url: String,
+        /// First missing byte.
+        offset: u64,
+        /// Missing bytes; 0 for the whole object.
+        bytes: u64,
+        /// Requests without progress.
+        attempts: u32,
+        /// HTTP status, if there was one.
+        status: Option<u16>,
+        /// What went wrong with the last request.
+        problem: String,
+        /// The remedy.
+        remedy: Remedy,
+    },
+    /// An object of a dataset changed while the dataset was open.
+    ChangedInUse {
+        /// The object.
+        url: String,
+        /// The property that changed.
+        what: String,
+    },
+    /// An object of a dataset does not exist.
+    MissingObject {
+        /// The object.
+        url: String,
+    },
+    /// A cache that cannot hold what the readers of a dataset need at once.
+    CacheTooSmall {
+        /// The dataset.
+        url: String,
+        /// Bytes that readers may need at once.
+        needed: u64,
+        /// Bytes that the cache may hold.
+        limit: u64,
+        /// Number of readers.
+        readers: u64,
+    },
     /// Stopped on request.
     Interrupted,
 }
@@ -128,6 +168,25 @@ impl RemoteError {
             Self::Name { url, key, problem } => {
                 format!("{url} holds an object {key:?}, which {problem}")
             }
+            Self::Range { url, offset, bytes, attempts, status, problem, .. } => {
+                let what = match bytes {
+                    0 => String::new(),
+                    bytes => format!("{bytes} bytes at offset {offset} of "),
+                };
+                let status =
+                    status.map_or_else(String::new, |status| format!(" (HTTP status {status})"));
+                let requests = if *attempts == 1 { "request" } else { "requests" };
+                format!("failed to fetch {what}{url} in {attempts} {requests}{status}: {problem}")
+            }
+            Self::ChangedInUse { url, what } => {
+                format!("{url} is not the object that belongs to the open dataset: {what}")
+            }
+            Self::MissingObject { url } => format!("{url} does not exist"),
+            Self::CacheTooSmall { url, needed, limit, readers } => format!(
+                "the cache may hold {} of {url}, and {readers} readers may need {} at once",
+                show_bytes(*limit),
+                show_bytes_at_least(*needed)
+            ),
             Self::Interrupted => "interrupted".to_owned(),
         };
         text.into()
@@ -148,6 +207,10 @@ impl Diagnose for RemoteError {
             Self::Cache { .. } => "cache_not_written",
             Self::NotPrivate { .. } => "cache_not_private",
             Self::NoCache => "no_cache",
+            Self::Range { .. } => "remote_range",
+            Self::ChangedInUse { .. } => "dataset_changed",
+            Self::MissingObject { .. } => "remote_object_missing",
+            Self::CacheTooSmall { .. } => "cache_too_small",
             Self::Interrupted => "interrupted",
         }
     }
@@ -176,6 +239,17 @@ impl Diagnose for RemoteError {
             Self::Nothing { .. } => "correct the name".into(),
             Self::Changed { .. } => "pack again when no program writes to it".into(),
             Self::Name { .. } => "choose a location without this object".into(),
+            Self::Range { remedy, .. } => remedy.clone(),
+            Self::ChangedInUse { .. } => {
+                Remedy::advice("open the dataset again when no program writes to it")
+                    .or("copy it to the store again")
+            }
+            Self::MissingObject { .. } => Remedy::advice("correct the name of the dataset")
+                .or("copy the dataset to the store again, dataset.json last"),
+            Self::CacheTooSmall { needed, .. } => {
+                let least = Change::AtLeast(show_bytes_at_least(*needed));
+                Remedy::set(Setting::CacheSize, least).or("use fewer workers")
+            }
             Self::Interrupted => return None,
         })
     }

@@ -7,7 +7,8 @@
 //! In reading order: [`RemoteOptions`], [`RemoteError`], with the
 //! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
 //! objects), `download` (of one object), `cache` (the folder), `object_cache` (the state of the
-//! cache), `fetcher` (transfers and prefetch) and `store` (all of it as a store).
+//! cache), `fetcher` (transfers and prefetch), `store` (all of it as a store), `ranged` (datasets
+//! of our own, read in ranges) and [`RemoteStores`] (opens those).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -15,6 +16,7 @@ mod address;
 mod cache;
 #[cfg(feature = "remote")]
 mod connect;
+mod deadlines;
 #[cfg(feature = "remote")]
 mod download;
 mod error;
@@ -24,10 +26,15 @@ mod fetcher;
 mod listing;
 #[cfg(feature = "remote")]
 mod object_cache;
+mod open;
+#[cfg(feature = "remote")]
+mod ranged;
 #[cfg(feature = "remote")]
 mod store;
 
+pub use deadlines::Deadlines;
 pub use error::RemoteError;
+pub use open::RemoteStores;
 #[cfg(feature = "remote")]
 pub(crate) use store::RemoteStore;
 

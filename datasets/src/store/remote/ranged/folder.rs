@@ -1,0 +1,576 @@
+//! A dataset in a store: its manifest, and ranges of its parts through the cache.
+//!
+//! Missing blocks that follow each other are fetched by one request. What readers wait for is
+//! requested before what is prefetched; both have a limit.
+
+use super::super::address::Address;
+use super::super::connect::connect_once;
+use super::super::{Deadlines, RemoteError, RemoteOptions, TransferMonitor};
+use super::blocks::{BLOCK_BYTES, Blocks};
+use super::cache::BlockCache;
+use super::request::{Counts, Object, Requests};
+use futures_util::{StreamExt, TryStreamExt};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
+use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest};
+use meetpoint_kernels::Interrupt;
+use meetpoint_prepare::{NextUse, RemoteFailure, RemoteFolder, RemoteUse, Wanted};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Maximum number of requests in flight.
+const REQUESTS_MAX: usize = 16;
+/// Maximum number of blocks of a request.
+const RUN_BLOCKS_MAX: u64 = (4 << 20) / BLOCK_BYTES;
+/// Maximum bytes to prefetch ahead of the readers.
+const WINDOW_BYTES_MAX: u64 = 256 << 20;
+/// Share of the cache for what is prefetched.
+const WINDOW_SHARE: u64 = 4;
+/// Bytes at the end of each part that are fetched when the dataset is opened: enough for the
+/// footers of parts with about a thousand record batches.
+const TAIL_BYTES: u64 = 16 << 10;
+/// Longest read of a reader that is longer than its sample: a record batch of small samples.
+const WHOLE_READ_BYTES: u64 = 4 << 20;
+/// Blocks that a reader needs for the table of a record batch, beside the content.
+const TABLE_BLOCKS: u64 = 3;
+/// Time limit for transfers to end once their results are no longer needed.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// A folder of a dataset in a store.
+#[derive(Debug)]
+pub(in crate::store) struct StoreFolder {
+    shared: Arc<Shared>,
+    /// `None` only while this is dropped.
+    runtime: Option<Runtime>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    address: Address,
+    requests: Requests,
+    cache_folder: Option<PathBuf>,
+    cache_bytes: u64,
+    opened: OnceLock<Opened>,
+    work: Mutex<Work>,
+    /// Notified when something has arrived or failed.
+    changed: Condvar,
+    wanted: AtomicU64,
+    read_bytes: AtomicU64,
+    hit_bytes: AtomicU64,
+    refetched_bytes: AtomicU64,
+    is_over: AtomicBool,
+    watch: TransferMonitor,
+    interrupt: Mutex<Interrupt>,
+}
+
+/// What is known once the manifest was read.
+#[derive(Debug)]
+struct Opened {
+    parts: Vec<Object>,
+    cache: BlockCache,
+    sample_bytes_max: u64,
+    /// The end of each part, until the parts themselves are read.
+    tails: Mutex<HashMap<usize, (u64, Vec<u8>)>>,
+}
+
+/// Requests that wait, and what failed.
+#[derive(Debug, Default)]
+struct Work {
+    /// Runs of claimed blocks for which readers wait.
+    demanded: VecDeque<Range<u64>>,
+    /// Runs of claimed blocks to prefetch.
+    ahead: VecDeque<Range<u64>>,
+    in_flight: usize,
+    /// All blocks that this process has claimed.
+    claimed: HashSet<u64>,
+    /// Blocks that could not be fetched, and why.
+    failed: HashMap<u64, RemoteError>,
+}
+
+impl Work {
+    /// The run to fetch next: what readers wait for goes first.
+    fn next(&mut self) -> Option<Range<u64>> {
+        self.demanded.pop_front().or_else(|| self.ahead.pop_front())
+    }
+}
+
+/// An error of a dataset in use, whose cache has an option of another name than that of a source.
+struct InUse<'e>(&'e RemoteError);
+
+impl fmt::Display for InUse<'_> {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self.0, to)
+    }
+}
+
+impl Diagnose for InUse<'_> {
+    fn cause(&self) -> &'static str {
+        self.0.cause()
+    }
+
+    fn message(&self, surface: Surface) -> String {
+        Diagnose::message(self.0, surface)
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        match self.0 {
+            RemoteError::Cache { .. } | RemoteError::NotPrivate { .. } => Some(
+                Remedy::by("choose another folder", Setting::CacheDir, Change::Other)
+                    .or_set(Setting::CacheSize, Change::Lower),
+            ),
+            RemoteError::NoCache => {
+                Some(Remedy::by("choose a folder", Setting::CacheDir, Change::Other))
+            }
+            other => other.remedy(),
+        }
+    }
+}
+
+fn io_error(error: &RemoteError) -> io::Error {
+    RemoteFailure::of(&InUse(error)).into()
+}
+
+impl StoreFolder {
+    /// The folder at a URL; sends no request.
+    pub(in crate::store) fn new(
+        url: &Path,
+        options: &RemoteOptions,
+        deadlines: Deadlines,
+    ) -> Result<Self, RemoteError> {
+        let text = url.display().to_string();
+        let address = Address::parse(&text)?;
+        if address.is_pattern {
+            let problem = "a dataset is one folder, not several names".into();
+            return Err(RemoteError::Address { url: text, problem });
+        }
+        let client = connect_once(&address, options)?;
+        let failed = |error: io::Error| RemoteError::Cache {
+            path: PathBuf::from("a runtime"),
+            problem: error.to_string(),
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("store")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let requests = Requests {
+            client,
+            scheme: address.scheme.clone(),
+            counts: Counts::default(),
+            fails_fast: AtomicBool::new(false),
+            deadlines,
+        };
+        let shared = Shared {
+            address,
+            requests,
+            cache_folder: options.cache.clone(),
+            cache_bytes: options.cache_bytes,
+            opened: OnceLock::new(),
+            work: Mutex::default(),
+            changed: Condvar::new(),
+            wanted: AtomicU64::new(0),
+            read_bytes: AtomicU64::new(0),
+            hit_bytes: AtomicU64::new(0),
+            refetched_bytes: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            watch: options.watch.clone(),
+            interrupt: Mutex::new(Interrupt::default()),
+        };
+        Ok(Self { shared: Arc::new(shared), runtime: Some(runtime) })
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it is taken when the folder is dropped")
+    }
+
+    /// Waits for a transfer until this is stopped.
+    fn block_on<T>(
+        &self,
+        transfer: impl Future<Output = Result<T, RemoteError>>,
+    ) -> Result<T, RemoteError> {
+        let watch = &self.shared.watch;
+        self.runtime().block_on(watch.unless_stopped(transfer)).and_then(|ended| ended)
+    }
+
+    /// Starts as many waiting requests as the limit allows.
+    fn pump(&self, work: &mut Work) {
+        while work.in_flight < REQUESTS_MAX {
+            let Some(run) = work.next() else { return };
+            work.in_flight += 1;
+            let shared = Arc::clone(&self.shared);
+            self.runtime().spawn(async move { shared.fetch_runs(run).await });
+        }
+    }
+}
+
+impl Shared {
+    fn opened(&self) -> &Opened {
+        self.opened.get().expect("parts are opened before they are named")
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        let interrupt = || self.interrupt.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_over.load(Ordering::Relaxed)
+            || self.watch.stop.load(Ordering::Relaxed)
+            || interrupt().is_raised()
+    }
+
+    /// An object of the folder.
+    fn object(&self, name: &str, bytes: Option<u64>) -> Result<Object, RemoteError> {
+        let folder = self.address.keys[0].as_ref();
+        let key = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+        let key = object_store::path::Path::parse(&key).map_err(|_| RemoteError::Name {
+            url: self.address.text.clone(),
+            key,
+            problem: "is not a name in a store",
+        })?;
+        let url = self.address.url_of(&key);
+        Ok(Object { url, key, bytes, version: OnceLock::new() })
+    }
+
+    /// Fetches a run, and then others as long as some wait.
+    async fn fetch_runs(self: Arc<Self>, mut run: Range<u64>) {
+        loop {
+            let fetched = match self.is_stopped() {
+                true => Err(RemoteError::Interrupted),
+                false => self.fetch_run(&run).await,
+            };
+            let cache = &self.opened().cache;
+            match &fetched {
+                Ok(()) => cache.put(run.clone()),
+                Err(_) => cache.give_up(run.clone()),
+            }
+            match self.ended(run, &fetched) {
+                Some(next) => run = next,
+                None => return,
+            }
+        }
+    }
+
+    /// Records the end of a run, and returns the one to fetch next.
+    fn ended(&self, run: Range<u64>, fetched: &Result<(), RemoteError>) -> Option<Range<u64>> {
+        let mut work = self.lock();
+        for block in run {
+            work.claimed.remove(&block);
+            match fetched {
+                Ok(()) => drop(work.failed.remove(&block)),
+                Err(error) => drop(work.failed.insert(block, error.clone())),
+            }
+        }
+        let next = work.next();
+        if next.is_none() {
+            work.in_flight -= 1;
+        }
+        drop(work);
+        self.changed.notify_all();
+        next
+    }
+
+    async fn fetch_run(&self, run: &Range<u64>) -> Result<(), RemoteError> {
+        let Opened { parts, cache, .. } = self.opened();
+        let (part, range) = cache.blocks().place_of(run);
+        let mut sink = |offset: u64, bytes: &[u8]| cache.write(part, offset, bytes);
+        self.requests.range(&parts[part], range, &mut sink).await
+    }
+
+    /// Queues claimed blocks as runs, and moves what readers wait for to the front.
+    fn queue(&self, work: &mut Work, mut claimed: Vec<u64>, demanded: bool) {
+        claimed.sort_unstable();
+        let blocks = self.opened().cache.blocks();
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for block in claimed {
+            work.claimed.insert(block);
+            work.failed.remove(&block);
+            let (part, _) = blocks.place(block);
+            match runs.last_mut() {
+                Some(run)
+                    if run.end == block
+                        && run.end - run.start < RUN_BLOCKS_MAX
+                        && blocks.place(run.start).0 == part =>
+                {
+                    run.end = block + 1;
+                }
+                _ => runs.push(block..block + 1),
+            }
+        }
+        match demanded {
+            true => work.demanded.extend(runs),
+            false => work.ahead.extend(runs),
+        }
+    }
+
+    fn tails(&self) -> MutexGuard<'_, HashMap<usize, (u64, Vec<u8>)>> {
+        self.opened().tails.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The end of a part that was fetched when the dataset was opened, if it contains a range.
+    fn tail(&self, part: usize, range: &Range<u64>, into: Option<&mut [u8]>) -> bool {
+        let tails = self.tails();
+        let Some((start, bytes)) = tails.get(&part) else { return false };
+        let Some(first) = range.start.checked_sub(*start) else { return false };
+        let first = usize::try_from(first).unwrap_or(usize::MAX);
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let found = first.checked_add(length).and_then(|end| bytes.get(first..end));
+        if let (Some(found), Some(into)) = (found, into) {
+            into.copy_from_slice(found);
+        }
+        found.is_some()
+    }
+}
+
+impl RemoteFolder for StoreFolder {
+    fn manifest(&self) -> io::Result<Vec<u8>> {
+        let shared = &self.shared;
+        let read = async {
+            let object = shared.object(MANIFEST_NAME, None)?;
+            shared.requests.whole(&object, MANIFEST_BYTES_MAX).await
+        };
+        self.block_on(read).map_err(|error| io_error(&error))
+    }
+
+    fn open_parts(&self, manifest: &Manifest, manifest_sha256: [u8; 32]) -> io::Result<()> {
+        let shared = &self.shared;
+        let open = || -> Result<Opened, RemoteError> {
+            let objects = manifest.parts.iter();
+            let objects = objects.map(|part| shared.object(&part.file, Some(part.bytes)));
+            let parts = objects.collect::<Result<Vec<_>, _>>()?;
+            let blocks = Blocks::new(manifest.parts.iter().map(|part| part.bytes).collect());
+            let (folder, bytes) = (shared.cache_folder.as_deref(), shared.cache_bytes);
+            let cache = BlockCache::open(folder, (blocks, manifest_sha256), bytes)?;
+            let tails = self.block_on(async {
+                let tails = parts.iter().enumerate().map(|(index, object)| async move {
+                    let bytes = object.bytes.unwrap_or(0);
+                    let start = bytes.saturating_sub(TAIL_BYTES);
+                    let mut tail = Vec::new();
+                    let mut sink = |_: u64, bytes: &[u8]| {
+                        tail.extend_from_slice(bytes);
+                        Ok(())
+                    };
+                    if start < bytes {
+                        shared.requests.range(object, start..bytes, &mut sink).await?;
+                    }
+                    Ok::<_, RemoteError>((index, (start, tail)))
+                });
+                futures_util::stream::iter(tails)
+                    .buffer_unordered(2 * REQUESTS_MAX)
+                    .try_collect::<HashMap<_, _>>()
+                    .await
+            })?;
+            Ok(Opened {
+                parts,
+                cache,
+                sample_bytes_max: manifest.image_bytes_max,
+                tails: Mutex::new(tails),
+            })
+        };
+        let opened = open().map_err(|error| io_error(&error))?;
+        let _ = shared.opened.set(opened);
+        Ok(())
+    }
+
+    fn footers_read(&self) {
+        self.shared.tails().clear();
+    }
+
+    fn part_bytes(&self, part: usize) -> io::Result<u64> {
+        let bytes = self.shared.opened().cache.blocks().part_bytes(part);
+        bytes.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn check_room(&self, readers: u64, processes: u64) -> io::Result<()> {
+        let Opened { cache, sample_bytes_max, .. } = self.shared.opened();
+        if !cache.evicts() {
+            return Ok(());
+        }
+        let whole = WHOLE_READ_BYTES.min(cache.blocks().part_bytes_max());
+        let read = (*sample_bytes_max).max(whole).div_ceil(BLOCK_BYTES) + 1 + TABLE_BLOCKS;
+        let readers = readers.saturating_mul(processes);
+        // Readers may have reserved half of the cache before each needs one range more.
+        let needed = read.saturating_mul(BLOCK_BYTES).saturating_mul(readers).saturating_mul(2);
+        if needed <= cache.limit_bytes() {
+            return Ok(());
+        }
+        let (url, limit) = (self.shared.address.text.clone(), cache.limit_bytes());
+        Err(io_error(&RemoteError::CacheTooSmall { url, needed, limit, readers }))
+    }
+
+    fn want(&self, part: usize, range: Range<u64>, forced: bool) -> Option<Wanted> {
+        let cache = &self.shared.opened().cache;
+        let id = self.shared.wanted.fetch_add(1, Ordering::Relaxed);
+        let wanted = Wanted { part, range: range.clone(), id };
+        if !cache.blocks().contains(part, &range) || self.shared.tail(part, &range, None) {
+            return Some(wanted);
+        }
+        let blocks = cache.blocks().of(part, &range);
+        let missing = cache.pin(blocks.clone(), forced)?;
+        let mut work = self.shared.lock();
+        if !work.failed.is_empty() {
+            blocks.for_each(|block| drop(work.failed.remove(&block)));
+        }
+        drop(work);
+        let bytes = range.end - range.start;
+        self.shared.read_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if missing == 0 {
+            self.shared.hit_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        Some(wanted)
+    }
+
+    fn release(&self, Wanted { part, range, .. }: &Wanted) {
+        let cache = &self.shared.opened().cache;
+        if cache.blocks().contains(*part, range) {
+            cache.unpin(cache.blocks().of(*part, range));
+        }
+    }
+
+    fn fetch(&self, wanted: &[&Wanted]) {
+        let shared = &self.shared;
+        let cache = &shared.opened().cache;
+        let mut work = shared.lock();
+        let mut claimed = Vec::new();
+        for Wanted { part, range, .. } in wanted {
+            if !cache.blocks().contains(*part, range) || shared.tail(*part, range, None) {
+                continue;
+            }
+            let blocks = cache.blocks().of(*part, range);
+            if blocks.clone().any(|block| work.failed.contains_key(&block)) {
+                continue;
+            }
+            if let Err(error) = cache.claim(blocks.clone(), true, &mut claimed) {
+                work.failed.insert(blocks.start, error);
+            }
+            // What is to be prefetched later is needed now.
+            let is_wanted = |run: &Range<u64>| run.start < blocks.end && blocks.start < run.end;
+            if let Some(index) = work.ahead.iter().position(is_wanted) {
+                let run = work.ahead.remove(index).expect("the index was found");
+                work.demanded.push_back(run);
+            }
+        }
+        shared.queue(&mut work, claimed, true);
+        self.pump(&mut work);
+    }
+
+    fn outcome(&self, Wanted { part, range, .. }: &Wanted) -> Option<io::Result<()>> {
+        let shared = &self.shared;
+        let cache = &shared.opened().cache;
+        if !cache.blocks().contains(*part, range) {
+            return Some(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        if shared.tail(*part, range, None) {
+            return Some(Ok(()));
+        }
+        let blocks = cache.blocks().of(*part, range);
+        if cache.has(blocks.clone()) {
+            return Some(Ok(()));
+        }
+        if shared.is_stopped() {
+            return Some(Err(io_error(&RemoteError::Interrupted)));
+        }
+        let (work, mut blocks) = (shared.lock(), blocks);
+        let failed = blocks.find_map(|block| work.failed.get(&block));
+        failed.map(|error| Err(io_error(error)))
+    }
+
+    fn read(&self, Wanted { part, range, .. }: &Wanted, into: &mut [u8]) -> io::Result<bool> {
+        if self.shared.tail(*part, range, Some(&mut *into)) {
+            return Ok(true);
+        }
+        let read = self.shared.opened().cache.read(*part, range, into);
+        read.map_err(|error| io_error(&error))
+    }
+
+    fn wait(&self, timeout: Duration) {
+        drop(self.shared.changed.wait_timeout(self.shared.lock(), timeout));
+    }
+
+    fn prefetch(&self, ranges: &[(usize, Range<u64>)]) -> usize {
+        let shared = &self.shared;
+        let cache = &shared.opened().cache;
+        let (mut claimed, mut taken) = (Vec::new(), 0);
+        for (part, range) in ranges {
+            if cache.blocks().contains(*part, range) {
+                let blocks = cache.blocks().of(*part, range);
+                let count = blocks.end - blocks.start;
+                // A reader that needs it gets the error.
+                match cache.claim(blocks, false, &mut claimed) {
+                    Ok(ready) if ready == count => {}
+                    _ => break,
+                }
+            }
+            taken += 1;
+        }
+        let mut work = shared.lock();
+        shared.queue(&mut work, claimed, false);
+        self.pump(&mut work);
+        taken
+    }
+
+    fn window_bytes(&self) -> u64 {
+        (self.shared.opened().cache.limit_bytes() / WINDOW_SHARE).min(WINDOW_BYTES_MAX)
+    }
+
+    fn discard(&self, part: usize, range: Range<u64>) {
+        let cache = &self.shared.opened().cache;
+        self.shared.tails().remove(&part);
+        if cache.blocks().contains(part, &range) {
+            let bytes = cache.discard(part, &range);
+            self.shared.refetched_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn evicts(&self) -> bool {
+        self.shared.opened().cache.evicts()
+    }
+
+    fn follow(&self, uses: Arc<dyn NextUse>) {
+        self.shared.opened().cache.follow(uses);
+    }
+
+    fn usage(&self) -> RemoteUse {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Counts { requests, retries, fetched_bytes } = &self.shared.requests.counts;
+        RemoteUse {
+            fetched_bytes: load(fetched_bytes),
+            requests: load(requests),
+            retries: load(retries),
+            read_bytes: load(&self.shared.read_bytes),
+            hit_bytes: load(&self.shared.hit_bytes),
+            evicted_bytes: self.shared.opened.get().map_or(0, |it| it.cache.evicted_bytes()),
+            refetched_bytes: load(&self.shared.refetched_bytes),
+        }
+    }
+
+    fn set_interrupt(&self, interrupt: Interrupt) {
+        *self.shared.interrupt.lock().unwrap_or_else(PoisonError::into_inner) = interrupt;
+    }
+
+    fn stop(&self) {
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for StoreFolder {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(ENDING);
+        }
+        // What was being fetched is not complete.
+        let claimed: Vec<u64> = self.shared.lock().claimed.drain().collect();
+        if let Some(opened) = self.shared.opened.get() {
+            claimed.into_iter().for_each(|block| opened.cache.give_up(block..block + 1));
+        }
+    }
+}
