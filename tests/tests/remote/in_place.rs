@@ -113,7 +113,8 @@ fn what_cannot_be_done_at_a_url_is_refused_with_a_remedy() {
     let small = ["--cache-size", "64KiB"];
     let said = run(program(folder.path(), &[&arguments[..], &small].concat()));
     said.refused(&["readers may need", "--cache-size"]);
-    run(program(folder.path(), &["show", &url, "0"])).refused(&["cannot be used here"]);
+    let show = ["show", &url, "0", "--output", "0.png"];
+    run(program(folder.path(), &show)).refused(&["cannot be used here"]);
     web.fault("/there.set/dataset.json", Fault { status: Some((403, 99)), ..Fault::default() });
     run_job(folder.path(), &web, "refused").refused(&["dataset.json", "403"]);
 }
