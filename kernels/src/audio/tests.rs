@@ -69,6 +69,43 @@ fn every_instruction_set_gives_the_same_bits() {
     }
 }
 
+/// A mono WAV file of 32-bit floats at 8 kHz.
+fn float_wav(samples: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    let length = |bytes: usize| u32::try_from(bytes).unwrap().to_le_bytes();
+    let (rate, byte_rate) = (8_000_u32.to_le_bytes(), 32_000_u32.to_le_bytes());
+    let format = [&[3, 0, 1, 0][..], &rate, &byte_rate, &[4, 0, 32, 0]].concat();
+    let chunks = [b"fmt ", &length(format.len())[..], &format, b"data", &length(data.len()), &data];
+    let body = [&b"WAVE"[..], &chunks.concat()].concat();
+    [b"RIFF", &length(body.len())[..], &body].concat()
+}
+
+#[test]
+fn values_that_are_not_numbers_have_the_same_bits_with_every_instruction_set() {
+    let bits = [0x7fc0_0001, 0xffc1_2345, 0x7f80_0000, 0xff80_0000, 0x7f7f_ffff, 0xff7f_ffff];
+    let samples: Vec<f32> = (0..1_600_usize)
+        .map(|at| if at % 7 == 3 { f32::from_bits(bits[at / 7 % 6]) } else { at as f32 / 1e4 })
+        .collect();
+    let file = float_wav(&samples);
+    for count in 1..=2 {
+        let operations =
+            ["decode_audio sample_rate = 16000", "spectrogram n_fft = 256;hop_length = 128"];
+        let recipe = recipe(&operations[..count]);
+        let prepare = |cpu| {
+            let mut preparer = SamplePreparer::new(&recipe, cpu);
+            preparer.prepare_tensor((&file[..]).into(), ID).unwrap()
+        };
+        let expected = prepare(Cpu::Portable);
+        let values = expected.data.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes);
+        let not_numbers: Vec<f32> = values.filter(|value| value.is_nan()).collect();
+        assert!(!not_numbers.is_empty());
+        assert!(not_numbers.iter().all(|value| value.to_bits() == f32::NAN.to_bits()));
+        for cpu in Cpu::available() {
+            assert!(prepare(cpu) == expected, "{cpu:?}");
+        }
+    }
+}
+
 #[test]
 fn random_crops_depend_on_seed_epoch_and_sample_alone() {
     let crop = recipe(&[OPERATIONS[0], "random_time_crop length = 1000"]);

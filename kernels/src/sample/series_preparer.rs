@@ -201,8 +201,11 @@ pub(super) fn shape_of(spec: &TensorSpec) -> SeriesShape {
     SeriesShape { channels, rows, length }
 }
 
+/// Writes values in little-endian order, and every NaN with the same bits: the sign and payload of
+/// a NaN depend on the order of operands, which compilers choose for each instruction set.
 fn write(values: &[f32], out: &mut [u8]) {
     for (bytes, value) in out.as_chunks_mut::<4>().0.iter_mut().zip(values) {
+        let value = if value.is_nan() { f32::NAN } else { *value };
         *bytes = value.to_le_bytes();
     }
 }

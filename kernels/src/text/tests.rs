@@ -180,6 +180,11 @@ fn files_that_do_not_fit_are_refused_before_any_sample() {
     let dropout = dropout.replace("\"dropout\":null", "\"dropout\":0.1");
     let dropout = dropout.replace("\"dropout\": null", "\"dropout\": 0.1");
     assert!(problem(&[dropout.as_bytes(), &table]).1.contains("dropout"));
+    let malformed = String::from_utf8(vocabulary.clone()).unwrap();
+    let begin = malformed.find("\"decoder\"").unwrap();
+    let malformed =
+        format!("{}{}", &malformed[..begin], malformed[begin..].replacen("true", "tr7e", 1));
+    assert_eq!(problem(&[malformed.as_bytes(), &table]).0, "tokenize");
     assert_eq!(problem(&[&vocabulary, &table[..200]]).0, "embed");
     let mut doubles = table.clone();
     let at = doubles.windows(3).position(|it| it == b"<f4").unwrap();

@@ -2,6 +2,7 @@
 //! GPT-2, text is split here, and the library encodes each word only once.
 
 use super::words::Words;
+use crate::contain_panic;
 use std::collections::HashMap;
 use tokenizers::{Model, ModelWrapper, PostProcessorWrapper, PreTokenizerWrapper};
 
@@ -46,7 +47,9 @@ pub(super) struct Cache {
 impl Tokenizer {
     /// The tokenizer of a file, without truncation and padding.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let read = tokenizers::Tokenizer::from_bytes(bytes);
+        // Its parser panics on some malformed files.
+        let read = contain_panic(|| tokenizers::Tokenizer::from_bytes(bytes));
+        let read = read.map_err(|panic| format!("its parser fails: {}", panic.message))?;
         let mut inner = read.map_err(|error| error.to_string())?;
         inner.with_truncation(None).map_err(|error| error.to_string())?;
         inner.with_padding(None);
