@@ -21,7 +21,7 @@ def test_a_url_is_no_folder_and_the_error_has_a_remedy() -> None:
         meetpoint.open(URL)
     assert "ftp://host" in str(raised.value)
     with pytest.raises(StorageError):
-        meetpoint.Loader(URL, recipe=T.Compose([T.ToImage()]), batch_size=1)
+        meetpoint.Loader(URL, recipe=T.Compose([T.CenterCrop(8)]), batch_size=1)
     with pytest.raises(meetpoint.errors.MeetpointError):
         meetpoint.verify(URL)
 

@@ -337,7 +337,7 @@ def verify(
     deep: bool = False,
     threads: int = 0,
     cache_dir: Optional[_Path] = None,
-    cache_size: Size = "16GiB",
+    cache_size: Optional[Size] = None,
     anonymous: bool = False,
     progress: _Progress = None,
 ) -> Verified:
@@ -348,7 +348,7 @@ def verify(
     :param deep: also decodes every sample of an undamaged dataset and recomputes its entry points.
     :param cache_dir: for a dataset at a URL, the folder in which parts of it are cached; by default
         ``meetpoint`` in the user's cache.
-    :param cache_size: for a dataset at a URL, maximum bytes of its cache.
+    :param cache_size: for a dataset at a URL, maximum bytes of its cache; ``None`` for 16 GiB.
     :param anonymous: for a dataset at a URL, whether requests are sent without credentials.
     :raises DatasetError: the path does not contain a dataset.
     """
@@ -356,7 +356,7 @@ def verify(
     with shown(progress, _name(of)) as report:
         store = (
             path_or_none("cache_dir", cache_dir),
-            size("cache_size", cache_size),
+            size("cache_size", "16GiB" if cache_size is None else cache_size),
             flag("anonymous", anonymous),
         )
         found = _native.verify(of, flag("deep", deep), whole("threads", threads), store, report)
