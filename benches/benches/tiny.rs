@@ -16,7 +16,7 @@ use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::find_shipped;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
-use meetpoint_prepare::{BatchMemory, CpuPreparer, Dataset, Job, MemoryKind, OnError, Preparer};
+use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;
@@ -31,19 +31,6 @@ const BATCH: u32 = 256;
 const DEPTH: usize = 64;
 /// What the recipe has to reach on one core.
 const SAMPLES_LEAST: f64 = 200_000.0;
-
-/// Memory of the host.
-struct Host(Vec<u8>);
-
-impl BatchMemory for Host {
-    fn kind(&self) -> MemoryKind {
-        MemoryKind::Host
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
 
 fn main() -> anyhow::Result<()> {
     let options = Options::from_args(&[])?;
@@ -145,11 +132,11 @@ fn preparer(dataset: &Arc<Dataset>) -> anyhow::Result<CpuPreparer> {
 
 /// Samples a second of CPU time of this thread.
 fn epoch(preparer: &mut CpuPreparer, samples: usize, epoch: u32) -> anyhow::Result<f64> {
-    let mut memory = Host(vec![0; BATCH as usize * (SAMPLE_BYTES + 64) + 4096]);
+    let mut memory = vec![0; BATCH as usize * (SAMPLE_BYTES + 64) + 4096];
     let started = cpu_seconds();
     for batch in 0..samples as u32 / BATCH {
         preparer.prepare(epoch, batch, &mut memory, &mut |_| true)?;
-        std::hint::black_box(&memory.0);
+        std::hint::black_box(&memory);
     }
     Ok(samples as f64 / (cpu_seconds() - started))
 }

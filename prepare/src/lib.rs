@@ -85,4 +85,3 @@ pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};
 pub use sizes::PictureSizes;
-pub use small_samples::SMALL_SAMPLES_BYTES_MAX;

@@ -3,8 +3,8 @@
 //! A direct read of a sample that is shorter than a block reads its neighbours too, and takes
 //! longer than most recipes. Datasets of such samples are often small, so that record batches are
 //! retained in the order in which they are first needed, as long as they fit in the granted bytes;
-//! nothing is evicted, since an epoch needs every sample once. A record batch
-//! whose part has changed since is read again, so that the change is detected as in other reads.
+//! nothing is evicted, since an epoch needs every sample once. A record batch whose part has changed
+//! since is read again, so that the change is detected as in other reads.
 
 use meetpoint_storage::files::FileState;
 use meetpoint_storage::{AlignedBuffer, BLOCK_BYTES};
@@ -12,10 +12,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Default limit of the memory for small samples, for all preparers of a dataset together.
-pub const SMALL_SAMPLES_BYTES_MAX: u64 = 256 << 20;
-/// A process uses at most 1 / `MEMORY_SHARE` of its memory for small samples.
-const MEMORY_SHARE: u64 = 16;
 /// Samples are small if their mean size in a record batch is at most this: the size of a block.
 const MEAN_BYTES_MAX: u64 = 4096;
 /// Longest content of a record batch that is read by one request.
@@ -46,11 +42,6 @@ impl Content {
 pub(crate) fn may_be_small(part_bytes: u64, samples: u64) -> bool {
     // Tables and keys of a sample are shorter than a block.
     samples > 0 && part_bytes <= (2 * MEAN_BYTES_MAX).saturating_mul(samples)
-}
-
-/// The bytes that a process with `memory_bytes` of memory grants to small samples.
-pub(crate) fn granted_of(memory_bytes: u64) -> u64 {
-    (memory_bytes / MEMORY_SHARE).min(SMALL_SAMPLES_BYTES_MAX)
 }
 
 /// The retained record batches of a dataset. Shareable among threads.
@@ -275,11 +266,5 @@ mod tests {
         assert!(!content(4096 * 256 + 1, 256).is_small());
         assert!(!content((4 << 20) + 1, 1 << 16).is_small());
         assert!(!content(0, 3).is_small());
-    }
-
-    #[test]
-    fn a_process_with_little_memory_grants_little() {
-        assert_eq!(granted_of(64 << 30), SMALL_SAMPLES_BYTES_MAX);
-        assert_eq!(granted_of(512 << 20), 32 << 20);
     }
 }

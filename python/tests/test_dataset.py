@@ -137,7 +137,7 @@ def test_columns_are_arrow_streams(dataset: str) -> None:
         opened.__arrow_c_stream__(),
         opened.select(["sample", "image"]).__arrow_c_stream__(),
     ):
-        # A stream that nobody consumes is released with its capsule.
+        # A stream that is never consumed is released with its capsule.
         assert "arrow_array_stream" in repr(capsule)
     with pytest.raises(meetpoint.SettingError, match='"caption".*key, image, label'):
         opened.select(["caption"])

@@ -195,7 +195,7 @@ def test_dlpack_hands_over_memory_without_a_copy(dataset: str, strategy: str) ->
         assert array.shape == tuple(images.shape) == (4, HEIGHT, WIDTH, 3)
         assert numpy.from_dlpack(labels).tolist() == [0, 0, 0, 0]
         for version in (None, (1, 0)):
-            # A tensor that nobody consumes is released with its capsule.
+            # A tensor that is never consumed is released with its capsule.
             capsule = images.__dlpack__(max_version=version)
             assert ("dltensor_versioned" in repr(capsule)) == (version is not None)
         with pytest.raises(BufferError):

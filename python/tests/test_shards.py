@@ -7,6 +7,7 @@ from pathlib import Path
 
 import meetpoint
 import pytest
+from meetpoint.errors import SettingError
 
 
 def _files(folder: Path) -> "dict[str, bytes]":
@@ -46,6 +47,8 @@ def test_shards_give_the_files_of_one_call(texts: Path, tmp_path: Path) -> None:
 def test_verification_in_shards_is_that_of_one_call(texts: Path, tmp_path: Path) -> None:
     of = tmp_path / "a.set"
     meetpoint.pack(texts, of, kind="text", part_samples=2)
+    with pytest.raises(SettingError, match="cache_size has no effect on a plan"):
+        meetpoint.shards.plan("verify", of, shards=2, cache_size="1MiB")
     plan = meetpoint.shards.plan("verify", of, shards=2)
     for shard in range(2):
         meetpoint.shards.run(plan.folder, shard)

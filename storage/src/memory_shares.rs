@@ -8,6 +8,8 @@ use crate::MemoryLimit;
 
 /// Maximum bytes that a thread uses for decoding small samples.
 const SMALL_DECODES_BYTES_MAX: u64 = 16 << 20;
+/// Maximum bytes of retained small samples.
+const SMALL_SAMPLES_BYTES_MAX: u64 = 256 << 20;
 /// Maximum bytes of samples that are read ahead.
 const READ_AHEAD_BYTES_MAX: u64 = 64 << 20;
 
@@ -30,6 +32,12 @@ impl MemoryLimit {
     /// For the data that a source decompresses: an eighth.
     pub fn for_source(&self) -> u64 {
         self.bytes / 8
+    }
+
+    /// For small samples that all preparers of a dataset retain: a sixteenth, at most 256 MiB. At
+    /// the host it is a part of [`Self::for_batches`].
+    pub fn for_small_samples(&self) -> u64 {
+        (self.bytes / 16).min(SMALL_SAMPLES_BYTES_MAX)
     }
 
     /// For decoding small samples in one of several threads: its part of a sixteenth, at most
@@ -78,6 +86,8 @@ mod tests {
         let large = limit(1 << 40);
         assert_eq!(large.for_small_decodes(64), 16 << 20);
         assert_eq!(large.for_reading(64), 64 << 20);
+        assert_eq!(large.for_small_samples(), 256 << 20);
+        assert_eq!(limit(512 << 20).for_small_samples(), 32 << 20);
         let small = limit(200 << 20);
         assert_eq!(small.for_small_decodes(2), (200 << 20) / 32);
     }

@@ -6,10 +6,8 @@ use meetpoint_format::recipe::{Recipe, find_shipped};
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::cache::{CacheSettings, CacheSlot, SampleCache};
-use meetpoint_prepare::{
-    BatchMemory, CpuPreparer, Dataset, DecodeMemory, Job, MemoryKind, OnError, Preparer,
-};
-use meetpoint_storage::{EngineKind, open_engine};
+use meetpoint_prepare::{CpuPreparer, Dataset, DecodeMemory, Job, OnError, Preparer};
+use meetpoint_storage::memory::{MemoryEngine, MemoryFiles, Order};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,19 +21,6 @@ const SIDE: usize = 32;
 /// Bytes of a picture of float32.
 const SAMPLE_BYTES: usize = 3 * SIDE * SIDE * 4;
 const READS: usize = 8;
-
-/// Memory of the host.
-struct Host(Vec<u8>);
-
-impl BatchMemory for Host {
-    fn kind(&self) -> MemoryKind {
-        MemoryKind::Host
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
 
 /// A raw picture of noise on a gradient.
 fn picture(number: u64) -> Vec<u8> {
@@ -75,14 +60,20 @@ fn job(folder: &Path, file: &dyn Fn(u64) -> Vec<u8>, recipe: Recipe) -> anyhow::
 
 /// Prepares all batches of one epoch of a job, and then `times` batches.
 fn prepare_job(job: Job, cache: Option<Arc<SampleCache>>, times: u64) -> anyhow::Result<()> {
-    let engine = open_engine(EngineKind::Threads, READS)?.engine;
+    // From memory, since the waits for a thread that reads take a varying number of instructions.
+    let files = MemoryFiles::default();
+    for part in 0..job.dataset.manifest().parts.len() {
+        let path = job.dataset.part_path(part);
+        files.put(&path, std::fs::read(&path)?);
+    }
+    let engine = Box::new(MemoryEngine::new(files, READS, false, Order::Submission));
     let mut preparer = CpuPreparer::new(job, engine, Cpu::detect())?;
     // A host limits the memory for large pictures, so it estimates that of each sample.
     preparer.set_decode_memory(DecodeMemory::new(64 << 20));
     if let Some(cache) = cache {
         preparer.set_cache(cache);
     }
-    let mut memory = Host(vec![0; BATCH as usize * (SAMPLE_BYTES + 64) + 4096]);
+    let mut memory = vec![0; BATCH as usize * (SAMPLE_BYTES + 64) + 4096];
     let batches = (SAMPLES / u64::from(BATCH)) as u32;
     for number in 0..batches + u32::try_from(times)? {
         preparer.prepare(number / batches, number % batches, &mut memory, &mut |_| true)?;

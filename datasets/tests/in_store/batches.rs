@@ -6,25 +6,13 @@ use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
 use meetpoint_kernels::Cpu;
-use meetpoint_prepare::{BatchMemory, CpuPreparer, Dataset, Job, MemoryKind, OnError, Preparer};
+use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const RECIPE: &str = "operation = [{name = 'decode'}, {name = 'center_crop', size = 64}]";
 const BATCH_BYTES: usize = 8 * 64 * 64 * 3;
-
-struct Memory(Vec<u8>);
-
-impl BatchMemory for Memory {
-    fn kind(&self) -> MemoryKind {
-        MemoryKind::Host
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.0
-    }
-}
 
 fn job(dataset: Arc<Dataset>, sampling: Sampling) -> Job {
     let cut = BatchOptions { batch_size: 8, drop_last: false, seed: 3 };
@@ -53,9 +41,9 @@ fn epoch(job: &Job, epoch: u32) -> Vec<Vec<u8>> {
             if batch >= batches {
                 return done;
             }
-            let mut memory = Memory(vec![0; BATCH_BYTES]);
+            let mut memory = vec![0; BATCH_BYTES];
             preparer.prepare(epoch, batch, &mut memory, &mut |_| true).unwrap();
-            done.push((batch, memory.0));
+            done.push((batch, memory));
         }
     };
     let mut all = std::thread::scope(|scope| {

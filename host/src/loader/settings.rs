@@ -7,8 +7,7 @@ use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling};
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
-    Dataset, DecodeMemory, Error as PrepareError, Job, RemoteRefusal, SMALL_SAMPLES_BYTES_MAX,
-    is_url, read_recipe_files,
+    Dataset, DecodeMemory, Error as PrepareError, Job, RemoteRefusal, is_url, read_recipe_files,
 };
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
@@ -168,7 +167,7 @@ pub(super) fn small_samples(config: &LoaderConfig, job: &Job, left: u64) -> u64 
     match config.small_samples_bytes {
         _ if config.cache.is_some() => 0,
         Some(_) => reserved_for_small_samples(config, job),
-        None => job.dataset.small_samples_bytes_max(SMALL_SAMPLES_BYTES_MAX.min(left)),
+        None => job.dataset.small_samples_bytes_max(left),
     }
 }
 

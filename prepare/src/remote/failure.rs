@@ -12,18 +12,25 @@ pub struct RemoteFailure {
     /// In the words of the command line and of Python.
     messages: [String; 2],
     remedy: Option<Remedy>,
+    is_interruption: bool,
 }
 
 impl RemoteFailure {
     /// The facts of an error.
     pub fn of(error: &dyn Diagnose) -> Self {
         let messages = [Surface::CommandLine, Surface::Python].map(|it| error.message(it));
-        Self { cause: error.cause(), messages, remedy: error.remedy() }
+        let (cause, remedy) = (error.cause(), error.remedy());
+        Self { cause, messages, remedy, is_interruption: false }
+    }
+
+    /// As [`Self::of`], for a wait that was interrupted.
+    pub fn interruption(error: &dyn Diagnose) -> Self {
+        Self { is_interruption: true, ..Self::of(error) }
     }
 
     /// Whether a wait was interrupted, so that nothing has failed.
     pub fn is_interruption(&self) -> bool {
-        self.cause == "interrupted"
+        self.is_interruption
     }
 
     /// The failure inside an error, if it contains one.

@@ -55,7 +55,7 @@ _UNUSED: Dict[str, List[str]] = {
     "pack": ["resume", "progress"],
     "convert": ["progress"],
     "prepare": ["resume", "progress"],
-    "verify": ["progress", "deep"],
+    "verify": ["progress", "deep", "cache_dir", "cache_size", "anonymous"],
 }
 
 
@@ -112,6 +112,9 @@ def plan(command: _Command, *paths: Any, shards: int, **options: Any) -> ShardPl
     bound = inspect.signature(function).bind(*paths, **options)
     bound.apply_defaults()
     given = dict(bound.arguments)
+    for name in _UNUSED[command]:
+        if given.get(name) is None:
+            given.pop(name, None)
     positional = [
         compose(given[name]).to_toml() if name == "recipe" else path(name, given[name])
         for name in ("recipe", "source", "dataset", "destination")

@@ -8,6 +8,7 @@ use super::super::cache::{private_cache, private_folders};
 use super::blocks::{BLOCK_BYTES, Blocks};
 use super::state::{BlockState, Found, State, is_idle, lock_exclusive, open_private};
 use meetpoint_prepare::NextUse;
+use meetpoint_storage::random::SplitMix64;
 use rustix::fs::{FallocateFlags, fallocate};
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
@@ -42,14 +43,14 @@ pub(super) struct BlockCache {
 }
 
 /// What this process knows about blocks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Books {
     /// Blocks that readers need now, with the number of their reservations.
     pins: HashMap<u64, u32>,
     /// Blocks that may be evicted; some of them may be gone.
     held: Vec<u64>,
-    /// Selects candidates.
-    random: u64,
+    /// Selects candidates. Their order does not affect what readers get.
+    random: SplitMix64,
     uses: Option<Arc<dyn NextUse>>,
     /// Evictions without a candidate since the last look at the shared state.
     failed_looks: u64,
@@ -57,7 +58,7 @@ struct Books {
 
 impl BlockCache {
     /// Opens the cache of a dataset in a cache folder, and removes those of other datasets that
-    /// nobody uses as far as their bytes exceed the limit.
+    /// no process uses, as far as their bytes exceed the limit.
     pub(super) fn open(
         cache: Option<&Path>,
         (blocks, manifest_sha256): (Blocks, [u8; 32]),
@@ -97,7 +98,13 @@ impl BlockCache {
             }
         };
         prepare().map_err(|it| failed(&path, it))?;
-        let mut books = Books::default();
+        let mut books = Books {
+            pins: HashMap::new(),
+            held: Vec::new(),
+            random: SplitMix64::new(0),
+            uses: None,
+            failed_looks: 0,
+        };
         if limit < blocks.len() {
             books.held = state.present().collect();
         }
@@ -174,8 +181,8 @@ impl BlockCache {
         blocks.all(|block| self.state.of(block) == BlockState::Present)
     }
 
-    /// Claims those of some blocks that nobody has or fetches, and makes space for them. Stops at
-    /// the first block for which there is no space; returns the number of blocks before it. The
+    /// Claims those of some blocks that are neither in the cache nor being fetched, and makes space
+    /// for them. Stops at the first block for which there is no space; returns the number of blocks before it. The
     /// claimed ones are appended to `claimed`. If the blocks are not `demanded`, nothing is evicted
     /// that is needed before them.
     pub(super) fn claim(
@@ -312,7 +319,7 @@ impl BlockCache {
         let mut ranked = BinaryHeap::new();
         let mut gone = Vec::new();
         for number in 0..books.held.len().min(CANDIDATES_MAX) {
-            let index = if is_sampled { random_below(books) } else { number };
+            let index = if is_sampled { random_candidate(books) } else { number };
             let block = books.held[index];
             if self.state.of(block) != BlockState::Present {
                 gone.push(index);
@@ -357,15 +364,10 @@ fn next_use(books: &Books, blocks: &Blocks, block: u64) -> u64 {
     books.uses.as_ref().map_or(0, |uses| uses.next_use(part, range))
 }
 
-/// An index of a candidate. The order in which blocks are tried does not affect results.
-fn random_below(books: &mut Books) -> usize {
-    // Knuth's constants (MMIX).
-    books.random = books
-        .random
-        .wrapping_mul(6_364_136_223_846_793_005)
-        .wrapping_add(1_442_695_040_888_963_407);
-    let below = books.held.len() as u64;
-    usize::try_from((books.random >> 33) % below).expect("an index fits")
+/// A random index of a candidate.
+fn random_candidate(books: &mut Books) -> usize {
+    let index = books.random.next_u64() % books.held.len() as u64;
+    usize::try_from(index).expect("an index fits")
 }
 
 /// Frees the space of a block.
@@ -388,7 +390,7 @@ fn check_private(folder: &Path) -> Result<(), RemoteError> {
     Err(RemoteError::NotPrivate { path: folder.to_path_buf(), problem })
 }
 
-/// Removes caches of other datasets that nobody uses, the oldest first, until their bytes are at
+/// Removes caches of other datasets that no process uses, the oldest first, until their bytes are at
 /// most `bytes_max`. The caller has locked the cache folder.
 fn clean(cache: &Path, own: &Path, bytes_max: u64) {
     let mut idle: Vec<(SystemTime, u64, PathBuf)> = Vec::new();

@@ -133,7 +133,10 @@ impl Diagnose for InUse<'_> {
 }
 
 fn io_error(error: &RemoteError) -> io::Error {
-    RemoteFailure::of(&InUse(error)).into()
+    match error {
+        RemoteError::Interrupted => RemoteFailure::interruption(error).into(),
+        _ => RemoteFailure::of(&InUse(error)).into(),
+    }
 }
 
 impl StoreFolder {

@@ -2,8 +2,14 @@
 //!
 //! Samples, record batches and parts are numbered over all folders, in order; with one folder, the
 //! numbers are its own.
+//!
+//! In reading order: this file (members and locations), `reading` (samples, synchronously),
+//! `memory` (what is retained).
 
-use crate::column_cache::{ColumnCache, ColumnsReadAgain};
+mod memory;
+mod reading;
+
+use crate::column_cache::ColumnCache;
 use crate::concatenation::Concatenation;
 use crate::contents::Contents;
 use crate::member::{Member, OpenFile};
@@ -12,12 +18,9 @@ use crate::recent::RecentKeys;
 use crate::remote::Reading;
 use crate::shape::collated_shape;
 use crate::sizes::PictureSizes;
-use crate::small_samples::{
-    BUFFER_EXTRA_BYTES, Content, SMALL_SAMPLES_BYTES_MAX, SmallSamples, granted_of, may_be_small,
-};
-use crate::{Error, KeyLookup, TooLargeToDecode, original};
+use crate::small_samples::SmallSamples;
+use crate::{Error, KeyLookup};
 use arrow_array::{ArrayRef, RecordBatch};
-use meetpoint_format::checksum::crc32c;
 use meetpoint_format::column::{
     BatchColumns, Collate, ColumnKind, ColumnNames, ColumnSource, TargetColumn, value_bytes_max,
 };
@@ -25,9 +28,6 @@ use meetpoint_format::dataset::{Columns, DatasetError, KeyedRows, Manifest, Samp
 use meetpoint_format::holders::{Holders, HoldersError};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_kernels::Interrupt;
-use meetpoint_storage::MemoryLimit;
-use meetpoint_storage::files::FileState;
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -272,106 +272,6 @@ impl Dataset {
             location.label = location.label.map(|label| concatenation.label(member, label));
         }
         Ok(location)
-    }
-
-    /// Caches entry points from now on, in at most `bytes_max` bytes of memory, divided among
-    /// several folders in proportion to their samples.
-    pub fn keep_entry_points(&self, bytes_max: u64) {
-        let samples = u128::from(self.len().max(1));
-        for member in &self.members {
-            let share = u128::from(bytes_max) * u128::from(member.len()) / samples;
-            member.keep_entry_points(u64::try_from(share).expect("at most all of them"));
-        }
-    }
-
-    /// Caches further columns in at most `bytes_max` bytes of memory from now on.
-    pub fn keep_columns(&self, bytes_max: usize) {
-        self.column_cache.set_bytes_max(bytes_max);
-    }
-
-    /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
-    /// bytes of memory from now on; none if that is 0. Has no effect on a dataset whose content
-    /// stays in place or is in a store.
-    pub fn keep_small_samples(&self, bytes_max: u64) {
-        if self.has_small_samples() {
-            self.small_samples.grant(bytes_max, self.record_batches());
-        }
-    }
-
-    /// As [`Self::keep_small_samples`], with [`Self::small_samples_bytes_max`], unless that was
-    /// called before.
-    pub fn keep_small_samples_by_memory(&self) {
-        if !self.small_samples.is_decided() {
-            self.keep_small_samples(self.small_samples_bytes_max(SMALL_SAMPLES_BYTES_MAX));
-        }
-    }
-
-    /// The memory for small samples of a process that grants at most `bytes_max` to them: no more
-    /// than all of them take, and than a sixteenth of the memory of the process. 0 if there are
-    /// none.
-    pub fn small_samples_bytes_max(&self, bytes_max: u64) -> u64 {
-        if bytes_max == 0 || !self.has_small_samples() {
-            return 0;
-        }
-        // The limit is read from several files.
-        granted_of(MemoryLimit::of_this_process().bytes).min(self.small_samples_bytes_of(bytes_max))
-    }
-
-    /// The memory for small samples if `bytes_max` is granted to them: no more than all of them
-    /// take.
-    pub fn small_samples_bytes_of(&self, bytes_max: u64) -> u64 {
-        if bytes_max == 0 || !self.has_small_samples() {
-            return 0;
-        }
-        let all = self.manifest().image_bytes + BUFFER_EXTRA_BYTES * self.record_batches() as u64;
-        all.min(bytes_max)
-    }
-
-    /// Bytes of memory of the retained small samples.
-    pub fn small_samples_bytes(&self) -> u64 {
-        self.small_samples.held()
-    }
-
-    /// The current state of the file of every part; `None` if it cannot be determined.
-    pub(crate) fn part_states(&self) -> Vec<Option<FileState>> {
-        let states = |member: &Member| {
-            (0..member.manifest().parts.len())
-                .map(|part| member.part_state(part))
-                .collect::<Vec<_>>()
-        };
-        self.members.iter().flat_map(states).collect()
-    }
-
-    /// Whether some samples may be small, by the lengths of the parts.
-    fn has_small_samples(&self) -> bool {
-        let parts = &self.manifest().parts;
-        // The cache of a store retains what is read in whole blocks already.
-        let is_read_here = self.content_root().is_none() && !self.is_remote();
-        is_read_here && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
-    }
-
-    pub(crate) fn small_samples(&self) -> &SmallSamples {
-        &self.small_samples
-    }
-
-    /// The content of a record batch of small samples, one of which was located.
-    pub(crate) fn small_content(&self, record_batch: usize) -> Option<Content> {
-        let (member, own) = self.of_record_batch(record_batch);
-        let (part, range) = self.members[member].content_of(own)?;
-        let samples = self.members[member].samples_of(own);
-        let (part, rows) = (part + self.offset_of(member).part, samples.end - samples.start);
-        Some(Content { part, range, rows }).filter(Content::is_small)
-    }
-
-    /// Statistics of further columns that were read again since the previous call, because the
-    /// cache is too small, if these exceed the requested columns; reported only once.
-    pub fn take_columns_read_again(&self) -> Option<ColumnsReadAgain> {
-        self.column_cache.take_read_again()
-    }
-
-    /// Bytes of memory of the cached entry points.
-    pub fn entry_points_bytes(&self) -> u64 {
-        self.members.iter().map(Member::entry_points_bytes).sum()
     }
 
     /// Number of record batches, for iterating over all samples in order.
@@ -631,128 +531,6 @@ impl Dataset {
     /// How keys are found, in the first folder.
     pub fn key_lookup(&self) -> KeyLookup {
         self.members[0].key_lookup()
-    }
-
-    /// A sample's stored bytes, read synchronously and compared with their checksum.
-    pub fn read_sample(&self, sample: u64) -> Result<Vec<u8>, Error> {
-        let location = self.locate(sample)?;
-        self.read_located(sample, &location)
-    }
-
-    /// The file of a sample: its stored bytes, or the original file if they are its coefficient
-    /// form.
-    pub fn read_file(&self, sample: u64) -> Result<Vec<u8>, Error> {
-        let location = self.locate(sample)?;
-        let stored = self.read_located(sample, &location)?;
-        match self.file_of(sample, &location, &stored)? {
-            Cow::Borrowed(_) => Ok(stored),
-            Cow::Owned(file) => Ok(file),
-        }
-    }
-
-    /// The original file of a sample's stored bytes, which may be the bytes themselves.
-    pub fn file_of<'a>(
-        &self,
-        sample: u64,
-        location: &SampleLocation,
-        stored: &'a [u8],
-    ) -> Result<Cow<'a, [u8]>, Error> {
-        original(stored).map_err(|source| {
-            let (part, row, key) = self.location_in_words(sample, location);
-            Error::Sample { part, row, key, source }
-        })
-    }
-
-    /// As [`Self::read_sample`], for a sample whose location is known.
-    pub fn read_located(&self, sample: u64, location: &SampleLocation) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; usize::try_from(location.bytes).expect("at most 256 MiB")];
-        self.read_located_into(sample, location, &mut bytes)?;
-        Ok(bytes)
-    }
-
-    /// As [`Self::read_located`], into memory of `location.bytes` bytes.
-    pub fn read_located_into(
-        &self,
-        sample: u64,
-        location: &SampleLocation,
-        into: &mut [u8],
-    ) -> Result<(), Error> {
-        self.read_image(sample, location, into)?;
-        self.check_image(sample, location, into).or_else(|error| {
-            into.copy_from_slice(&self.read_again(sample, location, error)?);
-            Ok(())
-        })
-    }
-
-    /// Reads an image synchronously.
-    pub(crate) fn read_image(
-        &self,
-        sample: u64,
-        location: &SampleLocation,
-        into: &mut [u8],
-    ) -> Result<(), Error> {
-        let &SampleLocation { part, offset, .. } = location;
-        if let (Some(file), Some((_, contents))) = (&location.file, self.contents(part)) {
-            let read = contents.read_exact_at(file, offset, into);
-            return read.map_err(|error| self.in_place(sample, location, error));
-        }
-        let (member, own) = self.of_part(part);
-        self.members[member].read_part(own, offset, into).map_err(|source| {
-            let (_, row, key) = self.location_in_words(sample, location);
-            Error::Read { row, key, source }
-        })
-    }
-
-    /// An error of a file outside of the parts, with the sample that was read from it.
-    pub(crate) fn in_place(&self, sample: u64, location: &SampleLocation, error: Error) -> Error {
-        use Error::{Content, ContentChanged, ContentChecksum};
-        if !matches!(error, Content { .. } | ContentChanged { .. } | ContentChecksum { .. }) {
-            return error;
-        }
-        let (_, row, key) = self.location_in_words(sample, location);
-        Error::InPlace { row, key, source: Box::new(error) }
-    }
-
-    /// Compares the bytes of an image with their checksum.
-    pub(crate) fn check_image(
-        &self,
-        sample: u64,
-        location: &SampleLocation,
-        bytes: &[u8],
-    ) -> Result<(), Error> {
-        let got = crc32c(bytes);
-        if got == location.crc32c {
-            return Ok(());
-        }
-        let expected = location.crc32c;
-        if location.file.is_some() {
-            let (path, offset) = (self.content_path(location), location.offset);
-            let bytes = location.bytes;
-            let error = Error::ContentChecksum { path, offset, bytes, got, expected };
-            return Err(self.in_place(sample, location, error));
-        }
-        let (part, row, key) = self.location_in_words(sample, location);
-        Err(Error::ChecksumMismatch { part, row, key, got, expected })
-    }
-
-    /// The error of a sample that needs too much memory to decode.
-    pub(crate) fn too_large(
-        &self,
-        (sample, location): (u64, &SampleLocation),
-        source: TooLargeToDecode,
-    ) -> Error {
-        let (part, row, key) = self.location_in_words(sample, location);
-        Error::DecodeMemory { part, row, key, source }
-    }
-
-    /// Part file, row and key of a sample, for an error message.
-    pub(crate) fn location_in_words(
-        &self,
-        sample: u64,
-        location: &SampleLocation,
-    ) -> (String, u64, String) {
-        let key = self.key(sample).unwrap_or_else(|error| format!("(unreadable: {error})"));
-        (self.content_path(location).display().to_string(), location.row, key)
     }
 }
 
