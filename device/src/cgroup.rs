@@ -5,8 +5,9 @@
 
 use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_link::Emulation;
+use meetpoint_storage::cgroup::{Hierarchy, Version, hierarchies};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Prefix of the folders of devices; the id of the process follows.
 const PREFIX: &str = "meetpoint-device-";
@@ -74,13 +75,6 @@ impl Diagnose for CgroupError {
     }
 }
 
-/// Versions of control groups (cgroups(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    V1,
-    V2,
-}
-
 /// A file to write, relative to the folder of a group, and its content.
 type Setting = (&'static str, String);
 
@@ -137,10 +131,14 @@ impl Guard {
         root: &Path,
         settings: impl Fn(Version) -> Vec<Setting>,
     ) -> Result<(), CgroupError> {
-        let v1 = hierarchies.iter().find(|it| it.controllers.iter().any(|one| one == controller));
-        let v2 = hierarchies.iter().find(|it| it.version == Version::V2);
+        let of = |version| {
+            let is_it = |it: &&Hierarchy| it.version == version && it.may_control(controller);
+            hierarchies.iter().find(is_it)
+        };
         let missing = |problem| CgroupError::Missing { controller, problem };
-        let hierarchy = v1.or(v2).ok_or_else(|| missing("no hierarchy is mounted"))?;
+        // Where both are mounted, the controllers of version 1 are not in version 2.
+        let hierarchy = of(Version::V1).or_else(|| of(Version::V2));
+        let hierarchy = hierarchy.ok_or_else(|| missing("no hierarchy is mounted"))?;
         let own = below(root, &hierarchy.mount).join(&hierarchy.group);
         let parent = match hierarchy.version {
             Version::V1 => own.clone(),
@@ -253,62 +251,6 @@ fn remove_abandoned(parent: &Path, root: &Path) {
             let _ = fs::remove_dir(entry.path());
         }
     }
-}
-
-/// A mounted hierarchy, and the group of this process in it.
-#[derive(Debug, PartialEq, Eq)]
-struct Hierarchy {
-    version: Version,
-    /// Controllers of version 1.
-    controllers: Vec<String>,
-    mount: PathBuf,
-    /// Relative to the mount.
-    group: PathBuf,
-}
-
-/// The hierarchies in the content of `/proc/self/cgroup` and `/proc/self/mountinfo`.
-fn hierarchies(membership: &str, mounts: &str) -> Vec<Hierarchy> {
-    let mut found = Vec::new();
-    for line in mounts.lines() {
-        // "36 35 98:0 /root /mount options optional... - type source options" (proc(5)).
-        let Some((before, after)) = line.split_once(" - ") else { continue };
-        let mut after = after.split(' ');
-        let (kind, options) = (after.next().unwrap_or_default(), after.nth(1).unwrap_or_default());
-        let version = match kind {
-            "cgroup2" => Version::V2,
-            "cgroup" => Version::V1,
-            _ => continue,
-        };
-        let mut before = before.split(' ').skip(3);
-        let (Some(top), Some(mount)) = (before.next(), before.next()) else { continue };
-        let member = membership.lines().find_map(|line| {
-            let (number, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            let is_it = match version {
-                Version::V2 => number == "0" && controllers.is_empty(),
-                Version::V1 => {
-                    !controllers.is_empty()
-                        && controllers.split(',').all(|one| options.split(',').any(|it| it == one))
-                }
-            };
-            is_it.then_some((controllers, path))
-        });
-        let Some((controllers, path)) = member else { continue };
-        // In a container, only a part of the hierarchy is mounted.
-        let group = Path::new(path).strip_prefix(top).unwrap_or(Path::new(""));
-        let is_inside = group.components().all(|part| matches!(part, Component::Normal(_)));
-        found.push(Hierarchy {
-            version,
-            controllers: controllers
-                .split(',')
-                .filter(|it| !it.is_empty())
-                .map(Into::into)
-                .collect(),
-            mount: mount.replace("\\040", " ").into(),
-            group: if is_inside { group.to_path_buf() } else { PathBuf::new() },
-        });
-    }
-    found
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 mod arena;
 mod block;
 pub mod buffer;
+pub mod cgroup;
 pub mod choose;
 pub mod engine;
 mod error;

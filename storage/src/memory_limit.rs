@@ -1,7 +1,8 @@
 //! How much memory this process may use: that of the machine, or less in a control group with a
 //! limit.
 
-use std::path::{Component, Path, PathBuf};
+use crate::cgroup::{Hierarchy, Version, hierarchies};
+use std::path::{Path, PathBuf};
 
 /// The memory that this process may use, and the source of the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +48,11 @@ fn find(read: impl Fn(&Path) -> Option<String>, machine_bytes: u64) -> MemoryLim
     let mut limit = MemoryLimit { bytes: total, available_bytes: available, file: None };
     let membership = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
     let mounts = read(Path::new("/proc/self/mountinfo")).unwrap_or_default();
-    for hierarchy in hierarchies(&membership, &mounts) {
+    let of_memory = |hierarchy: &Hierarchy| hierarchy.may_control("memory");
+    for hierarchy in hierarchies(&membership, &mounts).into_iter().filter(of_memory) {
         for folder in hierarchy.groups() {
             let mut used = None;
-            for name in hierarchy.version.limits() {
+            for name in limits(hierarchy.version) {
                 let file = folder.join(name);
                 let Some(bytes) = read(&file).and_then(|text| number(&text)) else { continue };
                 let used = *used.get_or_insert_with(|| used_bytes(&read, &folder, &hierarchy));
@@ -75,82 +77,13 @@ fn machine(meminfo: &str) -> Option<(u64, u64)> {
     Some((bytes("MemTotal")?, bytes("MemAvailable")?.saturating_add(swap)))
 }
 
-/// Versions of control groups (cgroups(7)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Version {
-    V1,
-    V2,
-}
-
-impl Version {
-    /// Files that limit the memory of a group. The kernel throttles a group above `memory.high`
-    /// until it hardly runs, so this is a limit as well.
-    fn limits(self) -> &'static [&'static str] {
-        match self {
-            Self::V1 => &["memory.limit_in_bytes"],
-            Self::V2 => &["memory.max", "memory.high"],
-        }
+/// Files that limit the memory of a group. The kernel throttles a group above `memory.high` until
+/// it hardly runs, so this is a limit as well.
+fn limits(version: Version) -> &'static [&'static str] {
+    match version {
+        Version::V1 => &["memory.limit_in_bytes"],
+        Version::V2 => &["memory.max", "memory.high"],
     }
-}
-
-/// The control groups of this process in a mounted hierarchy.
-#[derive(Debug, PartialEq, Eq)]
-struct Hierarchy {
-    version: Version,
-    /// Where it is mounted.
-    mount: PathBuf,
-    /// The group of this process, relative to `mount`.
-    group: PathBuf,
-}
-
-impl Hierarchy {
-    /// Folders of the group and of those above it.
-    fn groups(&self) -> impl Iterator<Item = PathBuf> + '_ {
-        self.group.ancestors().map(|group| self.mount.join(group))
-    }
-}
-
-/// The hierarchies that limit memory, from the content of `/proc/self/cgroup` and
-/// `/proc/self/mountinfo`.
-fn hierarchies(membership: &str, mounts: &str) -> Vec<Hierarchy> {
-    let mut found = Vec::new();
-    for line in mounts.lines() {
-        // "36 35 98:0 /root /mount options optional... - type source options" (proc(5)).
-        let Some((before, after)) = line.split_once(" - ") else { continue };
-        let mut after = after.split(' ');
-        let (Some(kind), options) = (after.next(), after.nth(1).unwrap_or_default()) else {
-            continue;
-        };
-        let version = match kind {
-            "cgroup2" => Version::V2,
-            "cgroup" if options.split(',').any(|option| option == "memory") => Version::V1,
-            _ => continue,
-        };
-        let mut before = before.split(' ').skip(3);
-        let (Some(root), Some(mount)) = (before.next(), before.next()) else { continue };
-        let member = membership.lines().find_map(|line| {
-            let (number, rest) = line.split_once(':')?;
-            let (controllers, path) = rest.split_once(':')?;
-            let is_it = match version {
-                Version::V2 => number == "0" && controllers.is_empty(),
-                Version::V1 => controllers.split(',').any(|controller| controller == "memory"),
-            };
-            is_it.then_some(path)
-        });
-        let Some(member) = member else { continue };
-        // In a container, only a part of the hierarchy is mounted. A group outside of it is not
-        // visible, but the limit of the container itself is.
-        let group = Path::new(member).strip_prefix(root).unwrap_or(Path::new(""));
-        let is_inside = group.components().all(|part| matches!(part, Component::Normal(_)));
-        let group = if is_inside { group.to_path_buf() } else { PathBuf::new() };
-        found.push(Hierarchy { version, mount: unescaped(mount).into(), group });
-    }
-    found
-}
-
-/// A path of mountinfo, in which `\040` is a space.
-fn unescaped(path: &str) -> String {
-    path.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 /// Bytes that a group uses and the kernel cannot reclaim: neither page cache nor kernel caches.
