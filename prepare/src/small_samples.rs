@@ -3,8 +3,8 @@
 //! A direct read of a sample that is shorter than a block reads its neighbours too, and takes
 //! longer than most recipes. Datasets of such samples are often small, so that record batches are
 //! retained in the order in which they are first needed, as long as they fit in the granted bytes;
-//! nothing is evicted, since an epoch needs every sample once. A record batch whose part has changed
-//! since is read again, so that the change is detected as in other reads.
+//! nothing is evicted, since an epoch needs every sample once. A record batch whose part has
+//! changed since is read again, so that the change is detected as in other reads.
 
 use meetpoint_storage::files::FileState;
 use meetpoint_storage::{AlignedBuffer, BLOCK_BYTES};

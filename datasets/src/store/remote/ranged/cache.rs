@@ -182,9 +182,9 @@ impl BlockCache {
     }
 
     /// Claims those of some blocks that are neither in the cache nor being fetched, and makes space
-    /// for them. Stops at the first block for which there is no space; returns the number of blocks before it. The
-    /// claimed ones are appended to `claimed`. If the blocks are not `demanded`, nothing is evicted
-    /// that is needed before them.
+    /// for them. Stops at the first block for which there is no space; returns the number of blocks
+    /// before it. The claimed ones are appended to `claimed`. If the blocks are not `demanded`,
+    /// nothing is evicted that is needed before them.
     pub(super) fn claim(
         &self,
         blocks: Range<u64>,
@@ -390,8 +390,8 @@ fn check_private(folder: &Path) -> Result<(), RemoteError> {
     Err(RemoteError::NotPrivate { path: folder.to_path_buf(), problem })
 }
 
-/// Removes caches of other datasets that no process uses, the oldest first, until their bytes are at
-/// most `bytes_max`. The caller has locked the cache folder.
+/// Removes caches of other datasets that no process uses, the oldest first, until their bytes are
+/// at most `bytes_max`. The caller has locked the cache folder.
 fn clean(cache: &Path, own: &Path, bytes_max: u64) {
     let mut idle: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
     for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {

@@ -125,8 +125,8 @@ pub(super) enum Found {
 
 impl State {
     /// Attaches to the state in a folder, which the caller has locked against others that attach.
-    /// If no other process uses it, what killed processes left is repaired: `free` frees the space of a
-    /// block that is not complete.
+    /// If no other process uses it, what killed processes left is repaired: `free` frees the space
+    /// of a block that is not complete.
     pub(super) fn attach(
         folder: &Path,
         blocks: u64,
