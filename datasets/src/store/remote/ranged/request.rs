@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
+/// Receives the bytes of a range, with their offset in the object.
+type Sink<'s> = dyn FnMut(u64, &[u8]) -> Result<(), RemoteError> + Send + 's;
+
 /// Requests for a range without progress between them.
 const ATTEMPTS_MAX: u32 = 6;
 /// Backoff after the first failure; it doubles each time.
@@ -77,7 +80,7 @@ impl Requests {
         &self,
         object: &Object,
         range: Range<u64>,
-        sink: &mut (dyn FnMut(u64, &[u8]) -> Result<(), RemoteError> + Send),
+        sink: &mut Sink<'_>,
     ) -> Result<(), RemoteError> {
         let (started, mut at, mut attempts) = (Instant::now(), range.start, 0);
         let attempts_max = match self.fails_fast.load(Ordering::Relaxed) {
@@ -186,7 +189,7 @@ impl Requests {
         object: &Object,
         range: Range<u64>,
         at: &mut u64,
-        sink: &mut (dyn FnMut(u64, &[u8]) -> Result<(), RemoteError> + Send),
+        sink: &mut Sink<'_>,
     ) -> Result<(), Ended> {
         let longest = self.deadlines.quiet;
         let quiet = |what: &str| Ended::Passing(format!("{what} for {longest:?}"), None);
