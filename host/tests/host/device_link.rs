@@ -377,7 +377,8 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
     config.devices = vec![DeviceSource::Connect { socket: socket.clone() }];
     let error = Loader::open(config).unwrap_err();
     assert!(matches!(error, Error::NotADevice { .. }), "{error}");
-    assert!(!error.to_string().contains("h2"), "{error}");
+    let reason = error.to_string().replace(&socket.display().to_string(), "");
+    assert!(!reason.contains("h2"), "{error}");
     other.join().unwrap();
 }
 
