@@ -1,14 +1,62 @@
 // Runs kernels that are compiled for the CPU. Commands come in on standard input, answers go out on
 // standard output; both are little-endian. Memory of the device is memory of this process, so that
 // AddressSanitizer sees each access outside of an allocation.
+#if !defined(__x86_64__)
 #include <ucontext.h>
+#endif
 #include <unistd.h>
 #include <vector>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+#if defined(__x86_64__)
+// Stores the callee-saved registers on the stack and its top in `from`, and continues with the stack
+// whose top is `to`. swapcontext would make two system calls, and AddressSanitizer would clear the
+// shadow of the whole stack at each: most of the time of the tests.
+extern "C" void shim_switch(void **from, void *to);
+asm(".text\n"
+    ".type shim_switch, @function\n"
+    "shim_switch:\n"
+    "    push %rbp\n    push %rbx\n    push %r12\n    push %r13\n    push %r14\n    push %r15\n"
+    "    mov %rsp, (%rdi)\n"
+    "    mov %rsi, %rsp\n"
+    "    pop %r15\n    pop %r14\n    pop %r13\n    pop %r12\n    pop %rbx\n    pop %rbp\n"
+    "    ret\n"
+    ".size shim_switch, . - shim_switch\n");
+#endif
+
 namespace shim {
+#if defined(__x86_64__)
+// The top of a stack that is not in use.
+typedef void *Context;
+
+static void switch_to(Context &from, Context &to) { shim_switch(&from, to); }
+
+// `entry` finds the alignment of a called function: 8 bytes past a multiple of 16.
+static void prepare(Context &context, char *stack, size_t bytes, void (*entry)()) {
+    static const size_t SAVED = 6;
+    uintptr_t top = ((uintptr_t)stack + bytes) & ~(uintptr_t)15;
+    uint64_t *words = (uint64_t *)top - 2 - SAVED;
+    for (size_t i = 0; i < SAVED; i++) words[i] = 0;
+    words[SAVED] = (uint64_t)entry;
+    words[SAVED + 1] = 0;
+    context = words;
+}
+#else
+typedef ucontext_t Context;
+
+static void switch_to(Context &from, Context &to) { swapcontext(&from, &to); }
+
+static void prepare(Context &context, char *stack, size_t bytes, void (*entry)()) {
+    getcontext(&context);
+    context.uc_stack.ss_sp = stack;
+    context.uc_stack.ss_size = bytes;
+    context.uc_link = nullptr;
+    makecontext(&context, entry, 0);
+}
+#endif
+
 uint3 thread_index, block_index;
 dim3 block_size, grid_size;
 void *dynamic_shared;
@@ -17,7 +65,7 @@ enum State { Running, AtBlock, AtWarp, Ended };
 static const size_t STACK_BYTES = 256 << 10;
 
 struct Thread {
-    ucontext_t context;
+    Context context;
     char *stack = nullptr;
     State state = Ended;
     void *fake = nullptr;
@@ -29,7 +77,7 @@ struct Warp {
 
 static std::vector<Thread> threads;
 static std::vector<Warp> warps;
-static ucontext_t scheduler;
+static Context scheduler;
 static void *scheduler_fake;
 static const void *scheduler_stack;
 static size_t scheduler_stack_bytes;
@@ -48,7 +96,7 @@ static void leave(State state) {
     __sanitizer_start_switch_fiber(state == Ended ? nullptr : &self.fake, scheduler_stack,
                                    scheduler_stack_bytes);
 #endif
-    swapcontext(&self.context, &scheduler);
+    switch_to(self.context, scheduler);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(self.fake, &scheduler_stack, &scheduler_stack_bytes);
 #endif
@@ -74,7 +122,7 @@ static void resume(unsigned number) {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(&scheduler_fake, thread.stack, STACK_BYTES);
 #endif
-    swapcontext(&scheduler, &thread.context);
+    switch_to(scheduler, thread.context);
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_finish_switch_fiber(scheduler_fake, nullptr, nullptr);
 #endif
@@ -99,11 +147,7 @@ static void run_block(unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         Thread &thread = threads[i];
         if (!thread.stack) thread.stack = (char *)malloc(STACK_BYTES);
-        getcontext(&thread.context);
-        thread.context.uc_stack.ss_sp = thread.stack;
-        thread.context.uc_stack.ss_size = STACK_BYTES;
-        thread.context.uc_link = nullptr;
-        makecontext(&thread.context, entry, 0);
+        prepare(thread.context, thread.stack, STACK_BYTES, entry);
         thread.state = Running;
     }
     for (;;) {

@@ -3,7 +3,7 @@
 #![cfg(all(feature = "cuda", feature = "shim"))]
 
 use meetpoint_gpu::cuda::{Driver, Gpu, Options};
-use meetpoint_gpu::{Compute, Error, KernelName, Launch, subject};
+use meetpoint_gpu::{Compute, Error, KernelName, Launch, Shim, subject};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +89,23 @@ fn kernels_see_their_arguments_and_write_inside_of_their_memory() {
             assert_eq!(u32::from_le_bytes(*word), expected, "{} at {at}", compute.name());
         }
     }
+}
+
+#[test]
+fn on_the_cpu_an_access_outside_of_an_allocation_is_an_error() {
+    let mut compute = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+    let memory = compute.allocate(4 * 249).unwrap();
+    let arguments = [(&memory).into(), 250.into()];
+    let launch = Launch {
+        kernel: SQUARES,
+        grid: [4, 1, 1],
+        block: [64, 1, 1],
+        shared_bytes: 0,
+        arguments: &arguments,
+    };
+    compute.launch(&launch).unwrap();
+    let error = compute.wait(LIMIT).unwrap_err();
+    assert!(matches!(error, Error::Shim { .. }), "{error}");
 }
 
 #[test]
