@@ -6,10 +6,11 @@
         albumentations kornia-rs
     python operations.py [--server PATH] [--only NAME ...] [--markdown FILE]
 
-Every library uses one thread and has the same decoded picture. Times are CPU time of the thread, the
-least of many turns. Ours are those of a recipe with the operation, less those of the same recipe
-without it; those of `mix_up` and `cut_mix` are of the mixing alone, for each sample of a batch. Ratios are the time of a peer over ours. Peers that compute something else are marked:
-`exact` says which of them give our bits. A peer that is not there is left out.
+Every library uses one thread and has the same decoded picture. Times are CPU time of the process, all
+its threads included, the least of many turns. Ours are those of a recipe with the operation, less
+those of the same recipe without it; those of `mix_up` and `cut_mix` are of the mixing alone, for each
+sample of a batch. Ratios are the time of a peer over ours. Peers that compute something else are
+marked: `exact` says which of them give our bits. A peer that is not there is left out.
 """
 
 import argparse
@@ -382,11 +383,11 @@ def least_ns(functions, per_sample):
     for _ in range(ROUNDS):
         for name, function in functions.items():
             function()
-            started, times = time.thread_time_ns(), 0
-            while time.thread_time_ns() - started < TURN_NS:
+            started, times = time.process_time_ns(), 0
+            while time.process_time_ns() - started < TURN_NS:
                 function()
                 times += 1
-            best[name] = min(best[name], (time.thread_time_ns() - started) / times)
+            best[name] = min(best[name], (time.process_time_ns() - started) / times)
     return {name: ns / per_sample.get(name, 1) for name, ns in best.items()}
 
 

@@ -223,7 +223,11 @@ def main() -> None:
         recipe = work / f"{name}.toml"
         text = subprocess.run([program.program, "recipe", "show", name], check=True,
                               capture_output=True, text=True).stdout
-        recipe.write_text(text.replace('"random_crop"', '"center_crop"'))
+        text = text.replace('"random_crop"', '"center_crop"')
+        # The generator writes the files of `presto-nlp` beside its pages.
+        for file in ("tokenizer.json", "embedding.npy"):
+            text = text.replace(f'"{file}"', f'"files/{file}"')
+        recipe.write_text(text)
         pipelines[name] = profile(program, recipe, dataset, runs, samples)
         if not arguments.quick:
             partial[name] = profile(program, recipe, dataset, 1, max(2, samples // 8))

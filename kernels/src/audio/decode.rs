@@ -6,6 +6,7 @@ use crate::{Cpu, Error, contain_panic};
 use meetpoint_format::recipe::{DecodeAudio, LENGTH_MAX, PIXELS_MAX};
 use std::io::Cursor;
 use symphonia::core::audio::{Audio, GenericAudioBufferRef};
+use symphonia::core::codecs::audio::well_known::CODEC_ID_PCM_S16LE;
 use symphonia::core::codecs::audio::{AudioDecoder as Codec, AudioDecoderOptions};
 use symphonia::core::errors::Error as Problem;
 use symphonia::core::formats::probe::Hint;
@@ -56,6 +57,8 @@ struct Opened<'a> {
     format: AudioFormat,
     reader: Box<dyn FormatReader + 'a>,
     codec: Box<dyn Codec>,
+    /// Whether its packets are interleaved 16-bit integers in little-endian order.
+    is_pcm16: bool,
     track: u32,
     sample_rate: u32,
     channels: usize,
@@ -100,13 +103,14 @@ impl<'a> Opened<'a> {
         let codecs = symphonia::default::get_codecs();
         let options = AudioDecoderOptions::default();
         let codec = codecs.make_audio_decoder(parameters, &options).map_err(&failed)?;
+        let is_pcm16 = parameters.codec == CODEC_ID_PCM_S16LE;
         let length = match format {
             AudioFormat::Wav | AudioFormat::Flac => track.num_frames.filter(|count| *count > 0),
             // The length in its tags may be an estimate.
             AudioFormat::Mp3 => None,
         };
         let track = track.id;
-        Ok(Self { format, reader, codec, track, sample_rate: rate, channels, length })
+        Ok(Self { format, reader, codec, is_pcm16, track, sample_rate: rate, channels, length })
     }
 
     /// The next packet of the track.
@@ -203,28 +207,44 @@ impl AudioDecoder {
         if wanted != 1 && found != 1 && found != wanted {
             return Err(Error::Channels { found, wanted });
         }
-        let mut channels: Vec<Vec<f32>> = vec![Vec::new(); if wanted == found { found } else { 1 }];
+        // A WAV file has at most as many samples as bytes.
+        let expected = match opened.format {
+            AudioFormat::Wav => opened.length.unwrap_or(0).min(encoded.len() as u64),
+            AudioFormat::Flac | AudioFormat::Mp3 => 0,
+        };
+        let expected = usize::try_from(expected).expect("at most the length of a slice");
+        let count = if wanted == found { found } else { 1 };
+        let mut channels: Vec<Vec<f32>> =
+            (0..count).map(|_| Vec::with_capacity(expected)).collect();
         let mut planes: Vec<Vec<f32>> = Vec::new();
-        let limit = opened.length.unwrap_or(u64::MAX);
         let mut count = 0;
         while let Some(packet) = opened.packet()? {
             if count % PACKETS == 0 {
                 pause()?;
             }
             count += 1;
+            if opened.is_pcm16 && channels.len() == found && packet.data.len() % (2 * found) == 0 {
+                let frames = packet.data.len() / (2 * found);
+                check_length(
+                    opened.format,
+                    opened.length,
+                    channels[0].len() + frames,
+                    channels.len(),
+                )?;
+                pcm16(&packet.data, &mut channels);
+                continue;
+            }
             let decoded = opened.codec.decode(&packet).map_err(failed(opened.format))?;
             if decoded.spec().rate() != opened.sample_rate || decoded.num_planes() != found {
                 let reason = "its sample rate or number of channels changes";
                 return Err(damaged(opened.format, reason));
             }
-            let length = channels[0].len() as u64 + decoded.frames() as u64;
-            if length * channels.len() as u64 > PIXELS_MAX || length > u64::from(LENGTH_MAX) {
-                return Err(Error::LongSeries { limit: PIXELS_MAX });
-            }
-            if length > limit {
-                let reason = format!("it continues after the {limit} samples stated in its header");
-                return Err(damaged(opened.format, reason));
-            }
+            check_length(
+                opened.format,
+                opened.length,
+                channels[0].len() + decoded.frames(),
+                channels.len(),
+            )?;
             if let GenericAudioBufferRef::F32(decoded) = &decoded
                 && channels.len() == found
             {
@@ -292,6 +312,39 @@ impl AudioSource {
             to.values.extend_from_within(..result);
         }
         Ok(())
+    }
+}
+
+/// Refuses more samples per channel than the header states or a result may have.
+fn check_length(
+    format: AudioFormat,
+    limit: Option<u64>,
+    length: usize,
+    channels: usize,
+) -> Result<(), Error> {
+    let (length, limit) = (length as u64, limit.unwrap_or(u64::MAX));
+    if length * channels as u64 > PIXELS_MAX || length > u64::from(LENGTH_MAX) {
+        return Err(Error::LongSeries { limit: PIXELS_MAX });
+    }
+    if length > limit {
+        let reason = format!("it continues after the {limit} samples stated in its header");
+        return Err(damaged(format, reason));
+    }
+    Ok(())
+}
+
+/// Appends interleaved 16-bit integers to their channels, as fractions of 32768. The codec of the
+/// library gives the same values, but converts one value at a time.
+fn pcm16(data: &[u8], channels: &mut [Vec<f32>]) {
+    let (values, _) = data.as_chunks::<2>();
+    let fraction = |value: &[u8; 2]| f32::from(i16::from_le_bytes(*value)) / 32768.0;
+    if let [channel] = channels {
+        channel.extend(values.iter().map(fraction));
+        return;
+    }
+    let count = channels.len();
+    for (index, channel) in channels.iter_mut().enumerate() {
+        channel.extend(values.iter().skip(index).step_by(count).map(fraction));
     }
 }
 

@@ -69,15 +69,41 @@ fn every_instruction_set_gives_the_same_bits() {
     }
 }
 
-/// A mono WAV file of 32-bit floats at 8 kHz.
-fn float_wav(samples: &[f32]) -> Vec<u8> {
-    let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+/// A WAV file at 8 kHz with this data. Tag 1 denotes integers, 3 floats.
+fn wav(tag: u16, channels: u16, bits: u16, data: &[u8]) -> Vec<u8> {
     let length = |bytes: usize| u32::try_from(bytes).unwrap().to_le_bytes();
-    let (rate, byte_rate) = (8_000_u32.to_le_bytes(), 32_000_u32.to_le_bytes());
-    let format = [&[3, 0, 1, 0][..], &rate, &byte_rate, &[4, 0, 32, 0]].concat();
-    let chunks = [b"fmt ", &length(format.len())[..], &format, b"data", &length(data.len()), &data];
+    let block = channels * bits / 8;
+    let (rate, byte_rate) = (8_000_u32.to_le_bytes(), (8_000 * u32::from(block)).to_le_bytes());
+    let [tag, channels, block, bits] = [tag, channels, block, bits].map(u16::to_le_bytes);
+    let format = [&tag[..], &channels, &rate, &byte_rate, &block, &bits].concat();
+    let chunks = [b"fmt ", &length(format.len())[..], &format, b"data", &length(data.len()), data];
     let body = [&b"WAVE"[..], &chunks.concat()].concat();
     [b"RIFF", &length(body.len())[..], &body].concat()
+}
+
+/// A mono WAV file of 32-bit floats.
+fn float_wav(samples: &[f32]) -> Vec<u8> {
+    let data: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    wav(3, 1, 32, &data)
+}
+
+#[test]
+fn integers_of_16_bits_are_fractions_of_32768_in_their_channels() {
+    let of = |at: usize| (at as i32 * 7919 % 65_536 - 32_768) as i16;
+    for channels in 1..=3_u16 {
+        let count = usize::from(channels);
+        // Several packets, the last of which is not full.
+        let data: Vec<u8> = (0..count * 5_003).flat_map(|at| of(at).to_le_bytes()).collect();
+        let file = wav(1, channels, 16, &data);
+        let decode = format!("decode_audio sample_rate = 8000;num_channels = {channels}");
+        let mut preparer = SamplePreparer::new(&recipe(&[&decode]), Cpu::detect());
+        let found = preparer.prepare_tensor((&file[..]).into(), ID).unwrap().data;
+        let expected: Vec<u8> = (0..count)
+            .flat_map(|channel| (0..5_003).map(move |frame| of(frame * count + channel)))
+            .flat_map(|value| (f32::from(value) / 32_768.0).to_le_bytes())
+            .collect();
+        assert!(found == expected, "{channels} channels");
+    }
 }
 
 #[test]
