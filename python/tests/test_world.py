@@ -24,7 +24,7 @@ BATCHES = 22
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Removes the environment of a launcher that started the tests."""
-    for name in ("RANK", "WORLD_SIZE", "MEETPOINT_RENDEZVOUS"):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MEETPOINT_RENDEZVOUS"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -149,6 +149,20 @@ def test_half_of_a_rank_in_the_environment_is_refused(
     ranks.initialise(1, 2)
     with make(dataset) as loader:
         assert len(loader) == BATCHES // 2
+
+
+def test_a_launcher_may_leave_the_rank_to_the_process_group(
+    dataset: str, monkeypatch: pytest.MonkeyPatch, ranks: Ranks
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with make(dataset) as loader:
+        with pytest.raises(meetpoint.SettingError) as raised:
+            iter(loader)
+        assert "RANK is not set" in str(raised.value)
+        ranks.initialise(1, 2)
+        assert len(loader) == BATCHES // 2
+        assert len(seen(loader)) == COUNT // 2
 
 
 @pytest.mark.parametrize("rank, size", [("2", "2"), ("first", "2"), ("0", "two"), ("-1", "2")])

@@ -119,6 +119,7 @@ class Resumable(Measured):
                 ),
             )
         self._look()
+        self._world.check_decided()
         if self._opened_for == self._world.place or self._is_closed:
             return
         self._native.close()

@@ -14,10 +14,11 @@ PLACE = "MEETPOINT_RENDEZVOUS"
 ARGUMENTS = "the arguments rank and world_size"
 GROUP = "torch.distributed"
 ENVIRONMENT = "RANK and WORLD_SIZE in the environment"
+UNDECIDED = "WORLD_SIZE and LOCAL_RANK in the environment, torch.distributed not initialised"
 ALONE = "neither torch.distributed nor the environment"
 
 # A later source never replaces an earlier one: a process group may be destroyed.
-_PRECEDENCE = (ARGUMENTS, GROUP, ENVIRONMENT, ALONE)
+_PRECEDENCE = (ARGUMENTS, GROUP, ENVIRONMENT, UNDECIDED, ALONE)
 
 
 class World(NamedTuple):
@@ -39,6 +40,15 @@ class World(NamedTuple):
     def replaces(self, other: "World") -> bool:
         """Whether it differs from the other, whose source has no precedence over its own."""
         return self != other and not other.is_better_known_than(self)
+
+    def check_decided(self) -> None:
+        """Checks that the rank is known, as it must be when iteration begins.
+
+        :raises SettingError: the launcher left the rank to torch.distributed, which is not
+            initialised.
+        """
+        if self.source == UNDECIDED:
+            raise _incomplete("WORLD_SIZE", "RANK")
 
     def __str__(self) -> str:
         return f"rank {self.rank} of {self.size} ({self.source})"
@@ -101,17 +111,14 @@ def _of_environment() -> Optional[World]:
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if not rank and not size:
         return None
+    if not rank and os.environ.get("LOCAL_RANK"):
+        # Lightning starts processes with this environment; its strategy then initialises
+        # torch.distributed.
+        return World(0, 1, UNDECIDED)
     if not rank or not size:
         # One process per rank that loads everything would go unnoticed; torch.distributed refuses
         # such an environment too.
-        is_set, missing = ("RANK", "WORLD_SIZE") if rank else ("WORLD_SIZE", "RANK")
-        raise SettingError(
-            f"{is_set} is {rank or size!r} in the environment, but {missing} is not set",
-            remedy=(
-                f"set {missing} or unset {is_set}, initialise torch.distributed first, or give "
-                "the arguments rank and world_size"
-            ),
-        )
+        raise _incomplete("RANK", "WORLD_SIZE") if rank else _incomplete("WORLD_SIZE", "RANK")
     if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
         raise SettingError(
             f"RANK is {rank!r} and WORLD_SIZE is {size!r} in the environment, which is not a valid "
@@ -119,6 +126,16 @@ def _of_environment() -> Optional[World]:
             remedy="correct or unset them, or give the arguments rank and world_size",
         )
     return World(int(rank), int(size), ENVIRONMENT)
+
+
+def _incomplete(is_set: str, missing: str) -> SettingError:
+    return SettingError(
+        f"{is_set} is {os.environ.get(is_set)!r} in the environment, but {missing} is not set",
+        remedy=(
+            f"set {missing} or unset {is_set}, initialise torch.distributed first, or give "
+            "the arguments rank and world_size"
+        ),
+    )
 
 
 def process_group() -> Optional[Any]:
