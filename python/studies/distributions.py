@@ -102,6 +102,16 @@ def theirs(original: Original, source: Image.Image, values: int) -> Observed:
     return numpy.concatenate(rows)
 
 
+class AugMixOfPillow(v2.AugMix):
+    """Executes the operations by Pillow, as ``aug_mix`` does; torchvision executes them on tensors,
+    which gives other pixels."""
+
+    def _apply_image_or_video_transform(self, image: torch.Tensor, *args: Any, **keys: Any) -> Any:
+        source = v2.functional.to_pil_image(image[0])
+        result = super()._apply_image_or_video_transform(source, *args, **keys)
+        return v2.functional.pil_to_tensor(result)[None]
+
+
 def pairs() -> Dict[str, Tuple[List[Any], Original]]:
     """Each name's operations of Meetpoint, and the original."""
     plain = {
@@ -139,7 +149,8 @@ def pairs() -> Dict[str, Tuple[List[Any], Original]]:
     result: Dict[str, Tuple[List[Any], Original]] = {}
     for name, (class_name, keys) in plain.items():
         mine = [getattr(T, class_name)(**keys)]
-        original: Original = getattr(v2, class_name)(**keys)
+        original: Original = (AugMixOfPillow() if name == "aug_mix"
+                              else getattr(v2, class_name)(**keys))
         if name in varying:
             mine.append(T.CenterCrop(CROP))
             original = v2.Compose([original, v2.CenterCrop(CROP)])

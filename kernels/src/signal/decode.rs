@@ -1,6 +1,6 @@
 //! Decodes signals from NumPy files.
 
-use crate::series::{Pause, Series, SeriesDecoder, SeriesShape, SeriesSource};
+use crate::series::{Kernel, Pause, Series, SeriesDecoder, SeriesShape, SeriesSource, execute};
 use crate::{Cpu, Error};
 use meetpoint_format::npy;
 use meetpoint_format::recipe::{DecodeSignal, LENGTH_MAX, PIXELS_MAX};
@@ -52,33 +52,57 @@ impl SeriesDecoder for SignalDecoder {
         Ok((self.read(encoded)?.0, 0))
     }
 
-    fn start(&self, _cpu: Cpu) -> Box<dyn SeriesSource> {
-        Box::new(*self)
+    fn start(&self, cpu: Cpu) -> Box<dyn SeriesSource> {
+        Box::new(SignalSource { decoder: *self, cpu })
     }
 }
 
-impl SeriesSource for SignalDecoder {
+/// The operation with code for an instruction set.
+#[derive(Debug)]
+struct SignalSource {
+    decoder: SignalDecoder,
+    cpu: Cpu,
+}
+
+impl SeriesSource for SignalSource {
     fn decode(&mut self, encoded: &[u8], to: &mut Series, pause: Pause<'_>) -> Result<(), Error> {
-        use npy::Element;
-        let (shape, element, data) = self.read(encoded)?;
+        let (shape, element, data) = self.decoder.read(encoded)?;
         to.shape = shape;
         to.values.clear();
         to.values.reserve(shape.values());
-        for piece in data.chunks(PIECE * element.bytes()) {
-            match element {
-                Element::Uint8 => to.values.extend(piece.iter().map(|byte| f32::from(*byte))),
-                Element::Int16 => extend(to, piece, |it| f32::from(i16::from_le_bytes(it))),
-                Element::Uint16 => extend(to, piece, |it| f32::from(u16::from_le_bytes(it))),
-                Element::Int32 => extend(to, piece, |it| i32::from_le_bytes(it) as f32),
-                Element::Float32 => extend(to, piece, f32::from_le_bytes),
-                Element::Float64 => extend(to, piece, |it| f64::from_le_bytes(it) as f32),
-            }
+        for bytes in data.chunks(PIECE * element.bytes()) {
+            execute(self.cpu, &mut Piece { element, bytes, values: &mut to.values });
             pause()?;
         }
         Ok(())
     }
 }
 
-fn extend<const BYTES: usize>(to: &mut Series, piece: &[u8], value: impl Fn([u8; BYTES]) -> f32) {
-    to.values.extend(piece.as_chunks::<BYTES>().0.iter().map(|bytes| value(*bytes)));
+/// Elements of a file to be appended as float32.
+struct Piece<'a> {
+    element: npy::Element,
+    bytes: &'a [u8],
+    values: &'a mut Vec<f32>,
+}
+
+impl Piece<'_> {
+    #[inline(always)]
+    fn convert<const BYTES: usize>(&mut self, value: impl Fn([u8; BYTES]) -> f32) {
+        self.values.extend(self.bytes.as_chunks::<BYTES>().0.iter().map(|it| value(*it)));
+    }
+}
+
+impl Kernel for Piece<'_> {
+    #[inline(always)]
+    fn run(&mut self) {
+        use npy::Element;
+        match self.element {
+            Element::Uint8 => self.convert(|[byte]| f32::from(byte)),
+            Element::Int16 => self.convert(|it| f32::from(i16::from_le_bytes(it))),
+            Element::Uint16 => self.convert(|it| f32::from(u16::from_le_bytes(it))),
+            Element::Int32 => self.convert(|it| i32::from_le_bytes(it) as f32),
+            Element::Float32 => self.convert(f32::from_le_bytes),
+            Element::Float64 => self.convert(|it| f64::from_le_bytes(it) as f32),
+        }
+    }
 }

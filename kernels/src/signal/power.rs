@@ -24,25 +24,47 @@ impl Power {
 }
 
 /// Means of the products of voltage and current over a period.
-#[derive(Default)]
 struct Means {
     voltage: f64,
     current: f64,
     both: f64,
 }
 
-impl Means {
-    /// Computed in float64: partial sums of every eighth product, added in order.
+/// A period, and the partial sums of its products: every eighth, computed in float64.
+struct Period<'a> {
+    voltage: &'a [f32],
+    current: &'a [f32],
+    of_voltage: [f64; LANES],
+    of_current: [f64; LANES],
+    of_both: [f64; LANES],
+}
+
+impl<'a> Period<'a> {
+    fn new(voltage: &'a [f32], current: &'a [f32]) -> Self {
+        let zero = [0.0; LANES];
+        Self { voltage, current, of_voltage: zero, of_current: zero, of_both: zero }
+    }
+
+    /// The partial sums, added in order. If the compiler sees this beside the loop over products,
+    /// it compiles both to scalar code.
+    fn means(&self) -> Means {
+        let count = self.voltage.len() as f64;
+        let [voltage, current, both] = [self.of_voltage, self.of_current, self.of_both]
+            .map(|lanes| lanes.iter().sum::<f64>() / count);
+        Means { voltage, current, both }
+    }
+}
+
+impl Kernel for Period<'_> {
     #[inline(always)]
-    fn of(voltage: &[f32], current: &[f32]) -> Self {
-        let mut sums = [[0.0_f64; LANES]; 3];
-        let (voltages, last_voltages) = voltage.as_chunks::<LANES>();
-        let (currents, last_currents) = current.as_chunks::<LANES>();
+    fn run(&mut self) {
+        let (voltages, last_voltages) = self.voltage.as_chunks::<LANES>();
+        let (currents, last_currents) = self.current.as_chunks::<LANES>();
         let mut add = |lane: usize, voltage: f32, current: f32| {
             let (u, i) = (f64::from(voltage), f64::from(current));
-            sums[0][lane] += u * u;
-            sums[1][lane] += i * i;
-            sums[2][lane] += u * i;
+            self.of_voltage[lane] += u * u;
+            self.of_current[lane] += i * i;
+            self.of_both[lane] += u * i;
         };
         for (voltages, currents) in voltages.iter().zip(currents) {
             for lane in 0..LANES {
@@ -52,23 +74,6 @@ impl Means {
         for (lane, (voltage, current)) in last_voltages.iter().zip(last_currents).enumerate() {
             add(lane, *voltage, *current);
         }
-        let count = voltage.len() as f64;
-        let [voltage, current, both] = sums.map(|lanes| lanes.iter().sum::<f64>() / count);
-        Self { voltage, current, both }
-    }
-}
-
-/// A period whose means are to be computed.
-struct Period<'a> {
-    voltage: &'a [f32],
-    current: &'a [f32],
-    means: Means,
-}
-
-impl Kernel for Period<'_> {
-    #[inline(always)]
-    fn run(&mut self) {
-        self.means = Means::of(self.voltage, self.current);
     }
 }
 
@@ -100,9 +105,9 @@ impl SeriesChange for Power {
         let (mut since, pairs) =
             (0, voltage.chunks_exact(period).zip(current.chunks_exact(period)));
         for (index, (voltage, current)) in pairs.enumerate() {
-            let mut of_period = Period { voltage, current, means: Means::default() };
-            execute(self.cpu, &mut of_period);
-            let means = of_period.means;
+            let mut products = Period::new(voltage, current);
+            execute(self.cpu, &mut products);
+            let means = products.means();
             let (active, effective) = (means.both, means.current.sqrt());
             let apparent = means.voltage.sqrt() * effective;
             let reactive = (apparent * apparent - active * active).max(0.0).sqrt();
