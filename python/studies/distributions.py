@@ -20,6 +20,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
+from unittest import mock
 
 import numpy
 import timm
@@ -32,6 +33,7 @@ from timm.data.random_erasing import RandomErasing as TimmErasing
 from torchvision.transforms import v2
 
 import meetpoint
+from magnitudes import linspace
 from meetpoint import transforms as T
 
 SIDES = (32, 24)  # width, height
@@ -103,13 +105,30 @@ def theirs(original: Original, source: Image.Image, values: int) -> Observed:
 
 
 class AugMixOfPillow(v2.AugMix):
-    """Executes the operations by Pillow, as ``aug_mix`` does; torchvision executes them on tensors,
-    which gives other pixels."""
+    """Executes the operations by Pillow, as ``aug_mix`` does, and computes weights in float64.
+
+    torchvision executes the operations on tensors, which gives other pixels, and normalises weights in
+    float32. The sum of weighted pictures is truncated, so the rounding of weights decides how often
+    a pixel that no chain changes becomes one less.
+    """
+
+    def _sample_dirichlet(self, params: torch.Tensor) -> torch.Tensor:
+        return torch._sample_dirichlet(params.double()).float()
 
     def _apply_image_or_video_transform(self, image: torch.Tensor, *args: Any, **keys: Any) -> Any:
         source = v2.functional.to_pil_image(image[0])
         result = super()._apply_image_or_video_transform(source, *args, **keys)
         return v2.functional.pil_to_tensor(result)[None]
+
+
+def with_defined_magnitudes(original: Original) -> Original:
+    """The original, without the dependence of its magnitudes on the processor."""
+
+    def run(source: Image.Image) -> Any:
+        with mock.patch.object(torch, "linspace", linspace):
+            return original(source)
+
+    return run
 
 
 def pairs() -> Dict[str, Tuple[List[Any], Original]]:
@@ -146,6 +165,7 @@ def pairs() -> Dict[str, Tuple[List[Any], Original]]:
         "aug_mix": ("AugMix", {}),
     }
     varying = {"random_zoom_out", "random_resize", "random_shortest_size", "scale_jitter"}
+    policies = {"auto_augment", "rand_augment", "trivial_augment_wide", "aug_mix"}
     result: Dict[str, Tuple[List[Any], Original]] = {}
     for name, (class_name, keys) in plain.items():
         mine = [getattr(T, class_name)(**keys)]
@@ -154,6 +174,8 @@ def pairs() -> Dict[str, Tuple[List[Any], Original]]:
         if name in varying:
             mine.append(T.CenterCrop(CROP))
             original = v2.Compose([original, v2.CenterCrop(CROP)])
+        if name in policies:
+            original = with_defined_magnitudes(original)
         result[name] = (mine, original)
     flips = ([T.RandomHorizontalFlip(1.0), T.RandomInvert(1.0), T.RandomGrayscale(1.0)],
              [v2.RandomHorizontalFlip(1.0), v2.RandomInvert(1.0), v2.RandomGrayscale(1.0)])

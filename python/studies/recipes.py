@@ -37,6 +37,7 @@ from torchvision import transforms as v1, tv_tensors
 from torchvision.transforms import v2
 
 import meetpoint
+from magnitudes import linspace
 from meetpoint import recipes
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "kernels" / "tests" / "golden"))
@@ -103,20 +104,6 @@ def crop(transform: v1.RandomCrop) -> Stage:
             return transform(picture)
 
     return stage
-
-
-def linspace(first: float, last: float, count: int) -> torch.Tensor:
-    """Magnitudes in float32 as docs/formats.md defines them.
-
-    The last bit of torch's own differs between processors, which changes values by 1 of 255.
-    """
-    assert first in (0, 0.0) or last == 0, (first, last)
-    index = numpy.arange(count, dtype=numpy.float32)
-    span = numpy.float32(last) - numpy.float32(first)
-    step = span / numpy.float32(count - 1)
-    lower = numpy.float32(first) + step * index
-    upper = numpy.float32(last) - step * (numpy.float32(count - 1) - index)
-    return torch.from_numpy(numpy.where(index < count // 2, lower, upper).astype(numpy.float32))
 
 
 def trivial(transform: v2.TrivialAugmentWide) -> Stage:
