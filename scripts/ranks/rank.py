@@ -1,0 +1,67 @@
+"""A rank of scripts/ranks_netns.sh: takes some steps, saves its state, and says what it delivered.
+
+rank.py DATASET OUT STEPS [STATE…]: resumes from the states, takes STEPS steps (0: the whole epoch),
+writes its state and its batches to OUT, and goes on until the epoch ends or the ranks do. Rank and
+world size come from the environment, as under torchrun, or from a process group if TORCH is set.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+import meetpoint
+from meetpoint import transforms as T
+
+dataset, out, steps, *states = sys.argv[1:]
+if os.environ.get("TORCH"):
+    import torch.distributed
+
+    torch.distributed.init_process_group("gloo")
+result = {}
+
+
+def save(**it):
+    result.update(it)
+    with open(out + ".new", "w") as file:
+        json.dump(result, file)
+    os.replace(out + ".new", out)
+
+
+batches = []
+began = time.monotonic()
+try:
+    loader = meetpoint.Loader(
+        dataset,
+        recipe=T.Compose([T.CenterCrop(8)]),
+        batch_size=3,
+        seed=11,
+        shuffle=True,
+        strategy="wrr",
+        device=os.environ.get("DEVICE") or meetpoint.Emulated(allow_shared=True),
+        workers=1,
+        columns=["sample"],
+        rank_timeout=120,
+        rank_link_timeout=float(os.environ.get("SILENCE", "20")),
+    )
+    if states:
+        loader.load_state_dict([json.load(open(path))["state"] for path in states])
+    for batch in loader:
+        batches.append(batch["sample"].tolist())
+        if len(batches) == int(steps):
+            save(batches=batches, state=loader.state_dict())
+            # The script may cut the network before it creates this file.
+            while os.environ.get("GO") and not os.path.exists(os.environ["GO"]):
+                time.sleep(0.01)
+            began = time.monotonic()
+            if os.environ.get("DIES"):
+                os.kill(os.getpid(), signal.SIGKILL)
+    iter(loader)
+    if int(steps) == 0:
+        save(batches=batches, uneven=loader.report()["uneven"])
+    loader.close()
+except meetpoint.RankError as error:
+    save(error=str(error), seconds=round(time.monotonic() - began, 1))
+    # The process group of torch would wait for the lost rank.
+    os._exit(3)
