@@ -62,12 +62,17 @@ collect() {
     processes=()
 }
 
+# Each output is an error.
 errors() {
-    local path
-    for path in "$@"; do
-        "$python" -c 'import json, sys; it = json.load(open(sys.argv[1])); assert "error" in it, it
-print(f"  {sys.argv[2]}, after {it[\"seconds\"]} s: {it[\"error\"]}")' "$path" "${path##*/}"
-    done
+    "$python" - "$@" <<'PYTHON'
+import json
+import sys
+from pathlib import Path
+
+for path in map(Path, sys.argv[1:]):
+    said = json.loads(path.read_text())
+    print(f"   rank {path.name[2:]} after {said['seconds']} s: {said['error']}")
+PYTHON
 }
 
 processes=()

@@ -56,7 +56,6 @@ try:
             told(batches=batches, state=loader.state_dict())
             if job["dies"]:
                 os.kill(os.getpid(), signal.SIGKILL)
-    iter(loader)
 except meetpoint.RankError as error:
     told(error=str(error))
 else:

@@ -49,7 +49,7 @@ def named(rows: Sequence[Dict[str, Any]], kind: str) -> "Counter[int]":
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
-@pytest.mark.parametrize(("ranks", "batch_size"), [(1, 3), (2, 3), (4, 3), (4, 5), (7, 64)])
+@pytest.mark.parametrize(("ranks", "batch_size"), [(1, 3), (2, 3), (4, 3), (4, 5), (2, 20), (7, 5)])
 def test_whole_epochs(dataset: str, ranks: int, batch_size: int, drop_last: bool) -> None:
     known = numbers(dataset, batch_size)
     came: "Counter[int]" = Counter()
@@ -59,9 +59,6 @@ def test_whole_epochs(dataset: str, ranks: int, batch_size: int, drop_last: bool
             came.update(known[batch] for batch in take(loader))
             next(iter(loader), None)
             reports.append([row for row in loader.report()["uneven"] if row["epoch"] == 0])
-    if not any(came):
-        # No rank has a step, so there was no epoch.
-        return
     assert all(report == reports[0] for report in reports)
     expected = Counter(known.values()) + named(reports[0], "repeated")
     assert came == expected - named(reports[0], "omitted")

@@ -57,7 +57,6 @@ try:
             began = time.monotonic()
             if os.environ.get("DIES"):
                 os.kill(os.getpid(), signal.SIGKILL)
-    iter(loader)
     if int(steps) == 0:
         save(batches=batches, uneven=loader.report()["uneven"])
     loader.close()

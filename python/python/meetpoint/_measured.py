@@ -93,7 +93,8 @@ class Measured:
         samples = self._native.samples_per_epoch
         sizes = Sizes(samples, fixed["batch_size"], fixed["drop_last"], fixed["world_size"])
         repeated, omitted = sizes.repeated(), sizes.omitted()
-        numbers = sorted({*(int(epoch["epoch"]) for epoch in self._epochs), *self._divided})
+        begun = (int(epoch["epoch"]) for epoch in self._epochs if epoch["samples"])
+        numbers = sorted({*begun, *self._divided})
         return [
             row
             for epoch in numbers

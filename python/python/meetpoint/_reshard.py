@@ -80,7 +80,9 @@ def consumed_in_row(states: Sequence[Dict[str, Any]], sizes: Sizes) -> Consumed:
             if place in again or (is_filling and not division):
                 repeated[EQUAL_STEPS if is_filling else RESUME].append(batch_of(place, sizes))
         places |= delivered | again
-    return Consumed({place for place in places if place < then.row}, repeated)
+    # They count as consumed so that no rank of that part of the epoch delivers them.
+    skipped = set((division or {}).get("omitted", {}).get(RESUME, []))
+    return Consumed({it for it in places if it < then.row and it not in skipped}, repeated)
 
 
 def is_shared(state: Dict[str, Any]) -> bool:
