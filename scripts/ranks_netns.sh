@@ -4,7 +4,7 @@
 #
 #     scripts/ranks_netns.sh [PYTHON]     # one with meetpoint installed, by default python3
 #
-# With WITH_TORCH=1 a fourth part starts the ranks with torchrun on both hosts, which needs torch.
+# With WITH_TORCH=1, torchrun starts the ranks on both hosts too.
 # Needs root and namespaces; prints SKIP and the reason where they are not allowed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,7 +32,7 @@ make_pictures(folder / "pictures", 66)
 meetpoint.pack(folder / "pictures", folder / "set")
 PYTHON
 
-# start PHASE HOST RANK RANKS STEPS [STATE…]: a rank in the background; with DIES=1 it is killed.
+# start PHASE HOST RANK RANKS STEPS [STATE…]: a rank in the background; with DIES=RANK that rank is killed.
 start() {
     local phase="$1" host="$2" rank="$3" ranks="$4" steps="$5"
     shift 5
@@ -71,16 +71,18 @@ from pathlib import Path
 
 for path in map(Path, sys.argv[1:]):
     said = json.loads(path.read_text())
-    print(f"   rank {path.name[2:]} after {said['seconds']} s: {said['error']}")
+    print(f"   rank {path.name[-1]} after {said['seconds']} s: {said['error']}")
 PYTHON
 }
+
+check() { "$python" scripts/ranks/check.py "$work/set" "$@"; }
 
 processes=()
 echo "1. four ranks on two hosts; rank 3 is killed after two steps"
 start 1 one 0 4 2
 start 1 one 1 4 2
 start 1 two 2 4 2
-DIES=1 start 1 two 3 4 2
+DIES=3 start 1 two 3 4 2
 appear "$work"/1-{0,1,2,3}
 touch "$GO"
 collect
@@ -102,21 +104,36 @@ start 3 one 0 3 0 "$work"/2-{0,1}
 start 3 two 1 3 0 "$work"/2-{0,1}
 start 3 two 2 3 0 "$work"/2-{0,1}
 collect
-"$python" scripts/ranks/check.py "$work/set" "$work"/1-{0,1,2,3} "$work"/2-{0,1} "$work"/3-{0,1,2}
+check "$work"/1-{0,1,2,3} "$work"/2-{0,1} "$work"/3-{0,1,2}
 
-if [ "${WITH_TORCH:-0}" = 1 ]; then
-    echo "4. the same ranks under torchrun on both hosts, without an address or a token of ours"
-    unset MEETPOINT_RENDEZVOUS_TOKEN_FILE GO
-    for node in 0 1; do
-        host=$([ "$node" = 0 ] && echo one || echo two)
-        netns_exec "$host" env TORCH=1 OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 \
-            "$python" -m torch.distributed.run --nnodes 2 --nproc-per-node 2 --node-rank "$node" \
-            --master-addr "$(netns_address one)" --master-port 7301 --no-python \
-            bash -c 'exec "$0" scripts/ranks/rank.py "$1/set" "$1/4-$RANK" 0' \
-            "$python" "$work" &
+# torch_ranks RUN RANKS_OF_TWO STEPS [STATE…]: two ranks on host one, some on host two, by torchrun.
+torch_ranks() {
+    local run="$1" of_two="$2" host count
+    shift 2
+    for host in one two; do
+        count=$([ "$host" = one ] && echo 2 || echo "$of_two")
+        netns_exec "$host" env TORCH="$run" OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 \
+            "$python" -m torch.distributed.run --nnodes 2 --nproc-per-node "$count" \
+            --node-rank "$([ "$host" = one ] && echo 0 || echo 1)" --max-restarts 0 \
+            --master-addr "$(netns_address one)" --master-port "730$run" \
+            scripts/ranks/rank.py "$work/set" "$work/torch-$run" "$@" 2>>"$work/torch.log" &
         processes+=("$!")
     done
     collect
-    "$python" scripts/ranks/check.py "$work/set" "$work"/4-{0,1,2,3}
+}
+
+if [ "${WITH_TORCH:-0}" = 1 ]; then
+    echo "4. four ranks under torchrun on both hosts, without an address or a token of ours"
+    unset MEETPOINT_RENDEZVOUS_TOKEN_FILE GO
+    torch_ranks 1 2 0
+    check "$work"/torch-1-{0,1,2,3}
+
+    echo "5. the same; rank 3 is killed after two steps"
+    DIES=3 torch_ranks 2 2 2
+    # torchrun may end rank 2, which is on the same host, before it can tell.
+    errors "$work"/torch-2-{0,1}
+    echo "6. torchrun is started again, with three ranks"
+    torch_ranks 3 1 0 "$work"/torch-2-{0,1,2,3}
+    check "$work"/torch-2-{0,1,2,3} "$work"/torch-3-{0,1,2}
 fi
 echo "all as expected"

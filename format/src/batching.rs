@@ -244,7 +244,7 @@ impl Batching {
     /// Number of batches that are dropped because they are not full, one at most for each device.
     pub fn short_batches(&self) -> usize {
         let size = u64::from(self.options.batch_size);
-        let is_short = |share: &&Share| share.positions % size != 0;
+        let is_short = |share: &&Share| !share.positions.is_multiple_of(size);
         if self.options.drop_last { self.plan.shares.iter().filter(is_short).count() } else { 0 }
     }
 

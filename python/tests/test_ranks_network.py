@@ -227,6 +227,7 @@ def test_ranks_of_which_some_have_no_token_are_refused_at_once(
 
 def test_a_rank_of_an_earlier_attempt_is_refused_and_the_new_ranks_meet(group: Group) -> None:
     new = {"TORCHELASTIC_RUN_ID": "run", "TORCHELASTIC_RESTART_COUNT": "2"}
+    new.update(LOCAL_WORLD_SIZE="2", WORLD_SIZE="2", RANK="0")
     first = group.start(0, 2, **new)
     straggler = group.start(1, 2, **{**new, "TORCHELASTIC_RESTART_COUNT": "1"})
     (said,) = outputs(straggler)
@@ -249,6 +250,21 @@ def test_a_later_attempt_ends_the_ranks_that_still_wait(group: Group) -> None:
         assert outputs(process)[-1]["batches"]
     old.kill()
     old.communicate()
+
+
+def test_hosts_of_torchrun_may_count_restarts_differently(group: Group, tmp_path: Path) -> None:
+    """A host whose ranks did not fail restarts them without counting."""
+    for torch in ("", str(tmp_path)):
+        more = {"TORCHELASTIC_RUN_ID": "run", "LOCAL_WORLD_SIZE": "1", "WORLD_SIZE": "2"}
+        more["MEETPOINT_RENDEZVOUS_HOST"] = "127.0.0.1"
+        running = [
+            group.start(
+                rank, 2, torch=torch, **more, RANK=str(rank), TORCHELASTIC_RESTART_COUNT=str(rank)
+            )
+            for rank in range(2)
+        ]
+        first, second = [outputs(process)[-1] for process in running]
+        assert first["kinds"] == second["kinds"]
 
 
 def test_a_wrong_token_is_refused_in_one_line(group: Group, tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ pub fn of_epochs(batching: &Batching, epochs: impl Iterator<Item = u32>) -> Vec<
     let last = batching.sequence();
     let has_short = batching.short_batches() > 0;
     // Only with one device is the last batch of the sequence the one that is not full.
-    let short: Vec<u64> = (batching.devices() == 1 && has_short).then_some(last).into_iter().collect();
+    let short: Vec<u64> =
+        (batching.devices() == 1 && has_short).then_some(last).into_iter().collect();
     let found = [
         (Repeated, EqualSteps, batching.repeated().collect::<Vec<u64>>(), false),
         (Omitted, EqualSteps, dropped, false),
@@ -98,7 +99,11 @@ mod tests {
         Batching::new(options, Arc::new(sampling), rank, Holders::all_alike()).unwrap()
     }
 
-    fn rows(samples: u64, ranks: u32, drop_last: bool) -> Vec<(UnevenKind, UnevenReason, Vec<u64>)> {
+    fn rows(
+        samples: u64,
+        ranks: u32,
+        drop_last: bool,
+    ) -> Vec<(UnevenKind, UnevenReason, Vec<u64>)> {
         let found = of_epochs(&batching(samples, ranks, drop_last), 7..8);
         assert!(found.iter().all(|row| row.epoch == 7));
         found.into_iter().map(|row| (row.kind, row.reason, row.batches)).collect()

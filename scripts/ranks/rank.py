@@ -2,7 +2,8 @@
 
 rank.py DATASET OUT STEPS [STATE…]: resumes from the states, takes STEPS steps (0: the whole epoch),
 writes its state and its batches to OUT, and goes on until the epoch ends or the ranks do. Rank and
-world size come from the environment, as under torchrun, or from a process group if TORCH is set.
+world size come from the environment, or from a process group if TORCH is set: then the output is
+OUT-RANK.
 """
 
 import json
@@ -19,6 +20,7 @@ if os.environ.get("TORCH"):
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
+    out = f"{out}-{torch.distributed.get_rank()}"
 result = {}
 
 
@@ -55,7 +57,7 @@ try:
             while os.environ.get("GO") and not os.path.exists(os.environ["GO"]):
                 time.sleep(0.01)
             began = time.monotonic()
-            if os.environ.get("DIES"):
+            if os.environ.get("DIES") == os.environ["RANK"]:
                 os.kill(os.getpid(), signal.SIGKILL)
     if int(steps) == 0:
         save(batches=batches, uneven=loader.report()["uneven"])

@@ -7,7 +7,7 @@ training nor wait for them.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _addresses, _native
 from ._world import PLACE, World, process_group
@@ -40,6 +40,19 @@ class Rendezvous(NamedTuple):
     """Longest wait for the other ranks, in seconds."""
 
 
+class Said(NamedTuple):
+    """What rank 0 sends to the others."""
+
+    places: Dict[str, str]
+    """Its address, for each machine."""
+    token: Optional[bytes]
+    """A random token; ``None`` if all ranks were given one."""
+    attempt: Tuple[str, int]
+    """Its run and attempt, which are those of all ranks of the process group."""
+    error: Optional[str]
+    """Why it cannot listen."""
+
+
 def can_meet(rendezvous: Rendezvous) -> bool:
     """Whether the ranks can find each other yet: by a rendezvous or a process group."""
     return bool(rendezvous.place or os.environ.get(PLACE)) or process_group() is not None
@@ -59,7 +72,7 @@ def meeting(world: World, rendezvous: Rendezvous, job: str) -> "Meeting":
                 f"ranks that connect at {place} have no token, so anybody could take part",
                 remedy=f"{_HOW}; name it with rendezvous_token_file or {TOKEN_FILE}",
             )
-        return _meeting(place, token, None, rendezvous, job)
+        return _meeting(place, token, None, attempt(), rendezvous, job)
     distributed = process_group()
     if distributed is None:
         raise SettingError(
@@ -76,14 +89,16 @@ def meeting(world: World, rendezvous: Rendezvous, job: str) -> "Meeting":
             "only introduce all of its ranks to each other",
             remedy="give the ranks of this loader a rendezvous of their own",
         )
-    place, token, listener = _introduced(distributed, world, token, rendezvous.timeout)
-    return _meeting(place, token, listener, rendezvous, job)
+    heard, place, listener = _introduced(distributed, world, token, rendezvous.timeout)
+    random = token if heard.token is None else heard.token
+    return _meeting(place, random, listener, heard.attempt, rendezvous, job)
 
 
 def _meeting(
     place: str,
     token: Optional[bytes],
     listener: Optional[_native.RankListener],
+    attempt: Tuple[str, int],
     rendezvous: Rendezvous,
     job: str,
 ) -> "Meeting":
@@ -91,7 +106,7 @@ def _meeting(
         "place": place,
         "token": token,
         "listener": listener,
-        "attempt": attempt(),
+        "attempt": attempt,
         "job": job,
         "silence": rendezvous.silence,
     }
@@ -100,10 +115,16 @@ def _meeting(
 def attempt() -> Tuple[str, int]:
     """The launcher's name of the run, and how often it has restarted the ranks.
 
+    The agents of torchrun count restarts on their own and may differ, so their number is used only
+    if all ranks are on one host.
+
     :raises SettingError: the environment names an invalid attempt.
     """
     run = os.environ.get("TORCHELASTIC_RUN_ID", "")
-    for name in (ATTEMPT, "TORCHELASTIC_RESTART_COUNT"):
+    names = [ATTEMPT]
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        names.append("TORCHELASTIC_RESTART_COUNT")
+    for name in names:
         number = os.environ.get(name)
         if number and not (number.isdecimal() and int(number) <= _ATTEMPTS_MAX):
             raise SettingError(
@@ -117,8 +138,10 @@ def attempt() -> Tuple[str, int]:
 
 def _introduced(
     distributed: Any, world: World, token: Optional[bytes], timeout: float
-) -> Tuple[str, bytes, Optional[_native.RankListener]]:
+) -> Tuple[Said, str, Optional[_native.RankListener]]:
     """Rank 0 listens and sends its address, through a gloo group that lasts no longer.
+
+    Returns what it sent, its address for this machine, and at rank 0 its listener.
 
     Its token crosses the network as unencrypted as everything else of torch.distributed, unless all
     ranks were given one.
@@ -138,30 +161,31 @@ def _introduced(
         distributed.broadcast_object_list(said, src=0, group=group)
     finally:
         distributed.destroy_process_group(group)
-    places, secret = said[0]
-    if places is None:
-        raise RankError(f"rank 0 cannot listen for the other ranks: {secret}")
-    return places[mine.machine], token if secret is None else secret, listener
-
-
-Said = Tuple[Optional[Dict[str, str]], Union[str, bytes, None]]
+    heard: Said = said[0]
+    if heard.error is not None:
+        raise RankError(f"rank 0 cannot listen for the other ranks: {heard.error}")
+    return heard, heard.places[mine.machine], listener
 
 
 def _listen(hosts: List[_addresses.Host]) -> Tuple[Optional[_native.RankListener], Said]:
-    """The listener, with its address for each machine and the token, or with the error."""
+    """The listener and what the other ranks need, or the error, which they would wait for."""
     without = [rank for rank, host in enumerate(hosts) if not host.has_token]
     if 0 < len(without) < len(hosts):
-        # All ranks learn of it; else they would wait.
-        return None, (None, f"ranks {without} have no token, the others do; {_HOW}")
+        return None, _failed(f"ranks {without} have no token, the others do; {_HOW}")
     import secrets
 
     try:
         bind, by_machine = _addresses.of_rank_0(hosts)
         listener = _native.RankListener(f"tcp://{bind}:0")
     except (OSError, RankError) as error:
-        return None, (None, str(error))
+        return None, _failed(str(error))
     places = {machine: f"tcp://{host}:{listener.port}" for machine, host in by_machine.items()}
-    return listener, (places, secrets.token_bytes(_TOKEN_BYTES) if without else None)
+    random = secrets.token_bytes(_TOKEN_BYTES) if without else None
+    return listener, Said(places, random, attempt(), None)
+
+
+def _failed(error: str) -> Said:
+    return Said({}, None, ("", 0), error)
 
 
 def _given_token(file: Optional[str]) -> Optional[bytes]:

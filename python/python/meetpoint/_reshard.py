@@ -53,14 +53,14 @@ def consumed_in_row(states: Sequence[Dict[str, Any]], sizes: Sizes) -> Consumed:
     before = int(states[0]["world_size"])
     by_rank: Dict[int, Dict[str, Any]] = {int(state["rank"]): state for state in states}
     if len(states) == 1 and before > 1:
-        own = states[0]
-        if not is_shared(own):
+        only = states[0]
+        if not is_shared(only):
             raise StateError(
                 f"the state is of one of {before} ranks, and with strategy "
-                f"{own.get('strategy')!r} it does not contain what the others consumed",
+                f"{only.get('strategy')!r} it does not contain what the others consumed",
                 remedy="give load_state_dict the states of all ranks as a list",
             )
-        by_rank = {rank: {**own, "rank": rank} for rank in range(before)}
+        by_rank = {rank: {**only, "rank": rank} for rank in range(before)}
     if len(by_rank) != before or len(states) not in (1, before):
         raise StateError(
             f"these are states of ranks {sorted(by_rank)} of {before}",
@@ -69,19 +69,22 @@ def consumed_in_row(states: Sequence[Dict[str, Any]], sizes: Sizes) -> Consumed:
     then = sizes._replace(ranks=before)
     places: Set[int] = set()
     repeated: Numbers = {EQUAL_STEPS: [], RESUME: []}
-    division = states[0].get("division")
-    for reason, numbers in (division or {}).get("repeated", {}).items():
+    division: Dict[str, Any] = states[0].get("division") or {}
+    before_all: Numbers = division.get("repeated", {})
+    for reason, numbers in before_all.items():
         repeated[reason] = list(numbers)
     for rank, state in sorted(by_rank.items()):
         delivered = _places(state["consumed"], rank, before)
-        again = _places((state.get("division") or {}).get("again", []), rank, before)
+        own: Dict[str, Any] = state.get("division") or {}
+        again = _places(own.get("again", []), rank, before)
         for place in sorted(delivered):
             is_filling = place >= then.row
             if place in again or (is_filling and not division):
                 repeated[EQUAL_STEPS if is_filling else RESUME].append(batch_of(place, sizes))
         places |= delivered | again
     # They count as consumed so that no rank of that part of the epoch delivers them.
-    skipped = set((division or {}).get("omitted", {}).get(RESUME, []))
+    omitted: Numbers = division.get("omitted", {})
+    skipped = set(omitted.get(RESUME, []))
     return Consumed({it for it in places if it < then.row and it not in skipped}, repeated)
 
 

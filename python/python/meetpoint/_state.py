@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, cast
 
 from .errors import StateError
 
@@ -233,22 +233,27 @@ def _check_division(division: Any, most: int) -> None:
         return
     if not isinstance(division, dict):
         raise _damaged(f"division is {division!r}")
-    given: Dict[str, Any] = division
+    given = cast(Dict[str, Any], division)
     for name in ("repeated", "planned", "omitted"):
-        by_reason = given.get(name)
-        if not isinstance(by_reason, dict) or not all(
-            isinstance(reason, str)
-            and _is_list(numbers)
-            and all(_is_whole(number, most) for number in numbers)
-            for reason, numbers in by_reason.items()  # pyright: ignore[reportUnknownVariableType]
-        ):
-            raise _damaged(f"{name} of division is {by_reason!r}")
+        if not _are_numbers(given.get(name), most):
+            raise _damaged(f"{name} of division is {given.get(name)!r}")
     _ranges({"consumed": given.get("again")}, most)
 
 
 def _is_whole(value: Any, most: int) -> bool:
     """Whether it is a whole number from 0 to ``most``; JSON distinguishes truth values from them."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _are_numbers(by_reason: Any, most: int) -> bool:
+    """Whether it has a list of whole numbers for each reason."""
+    if not isinstance(by_reason, dict):
+        return False
+    pairs: List[Tuple[Any, Any]] = list(cast(Any, by_reason).items())
+    return all(
+        isinstance(reason, str) and _is_list(numbers) and all(_is_whole(it, most) for it in numbers)
+        for reason, numbers in pairs
+    )
 
 
 def _is_list(value: Any) -> bool:

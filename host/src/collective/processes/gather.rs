@@ -138,11 +138,13 @@ impl<'c> Gathering<'c> {
                 match handshake.advance(&self.token, self.config.silence, Instant::now()) {
                     State::Complete(hello, arrival) => self.admit(hello, arrival)?,
                     State::Incomplete(handshake) => self.handshakes.push_back(handshake),
-                    State::OtherVersion { theirs } => {
+                    State::Refused(Refused::OtherVersion { theirs }) => {
                         return Err(CollectiveError::Version { theirs, ours: VERSION });
                     }
-                    State::Stranger => self.strangers = self.strangers.saturating_add(1),
-                    State::Invalid => {}
+                    State::Refused(Refused::Stranger) => {
+                        self.strangers = self.strangers.saturating_add(1);
+                    }
+                    State::Refused(Refused::Invalid) => {}
                 }
             }
             self.look_at_arrivals()?;
@@ -289,10 +291,14 @@ pub(super) enum State {
     Complete(Hello, Arrival),
     /// Incomplete.
     Incomplete(Handshake),
+    Refused(Refused),
+}
+
+/// Why a connection is not one of a rank.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Refused {
     /// A rank with the secret, of another version.
-    OtherVersion {
-        theirs: u32,
-    },
+    OtherVersion { theirs: u32 },
     /// Another secret.
     Stranger,
     /// Invalid, or too late.
@@ -321,46 +327,53 @@ impl Handshake {
                 Ok(None) => return self.wait(now),
                 Ok(Some(answer)) => match self.check(token, &answer) {
                     Ok(stage) => self.stage = stage,
-                    Err(state) => return state,
+                    Err(refused) => return State::Refused(refused),
                 },
-                Err(_) => return State::Invalid,
+                Err(_) => return State::Refused(Refused::Invalid),
             }
         }
-        let Stage::Hello { incoming, .. } = &mut self.stage else { return State::Invalid };
+        let Stage::Hello { incoming, .. } = &mut self.stage else {
+            return State::Refused(Refused::Invalid);
+        };
         match incoming.receive(self.stream.now()) {
             Ok(Some(Message::Hello(hello))) => self.complete(hello, silence),
             Ok(None) => self.wait(now),
-            _ => State::Invalid,
+            _ => State::Refused(Refused::Invalid),
         }
     }
 
     /// A partial message does not extend the timeout.
     fn wait(self, now: Instant) -> State {
-        if now < self.deadline { State::Incomplete(self) } else { State::Invalid }
+        match now < self.deadline {
+            true => State::Incomplete(self),
+            false => State::Refused(Refused::Invalid),
+        }
     }
 
     /// Checks the proof of the other rank, and sends that of rank 0.
-    fn check(&self, token: &Token, answer: &[u8; ANSWER_BYTES]) -> Result<Stage, State> {
+    fn check(&self, token: &Token, answer: &[u8; ANSWER_BYTES]) -> Result<Stage, Refused> {
         let (greeting, proof) = answer.split_at(GREETING_BYTES);
         let greeting = greeting.first_chunk().and_then(Greeting::from_bytes);
-        let other = greeting.ok_or(State::Invalid)?;
+        let other = greeting.ok_or(Refused::Invalid)?;
         let exchange = Exchange { token, rank_0: self.greeting, other };
         if !are_equal(&exchange.proof_of_other(), proof) {
             // If it does not arrive, the other rank detects the closed connection.
             let _ = (&self.stream).write_all(&REFUSED);
-            return Err(State::Stranger);
+            return Err(Refused::Stranger);
         }
         if other.version != VERSION {
-            return Err(State::OtherVersion { theirs: other.version });
+            return Err(Refused::OtherVersion { theirs: other.version });
         }
         let sent = (&self.stream).write_all(&exchange.proof_of_rank_0());
-        sent.map_err(|_| State::Invalid)?;
+        sent.map_err(|_| Refused::Invalid)?;
         let [outgoing, incoming] = exchange.keys();
         Ok(Stage::Hello { incoming: Incoming::new(incoming), outgoing })
     }
 
     fn complete(self, hello: Hello, silence: Option<Duration>) -> State {
-        let Stage::Hello { incoming, outgoing } = self.stage else { return State::Invalid };
+        let Stage::Hello { incoming, outgoing } = self.stage else {
+            return State::Refused(Refused::Invalid);
+        };
         let limit = silence_of(&self.stream, silence);
         let receiving = Receiving::new(incoming, limit);
         let outgoing = Outgoing::new(self.stream, outgoing);
