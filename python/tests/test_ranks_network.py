@@ -39,7 +39,7 @@ if job["torch"]:
     world = {}
 else:
     world = {"rank": rank, "world_size": job["ranks"], "rendezvous": job["place"]}
-def told(**it):
+def report(**it):
     print(json.dumps(it), flush=True)
 batches = []
 try:
@@ -53,14 +53,14 @@ try:
     for batch in loader:
         batches.append(batch["sample"].tolist())
         if len(batches) == job["steps"]:
-            told(batches=batches, state=loader.state_dict())
+            report(batches=batches, state=loader.state_dict())
             if job["dies"]:
                 os.kill(os.getpid(), signal.SIGKILL)
 except meetpoint.RankError as error:
-    told(error=str(error))
+    report(error=str(error))
 else:
     kinds = [row["source"] for row in loader.report()["epochs"][0]["records"]]
-    told(batches=batches, uneven=loader.report()["uneven"], kinds=kinds)
+    report(batches=batches, uneven=loader.report()["uneven"], kinds=kinds)
     loader.close()
 """
 

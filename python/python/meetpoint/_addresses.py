@@ -92,7 +92,7 @@ def of_rank_0(hosts: List[Host]) -> Tuple[str, Dict[str, str]]:
     reached[here] = only or "127.0.0.1"
     if only is not None:
         return only, reached
-    # One socket for several networks; whoever connects has to prove the token.
+    # One socket for several networks; a connection has to prove the token.
     is_mixed = any(address.startswith("[") for address in reached.values())
     return "[::]" if is_mixed else "0.0.0.0", reached
 

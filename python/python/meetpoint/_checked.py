@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 from . import _arguments, _devices, _distributed, _gpu, _native, _output, _world
 from . import collate as _collate
-from ._arguments import U64, flag, path_or_none, seconds, text, whole, whole_or_none
+from ._arguments import (
+    U64,
+    flag,
+    number,
+    path_or_none,
+    seconds,
+    text,
+    whole,
+    whole_or_none,
+)
 from ._delivery import Delivery
 from ._options import size
 from ._world import World
@@ -130,10 +139,13 @@ def _rendezvous(given: Dict[str, Any], timeout: float) -> _distributed.Rendezvou
     return _distributed.Rendezvous(
         place=_arguments.text_or_none("rendezvous", given["rendezvous"]),
         token_file=path_or_none("rendezvous_token_file", given["rendezvous_token_file"]),
-        silence=None if silence is None else seconds("rank_link_timeout", silence),
+        silence=None if silence is None else number("rank_link_timeout", silence, 1, _DAY),
         timeout=timeout,
     )
 
+
+_DAY = 86_400
+"""Longest ``rank_link_timeout``, in seconds."""
 
 _FIXED = ("persistent_workers", "timeout", "in_order")
 """Arguments of torch that have no effect, accepted only with certain values."""

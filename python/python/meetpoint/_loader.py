@@ -137,8 +137,8 @@ class Loader(DataLoaderLike[BatchT], Closing):
         rank sends messages while it prepares a batch or waits for its devices. A rank whose process
         ends is noticed at once.
     :param rank_link_timeout: seconds after which a connection between ranks on which nothing
-        arrives is treated as broken; by default 20 between hosts, and without a limit on one
-        machine. Ranks exchange messages all the time, also during a training step.
+        arrives is treated as broken, at least 1; by default 20 between hosts, and without a limit
+        on one machine. Ranks exchange messages all the time, also during a training step.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
         accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
         if torch finds CUDA: then every batch is copied into pinned memory.

@@ -251,7 +251,9 @@ def _are_numbers(by_reason: Any, most: int) -> bool:
         return False
     pairs: List[Tuple[Any, Any]] = list(cast(Any, by_reason).items())
     return all(
-        isinstance(reason, str) and _is_list(numbers) and all(_is_whole(it, most) for it in numbers)
+        isinstance(reason, str)
+        and _is_list(numbers)
+        and all(_is_whole(it, most) for it in numbers)
         for reason, numbers in pairs
     )
 

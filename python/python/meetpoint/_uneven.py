@@ -60,7 +60,7 @@ class Sizes(NamedTuple):
 
 
 def batch_of(place: int, sizes: Sizes) -> int:
-    """The batch at a position of the sequence; past its end, batches are repeated from the first."""
+    """The batch at a position of the sequence; past its end, the first ones are repeated."""
     return place % sizes.total
 
 

@@ -111,14 +111,14 @@ impl<'c> Gathering<'c> {
         let gathered = self.until_all_came(&listener, stop);
         // No further connections; the socket's name is removed before any rank continues.
         drop(listener);
-        let told = match &gathered {
+        let message = match &gathered {
             Ok(()) => Message::Welcome,
             Err(error) => Message::Failed(error.clone()),
         };
         let arrivals: Vec<Arrival> = self.came.into_iter().flatten().collect();
         for arrival in &arrivals {
             // A rank that has disconnected by now is detected in the first turn.
-            let _ = arrival.outgoing.send(&told);
+            let _ = arrival.outgoing.send(&message);
         }
         gathered.map(|()| arrivals)
     }
