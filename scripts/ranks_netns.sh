@@ -106,18 +106,25 @@ start 3 two 2 3 0 "$work"/2-{0,1}
 collect
 check "$work"/1-{0,1,2,3} "$work"/2-{0,1} "$work"/3-{0,1,2}
 
-# torch_ranks RUN RANKS_OF_TWO STEPS [STATE…]: two ranks on host one, some on host two, by torchrun.
+# torch_ranks RUN RANKS_OF_TWO STEPS [STATE…]: two ranks on host one, some on host two, by torchrun;
+# with the options ELASTIC, it restarts all ranks once.
 torch_ranks() {
-    local run="$1" of_two="$2" host count
+    local run="$1" of_two="$2" host number=0 count=2 options
     shift 2
     for host in one two; do
-        count=$([ "$host" = one ] && echo 2 || echo "$of_two")
+        options=(--max-restarts 0 --node-rank "$number" --master-addr "$(netns_address one)"
+            --master-port "730$run")
+        if [ -n "${ELASTIC:-}" ]; then
+            read -ra options <<<"$ELASTIC --max-restarts 1 --local-addr $(netns_address "$host")"
+            options+=(--rdzv-conf "is_host=$([ "$host" = one ] && echo true || echo false)")
+        fi
         netns_exec "$host" env TORCH="$run" OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=eth0 \
+            TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 \
             "$python" -m torch.distributed.run --nnodes 2 --nproc-per-node "$count" \
-            --node-rank "$([ "$host" = one ] && echo 0 || echo 1)" --max-restarts 0 \
-            --master-addr "$(netns_address one)" --master-port "730$run" \
-            scripts/ranks/rank.py "$work/set" "$work/torch-$run" "$@" 2>>"$work/torch.log" &
+            "${options[@]}" scripts/ranks/rank.py "$work/set" "$work/torch-$run" "$@" \
+            2>>"$work/torch.log" &
         processes+=("$!")
+        number=1 count="$of_two"
     done
     collect
 }
@@ -126,14 +133,19 @@ if [ "${WITH_TORCH:-0}" = 1 ]; then
     echo "4. four ranks under torchrun on both hosts, without an address or a token of ours"
     unset MEETPOINT_RENDEZVOUS_TOKEN_FILE GO
     torch_ranks 1 2 0
-    check "$work"/torch-1-{0,1,2,3}
+    check "$work"/torch-1-0-{0,1,2,3}
 
     echo "5. the same; rank 3 is killed after two steps"
     DIES=3 torch_ranks 2 2 2
-    # torchrun may end rank 2, which is on the same host, before it can tell.
-    errors "$work"/torch-2-{0,1}
+    # torchrun may end rank 2, which is on the same host, before it can report.
+    errors "$work"/torch-2-0-{0,1}
     echo "6. torchrun is started again, with three ranks"
-    torch_ranks 3 1 0 "$work"/torch-2-{0,1,2,3}
-    check "$work"/torch-2-{0,1,2,3} "$work"/torch-3-{0,1,2}
+    torch_ranks 3 1 0 "$work"/torch-2-0-{0,1,2,3}
+    check "$work"/torch-2-0-{0,1,2,3} "$work"/torch-3-0-{0,1,2}
+
+    echo "7. as 5, and torchrun restarts the ranks itself"
+    elastic="--rdzv-backend c10d --rdzv-endpoint $(netns_address one):7310 --rdzv-id ranks"
+    DIES=3 ELASTIC="$elastic" torch_ranks 4 2 2
+    check "$work"/torch-4-0-{0,1,2,3} "$work"/torch-4-1-{0,1,2,3}
 fi
 echo "all as expected"

@@ -3,7 +3,7 @@
 rank.py DATASET OUT STEPS [STATE…]: resumes from the states, takes STEPS steps (0: the whole epoch),
 writes its state and its batches to OUT, and goes on until the epoch ends or the ranks do. Rank and
 world size come from the environment, or from a process group if TORCH is set: then the output is
-OUT-RANK.
+OUT-ATTEMPT-RANK, and the attempt after the first one resumes from the states of the first.
 """
 
 import json
@@ -20,7 +20,14 @@ if os.environ.get("TORCH"):
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")
-    out = f"{out}-{torch.distributed.get_rank()}"
+    attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+    # The agents of two hosts may count differently; a first state shows that there was an attempt.
+    first = [f"{out}-0-{rank}" for rank in range(torch.distributed.get_world_size())]
+    torch.distributed.barrier()
+    if attempt > 0 or os.path.exists(first[0]):
+        attempt, steps, states = 1, "0", first
+    torch.distributed.barrier()
+    out = f"{out}-{attempt}-{torch.distributed.get_rank()}"
 result = {}
 
 
