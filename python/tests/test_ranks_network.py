@@ -280,6 +280,33 @@ def test_a_wrong_token_is_refused_in_one_line(group: Group, tmp_path: Path) -> N
     assert [outputs(process)[-1]["kinds"] for process in (first, second)]
 
 
+TWO_LOADERS = """
+import sys, meetpoint
+from meetpoint import transforms as T
+dataset, device, place, rank = sys.argv[1:]
+loaders = [meetpoint.Loader(dataset, recipe=T.Compose([T.CenterCrop(8)]), batch_size=size,
+    strategy="wrr", device=device, workers=1, rank=int(rank), world_size=2, rendezvous=place,
+    rank_timeout=200) for size in (3, 6)]
+print([sum(1 for _ in loader) for loader in loaders])
+"""
+
+
+def test_several_loaders_use_the_address_one_after_the_other(
+    dataset: str, device: str, group: Group
+) -> None:
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", TWO_LOADERS, dataset, device, group.place, str(rank)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=group.environment,
+        )
+        for rank in range(2)
+    ]
+    for process in running:
+        assert json.loads(process.communicate(timeout=LIMIT)[0]) == [11, 6]
+
+
 def test_two_processes_with_the_same_rank_are_refused(group: Group) -> None:
     running = [group.start(rank, 3) for rank in (0, 1, 1)]
     for process in running:
