@@ -223,6 +223,31 @@ impl Batching {
         if self.options.drop_last { 0 } else { (ranks - self.plan.total % ranks) % ranks }
     }
 
+    /// Batches of the sequence of all ranks, without repeats.
+    pub fn sequence(&self) -> u64 {
+        self.plan.total
+    }
+
+    /// The batches of the sequence that are repeated so that all ranks have the same number; one
+    /// for each repeat.
+    pub fn repeated(&self) -> impl Iterator<Item = u64> + use<> {
+        let total = self.plan.total;
+        (total..total + self.padded()).map(move |place| place % total)
+    }
+
+    /// The batches of the sequence that no rank takes, so that all ranks have the same number.
+    pub fn dropped(&self) -> std::ops::Range<u64> {
+        let total = self.plan.total;
+        total.min(self.plan.steps.saturating_mul(self.rank.ranks.into()))..total
+    }
+
+    /// Number of batches that are dropped because they are not full, one at most for each device.
+    pub fn short_batches(&self) -> usize {
+        let size = u64::from(self.options.batch_size);
+        let is_short = |share: &&Share| !share.positions.is_multiple_of(size);
+        if self.options.drop_last { self.plan.shares.iter().filter(is_short).count() } else { 0 }
+    }
+
     /// Whether a batch repeats the samples of another so that all ranks have the same number.
     pub fn is_padding(&self, batch: u32) -> bool {
         let repeats =

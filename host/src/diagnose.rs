@@ -198,6 +198,13 @@ impl Diagnose for CollectiveError {
     fn cause(&self) -> &'static str {
         match self {
             Self::NotMet { .. } => "ranks_did_not_meet",
+            Self::NoToken { .. } => "ranks_without_token",
+            Self::OtherToken { .. } => "ranks_token_differs",
+            Self::Version { .. } => "ranks_version",
+            Self::OtherAttempt { .. } => "ranks_other_attempt",
+            Self::Superseded { .. } => "ranks_superseded",
+            Self::Claimed { .. } => "rank_claimed_twice",
+            Self::OtherWorld { .. } => "ranks_other_world",
             Self::Differs { .. } => "ranks_differ",
             Self::Place { .. } => "no_place_to_meet",
             Self::Missing { .. } => "ranks_missing",
@@ -215,6 +222,17 @@ impl Diagnose for CollectiveError {
                 Remedy::advice("start all ranks with the same world size and rendezvous")
                     .or_set(Setting::RankTimeout, Change::Raise)
             }
+            Self::NoToken { .. } => "give all ranks the same file with a token: `openssl rand \
+                                     -hex 32 > token`"
+                .into(),
+            Self::OtherToken { .. } => "give all ranks the same token".into(),
+            Self::Version { .. } => "run the same version of Meetpoint on all hosts".into(),
+            Self::OtherAttempt { .. } | Self::Superseded { .. } => {
+                "end the processes of the earlier attempt, or give each run an address of its own"
+                    .into()
+            }
+            Self::Claimed { .. } => "give every process a rank of its own".into(),
+            Self::OtherWorld { .. } => "give all ranks the same world size".into(),
             Self::Differs { .. } => {
                 "create the loaders of all ranks with the same arguments".into()
             }

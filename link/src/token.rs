@@ -75,6 +75,11 @@ impl Token {
         }
     }
 
+    /// Its characters.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Key and value for the metadata of a call.
     pub fn metadata(&self) -> (&'static str, MetadataValue<Ascii>) {
         let value = MetadataValue::try_from(format!("{PREFIX}{}", self.0));

@@ -69,7 +69,7 @@ mod _native {
     #[pymodule_export]
     use super::program::{declaration, main, version};
     #[pymodule_export]
-    use super::ranks::RankListener;
+    use super::ranks::{RankListener, rank_token};
     #[pymodule_export]
     use super::recipe::{
         describe_recipe, load_recipe, recipe_schema, shipped_recipe, shipped_recipes,

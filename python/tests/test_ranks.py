@@ -17,6 +17,7 @@ from conftest import COUNT, wait_until_gone
 import meetpoint
 from meetpoint import _reshard
 from meetpoint import transforms as T
+from meetpoint._uneven import Sizes
 
 pytestmark = pytest.mark.usefixtures("leaves_nothing")
 
@@ -162,13 +163,11 @@ def test_ranks_that_cannot_connect_get_an_error_with_the_reason(dataset: str, fo
     device = meetpoint.Emulated(allow_shared=True)
     with pytest.raises(meetpoint.SettingError, match="torch.distributed before the loader"):
         make(dataset, 0, 2, device=device)
-    with pytest.raises(meetpoint.SettingError, match="MEETPOINT_RENDEZVOUS_TOKEN"):
-        make(dataset, 0, 2, device=device, rendezvous="tcp:127.0.0.1:0")
     place = f"unix:{folder / 'ranks'}"
     with pytest.raises(meetpoint.RankError, match="rank 1 did not connect to unix:"):
         make(dataset, 0, 2, device=device, rendezvous=place, rank_timeout=0.2)
-    with pytest.raises(meetpoint.RankError, match="unix:PATH or tcp:HOST:PORT"):
-        make(dataset, 0, 2, device=device, rendezvous="here")
+    with pytest.raises(meetpoint.RankError, match="tcp://HOST:PORT"):
+        make(dataset, 0, 2, device=device, rendezvous="unix:")
     # Ranks whose hosts do everything have nothing to agree on.
     with make(dataset, 0, 2, device=device, strategy="host-only") as loader:
         assert len(list(loader)) == 11
@@ -190,30 +189,34 @@ def check_rest(row: int, before: int, done: int, after: int, drop_last: bool) ->
         {"rank": rank, "world_size": before, "consumed": ranges, "strategy": "host-only"}
         for rank in range(before)
     ]
-    consumed = _reshard.consumed_in_row(states[:1])
-    assert consumed == _reshard.consumed_in_row(states)
-    steps = row // after if drop_last else -(-row // after)
+    sizes = Sizes(row * 4, 4, drop_last, after)
+    consumed, _ = _reshard.consumed_in_row(states[:1], sizes)
+    assert consumed == _reshard.consumed_in_row(states, sizes).places
+    steps = sizes.steps
     come: List[int] = []
     counts = set()
-    rest = _reshard.Rest([], 0, 0)
+    repeated: List[int] = []
+    omitted: List[int] = []
     for rank in range(after):
-        epoch = _reshard.Epoch(row * 4, 4, drop_last, rank, after, steps)
-        rest = _reshard.rest(epoch, consumed)
+        rest = _reshard.rest(_reshard.Epoch(sizes, rank), consumed)
         mine = set(range(steps)) - {at for a, b in rest.consumed for at in range(a, b)}
         counts.add(len(mine))
         come += [at * after + rank for at in mine]
+        repeated = [it for numbers in rest.repeated.values() for it in numbers]
+        omitted = [it for numbers in rest.omitted.values() for it in numbers]
     assert len(counts) == 1
-    left = [at for at in range(steps * after if drop_last else row) if at not in consumed]
+    left = [at for at in range(row) if at not in consumed]
     if drop_last:
         assert set(come) <= set(left) and len(come) == len(set(come))
-        assert len(left) - len(come) == rest.left_out < after
+        assert sorted(omitted) == sorted(set(left) - set(come))
+        assert len(omitted) < 2 * after and not repeated
     else:
-        assert set(left) <= set(come)
-        assert len(come) - len(left) == rest.repeated
+        assert set(left) <= set(come) and not omitted
+        assert sorted(at % row for at in come) == sorted([*left, *repeated])
         # Where it divides, nothing is repeated except at the end of every epoch.
         if before * done % after == 0 and row % after == 0:
-            assert rest.repeated == 0
-        assert rest.repeated <= 2 * (after - 1)
+            assert not repeated
+        assert len(repeated) <= 2 * (after - 1)
 
 
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4), (3, 2), (1, 4), (4, 1)])

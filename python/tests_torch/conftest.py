@@ -39,15 +39,17 @@ def folder() -> Iterator[Path]:
 
 
 def torchrun(
-    program: str, ranks: int, folder: Path, *arguments: str, fails: bool = False
+    program: str, ranks: int, folder: Path, *arguments: str, fails: bool = False, restarts: int = 0
 ) -> List[Dict[str, Any]]:
     """What each rank wrote as JSON to the file ``OUT/rank``."""
     path = folder / "program.py"
     path.write_text(program)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    command += [f"--nproc-per-node={ranks}", "--max-restarts=0", str(path), *arguments]
+    command += [f"--nproc-per-node={ranks}", f"--max-restarts={restarts}", str(path), *arguments]
     environment = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "OUT": str(folder)}
     environment["OMP_NUM_THREADS"] = "1"
+    # Otherwise gloo finds addresses of the attempt before in the store, with torch 2.15.
+    environment["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=LIMIT)
     assert (done.returncode != 0) == fails, done.stderr
     files = [folder / str(rank) for rank in range(ranks)]

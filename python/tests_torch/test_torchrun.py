@@ -113,3 +113,50 @@ def test_ranks_of_different_jobs_get_an_error(dataset: str, folder: Path) -> Non
         assert other.startswith("SettingError: rank ") and "rendezvous" in other
         assert differs.startswith("RankError: ") and "rank 1 runs strategy wrr" in differs
         assert made == ["made", "made"]
+
+
+RESTARTED = """
+import json, os, signal, sys
+import torch, torch.distributed as dist
+import meetpoint
+from meetpoint import transforms as T
+dist.init_process_group("gloo")
+rank, ranks = dist.get_rank(), dist.get_world_size()
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+loader = meetpoint.Loader(sys.argv[1], recipe=T.Compose([T.CenterCrop(8)]), batch_size=3, seed=5,
+    shuffle=True, strategy="wrr", device=meetpoint.Emulated(allow_shared=True), workers=1,
+    columns=["sample"])
+checkpoint = os.path.join(os.environ["OUT"], "checkpoint")
+before = []
+if attempt:
+    saved = torch.load(checkpoint)
+    before = saved["batches"]
+    loader.load_state_dict(saved["states"])
+batches = []
+for batch in loader:
+    batches.append(batch["sample"].tolist())
+    if not attempt and len(batches) == 2:
+        states, all_batches = [None] * ranks, [None] * ranks
+        dist.all_gather_object(states, loader.state_dict())
+        dist.all_gather_object(all_batches, batches)
+        if rank == 0:
+            torch.save({"states": states, "batches": all_batches}, checkpoint)
+        dist.barrier()
+        if rank == ranks - 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+with open(os.path.join(os.environ["OUT"], str(rank)), "w") as file:
+    uneven = loader.report()["uneven"]
+    json.dump({"batches": batches, "before": before, "uneven": uneven}, file)
+loader.close()
+dist.destroy_process_group()
+"""
+
+
+def test_ranks_that_torchrun_restarts_resume_the_epoch(dataset: str, folder: Path) -> None:
+    reports = torchrun(RESTARTED, 4, folder, dataset, restarts=1)
+    before = [batch for rank in reports[0]["before"] for batch in rank]
+    assert len(before) == 8
+    rest = [batch for it in reports for batch in it["batches"]]
+    repeated = [number for row in reports[0]["uneven"] for number in row["batches"]]
+    assert len(before) + len(rest) == 22 + len(repeated)
+    assert {sample for batch in before + rest for sample in batch} == set(range(66))

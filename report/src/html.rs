@@ -207,13 +207,19 @@ fn devices(report: &Report) -> String {
 }
 
 fn ranks(report: &Report) -> String {
+    let mut html = String::new();
     let ranks = table::ranks(report);
-    if ranks.rows.is_empty() {
-        return String::new();
+    if !ranks.rows.is_empty() {
+        let lead = "Every rank takes as many steps as the others, and in each step a batch of the \
+                    same kind of source.";
+        html.push_str(&section("Ranks", lead, &grid(&ranks)));
     }
-    let lead = "Every rank takes as many steps as the others, and in each step a batch of the \
-                same kind of source.";
-    section("Ranks", lead, &grid(&ranks))
+    let uneven = table::uneven(report);
+    if !uneven.rows.is_empty() {
+        let lead = "Numbers are those of the sequence of all ranks.";
+        html.push_str(&section("Repeated and omitted batches", lead, &grid(&uneven)));
+    }
+    html
 }
 
 fn energies(report: &Report) -> String {

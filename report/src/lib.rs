@@ -2,9 +2,9 @@
 //!
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
 //! figures never share a field. In reading order: this file (the data), [`collect`] (measurements
-//! of the runtime), [`predict`] and [`energy`] (results of models), [`table`] (terminal), [`html`]
-//! (one self-contained page), [`charts`] (generic charts), [`plots`] (charts of runs), both drawn
-//! with [`svg`].
+//! of the runtime), [`uneven`] (repeated and omitted batches), [`predict`] and [`energy`] (results of
+//! models), [`table`] (terminal), [`html`] (one self-contained page), [`charts`] (generic charts),
+//! [`plots`] (charts of runs), both drawn with [`svg`].
 
 pub mod charts;
 pub mod collect;
@@ -20,6 +20,7 @@ pub mod render;
 pub mod setup;
 pub mod svg;
 pub mod table;
+pub mod uneven;
 pub mod units;
 pub mod write;
 
@@ -31,6 +32,7 @@ pub use meetpoint_host::Notice;
 pub use meetpoint_host::verify::{Fact, Finding};
 pub use predict::Form;
 pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Processor, Spool};
+pub use uneven::{Uneven, UnevenKind, UnevenReason};
 
 use meetpoint_diagnose::{Diagnose, Remedy, Surface};
 use meetpoint_host::explain::Explanation;
@@ -198,6 +200,9 @@ pub struct Run {
     pub devices: Vec<Device>,
     /// The part of each rank; empty if there is only one rank.
     pub ranks: Vec<Rank>,
+    /// Batches that the ranks together delivered more than once, or not at all.
+    #[serde(default)]
+    pub uneven: Vec<Uneven>,
     /// The plan compared with the achieved figures; `None` for a job without one.
     #[serde(default)]
     pub plan: Option<plan::PlanComparison>,

@@ -180,6 +180,12 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
         consumption: Some(consumption()),
         devices: device.into_iter().collect(),
         ranks: Vec::new(),
+        uneven: vec![Uneven {
+            epoch: 0,
+            kind: UnevenKind::Omitted,
+            reason: UnevenReason::ShortBatch,
+            batches: vec![8],
+        }],
         events,
         totals,
         epochs: vec![epoch],

@@ -1,6 +1,8 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
-use super::{Device, Epoch, INVALID, Level, Report, Run, SpeedLimit, VERIFICATION, Verdict};
+use super::{
+    Device, Epoch, INVALID, Level, Report, Run, SpeedLimit, Uneven, VERIFICATION, Verdict,
+};
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
 use meetpoint_diagnose::Surface;
@@ -130,6 +132,42 @@ pub fn ranks(report: &Report) -> Grid {
                 rank.device_batches.to_string(),
                 seconds(rank.wait_mean_seconds),
                 rank.padded_samples.to_string(),
+            ]);
+        }
+    }
+    grid
+}
+
+/// Batches of a row that a table names.
+const NAMED_MAX: usize = 12;
+
+/// Batches that were repeated or omitted, a row for each strategy, kind and reason.
+pub fn uneven(report: &Report) -> Grid {
+    let head = ["strategy", "batches", "reason", "epochs", "numbers"];
+    let mut grid = Grid::new(&head, 3..4);
+    for run in &report.runs {
+        let mut rows: Vec<(&Uneven, u64)> = Vec::new();
+        for row in &run.uneven {
+            let same = |(other, _): &&mut (&Uneven, u64)| {
+                (other.kind, other.reason, &other.batches) == (row.kind, row.reason, &row.batches)
+            };
+            match rows.iter_mut().find(same) {
+                Some((_, epochs)) => *epochs += 1,
+                None => rows.push((row, 1)),
+            }
+        }
+        for (row, epochs) in rows {
+            let mut numbers: Vec<String> =
+                row.batches.iter().take(NAMED_MAX).map(u64::to_string).collect();
+            if row.batches.len() > NAMED_MAX {
+                numbers.push("…".to_owned());
+            }
+            grid.rows.push(vec![
+                run.strategy.clone(),
+                row.kind.to_string(),
+                row.reason.to_string(),
+                epochs.to_string(),
+                if numbers.is_empty() { unknown() } else { numbers.join(", ") },
             ]);
         }
     }
@@ -329,7 +367,7 @@ fn limit_value(limit: &SpeedLimit, value: f64) -> String {
 pub fn text(report: &Report, style: Style) -> String {
     let mut text = comparison(report).text(style);
     text.push_str(&usage(report).text(style));
-    for grid in [devices(report), ranks(report)] {
+    for grid in [devices(report), ranks(report), uneven(report)] {
         if !grid.rows.is_empty() {
             text.push_str(&grid.text(style));
         }

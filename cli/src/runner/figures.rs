@@ -44,6 +44,10 @@ pub(super) fn figures(
         levels: levels(measured, reference),
         devices: collect::devices(&measured.epochs, &emulations),
         ranks: ranks::rows(measured),
+        uneven: report::uneven::of_epochs(
+            &measured.ranks[0].job.batching,
+            measured.epochs.iter().map(|epoch| epoch.epoch),
+        ),
         measured_energy: measured.energy.as_ref().map(energy::measure::measured),
         modelled_energy: None,
         consumption: None,

@@ -13,7 +13,10 @@ mod threads;
 
 pub use error::CollectiveError;
 pub(crate) use heartbeats::Heartbeats;
-pub use processes::{Listener, Processes, RendezvousAddress, RendezvousConfig, TOKEN_BYTES, Token};
+pub use processes::{
+    Attempt, Listener, Processes, RendezvousAddress, RendezvousConfig, SILENCE_MAX, TOKEN_BYTES,
+    Token,
+};
 pub use threads::Threads;
 
 use crate::StopHandle;

@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
-from . import _arguments, _devices, _gpu, _native, _output, _world
+from . import _arguments, _devices, _distributed, _gpu, _native, _output, _world
 from . import collate as _collate
-from ._arguments import U64, flag, path_or_none, seconds, text, whole, whole_or_none
+from ._arguments import (
+    U64,
+    flag,
+    number,
+    path_or_none,
+    seconds,
+    text,
+    whole,
+    whole_or_none,
+)
 from ._delivery import Delivery
 from ._options import size
 from ._world import World
@@ -28,7 +37,7 @@ class Checked(NamedTuple):
     given_world: Optional[World]
     """The rank that was given as an argument."""
     world: World
-    rendezvous: Optional[str]
+    rendezvous: _distributed.Rendezvous
     pin_memory: bool
 
 
@@ -54,7 +63,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     strategy, order = text("strategy", given["strategy"]), text("order", given["order"])
     window = whole_or_none("window", given["window"])
     rank_timeout = seconds("rank_timeout", given["rank_timeout"])
-    rendezvous = _arguments.text_or_none("rendezvous", given["rendezvous"])
+    rendezvous = _rendezvous(given, rank_timeout)
     workers = whole_or_none("workers", workers)
     prefetch = whole_or_none("prefetch", prefetch)
     gpu, gpu_decode = _gpu.settings(given), _gpu.decoding(given)
@@ -66,10 +75,10 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
     recipe = _arguments.compose(given["recipe"])
     sources = _devices.sources(given["device"])
     given_world = _world.given(given["rank"], given["world_size"])
-    world = _world.look(given_world, rendezvous)
-    if rendezvous is not None and world.source == _world.ALONE:
+    world = _world.look(given_world, rendezvous.place)
+    if rendezvous.place is not None and world.source == _world.ALONE:
         raise SettingError(
-            f"rendezvous is {rendezvous!r}, but there is only one rank",
+            f"rendezvous is {rendezvous.place!r}, but there is only one rank",
             remedy="give rank and world_size as well, or leave rendezvous out",
         )
     if strategy == "auto" and not any(sources):
@@ -124,6 +133,19 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         settings, recipe, sampler, delivery, given_world, world, rendezvous, pin
     )
 
+
+def _rendezvous(given: Dict[str, Any], timeout: float) -> _distributed.Rendezvous:
+    silence: Any = given["rank_link_timeout"]
+    return _distributed.Rendezvous(
+        place=_arguments.text_or_none("rendezvous", given["rendezvous"]),
+        token_file=path_or_none("rendezvous_token_file", given["rendezvous_token_file"]),
+        silence=None if silence is None else number("rank_link_timeout", silence, 1, _DAY),
+        timeout=timeout,
+    )
+
+
+_DAY = 86_400
+"""Longest ``rank_link_timeout``, in seconds."""
 
 _FIXED = ("persistent_workers", "timeout", "in_order")
 """Arguments of torch that have no effect, accepted only with certain values."""

@@ -7,109 +7,202 @@ training nor wait for them.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
-from . import _native
-from ._world import PLACE, process_group
+from . import _addresses, _native
+from ._world import PLACE, World, process_group
 from .errors import RankError, SettingError
 
 if TYPE_CHECKING:
     from ._native import Meeting
 
 TOKEN = "MEETPOINT_RENDEZVOUS_TOKEN"
+TOKEN_FILE = "MEETPOINT_RENDEZVOUS_TOKEN_FILE"
+ATTEMPT = "MEETPOINT_RENDEZVOUS_ATTEMPT"
+
+_TOKEN_CHARS_MIN = 16
 _TOKEN_BYTES = 32
 
+_ATTEMPTS_MAX = 2**64 - 1
 
-def can_meet(rendezvous: Optional[str]) -> bool:
+_HOW = "give all ranks the same file with a token, made with: openssl rand -hex 32"
+
+
+class Rendezvous(NamedTuple):
+    """The arguments of a loader about how its ranks connect."""
+
+    place: Optional[str]
+    """``unix:PATH`` or ``tcp://HOST:PORT``."""
+    token_file: Optional[str]
+    silence: Optional[float]
+    """Longest silence of a connection, in seconds."""
+    timeout: float
+    """Longest wait for the other ranks, in seconds."""
+
+
+class Said(NamedTuple):
+    """What rank 0 sends to the others."""
+
+    places: Dict[str, str]
+    """Its address, for each machine."""
+    token: Optional[bytes]
+    """A random token; ``None`` if all ranks were given one."""
+    attempt: Tuple[str, int]
+    """Its run and attempt, which are those of all ranks of the process group."""
+    error: Optional[str]
+    """Why it cannot listen."""
+
+
+def can_meet(rendezvous: Rendezvous) -> bool:
     """Whether the ranks can find each other yet: by a rendezvous or a process group."""
-    return bool(rendezvous or os.environ.get(PLACE)) or process_group() is not None
+    return bool(rendezvous.place or os.environ.get(PLACE)) or process_group() is not None
 
 
-def meeting(
-    rank: int, world_size: int, rendezvous: Optional[str], job: str, timeout: float
-) -> "Meeting":
+def meeting(world: World, rendezvous: Rendezvous, job: str) -> "Meeting":
     """The rendezvous of this rank with the others.
 
-    :raises SettingError: there is no rendezvous.
+    :raises SettingError: there is no rendezvous, or it has no token.
     :raises RankError: the ranks do not find each other.
     """
-    place = os.environ.get(PLACE) if rendezvous is None else rendezvous
+    place = os.environ.get(PLACE) if rendezvous.place is None else rendezvous.place
+    token = _given_token(rendezvous.token_file)
     if place:
-        return {"place": place, "token": _given_token(place), "listener": None, "job": job}
+        if token is None and not place.startswith("unix:"):
+            raise SettingError(
+                f"ranks that connect at {place} have no token, so anybody could take part",
+                remedy=f"{_HOW}; name it with rendezvous_token_file or {TOKEN_FILE}",
+            )
+        return _meeting(place, token, None, attempt(), rendezvous, job)
     distributed = process_group()
     if distributed is None:
         raise SettingError(
-            f"{world_size} ranks with devices agree on every step, so they have to meet",
+            f"{world.size} ranks with devices agree on every step, so they have to meet",
             remedy=(
                 "initialise torch.distributed before the loader is created, or give all ranks the "
-                'same rendezvous="unix:PATH" (one machine) or "tcp:HOST:PORT" of rank 0, or '
+                'same rendezvous="unix:PATH" (one machine) or "tcp://HOST:PORT" of rank 0, or '
                 f"{PLACE}"
             ),
         )
-    if (distributed.get_rank(), distributed.get_world_size()) != (rank, world_size):
+    if (distributed.get_rank(), distributed.get_world_size()) != world.place:
         raise SettingError(
-            f"rank {rank} of {world_size} is another than torch.distributed says, which can only "
-            "introduce all of its ranks to each other",
+            f"rank {world.rank} of {world.size} is another than torch.distributed says, which can "
+            "only introduce all of its ranks to each other",
             remedy="give the ranks of this loader a rendezvous of their own",
         )
-    return _introduced(distributed, rank, world_size, job, timeout)
+    heard, place, listener = _introduced(distributed, world, token, rendezvous.timeout)
+    random = token if heard.token is None else heard.token
+    return _meeting(place, random, listener, heard.attempt, rendezvous, job)
+
+
+def _meeting(
+    place: str,
+    token: Optional[bytes],
+    listener: Optional[_native.RankListener],
+    attempt: Tuple[str, int],
+    rendezvous: Rendezvous,
+    job: str,
+) -> "Meeting":
+    return {
+        "place": place,
+        "token": token,
+        "listener": listener,
+        "attempt": attempt,
+        "job": job,
+        "silence": rendezvous.silence,
+    }
+
+
+def attempt() -> Tuple[str, int]:
+    """The launcher's name of the run, and how often it has restarted the ranks.
+
+    The agents of torchrun count restarts on their own and may differ, so their number is used only
+    if all ranks are on one host.
+
+    :raises SettingError: the environment names an invalid attempt.
+    """
+    run = os.environ.get("TORCHELASTIC_RUN_ID", "")
+    names = [ATTEMPT]
+    if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE"):
+        names.append("TORCHELASTIC_RESTART_COUNT")
+    for name in names:
+        number = os.environ.get(name)
+        if number and not (number.isdecimal() and int(number) <= _ATTEMPTS_MAX):
+            raise SettingError(
+                f"{name} is {number!r} in the environment, which is not the number of an attempt",
+                remedy="set it to a whole number that rises with every restart, or unset it",
+            )
+        if number:
+            return run, int(number)
+    return run, 0
 
 
 def _introduced(
-    distributed: Any, rank: int, world_size: int, job: str, timeout: float
-) -> "Meeting":
-    """Rank 0 listens and tells the others where, through a gloo group that lasts no longer."""
+    distributed: Any, world: World, token: Optional[bytes], timeout: float
+) -> Tuple[Said, str, Optional[_native.RankListener]]:
+    """Rank 0 listens and sends its address, through a gloo group that lasts no longer.
+
+    Returns what it sent, its address for this machine, and at rank 0 its listener.
+
+    Its token crosses the network as unencrypted as everything else of torch.distributed, unless all
+    ranks were given one.
+    """
     import datetime
 
     limit = datetime.timedelta(seconds=timeout)
     group = distributed.new_group(backend="gloo", timeout=limit)
     try:
-        machines: List[Any] = [None] * world_size
-        distributed.all_gather_object(machines, _machine(), group=group)
+        hosts: List[Any] = [None] * world.size
+        mine = _addresses.Host(_addresses.machine(), _addresses.own(), token is not None)
+        distributed.all_gather_object(hosts, tuple(mine), group=group)
         listener: Optional[_native.RankListener] = None
         said: List[Any] = [None]
-        if rank == 0:
-            listener, said = _listen(is_one_machine=len(set(machines)) == 1)
+        if world.rank == 0:
+            listener, said[0] = _listen([_addresses.Host(*host) for host in hosts])
         distributed.broadcast_object_list(said, src=0, group=group)
     finally:
         distributed.destroy_process_group(group)
-    place, token = said[0]
-    if place is None:
-        raise RankError(f"rank 0 found no place to meet: {token}")
-    return {"place": place, "token": token, "listener": listener, "job": job}
+    heard: Said = said[0]
+    if heard.error is not None:
+        raise RankError(f"rank 0 cannot listen for the other ranks: {heard.error}")
+    return heard, heard.places[mine.machine], listener
 
 
-def _listen(*, is_one_machine: bool) -> Tuple[Optional[_native.RankListener], List[Any]]:
+def _listen(hosts: List[_addresses.Host]) -> Tuple[Optional[_native.RankListener], Said]:
+    """The listener and what the other ranks need, or the error, which they would wait for."""
+    without = [rank for rank, host in enumerate(hosts) if not host.has_token]
+    if 0 < len(without) < len(hosts):
+        return None, _failed(f"ranks {without} have no token, the others do; {_HOW}")
     import secrets
-    import socket
 
-    host = "127.0.0.1"
     try:
-        if not is_one_machine:
-            host = socket.gethostbyname(os.environ.get("MASTER_ADDR") or socket.getfqdn())
-        listener = _native.RankListener(f"tcp:{host}:0")
+        bind, by_machine = _addresses.of_rank_0(hosts)
+        listener = _native.RankListener(f"tcp://{bind}:0")
     except (OSError, RankError) as error:
-        # The others learn of it; else they would wait.
-        return None, [(None, str(error))]
-    return listener, [(f"tcp:{host}:{listener.port}", secrets.token_bytes(_TOKEN_BYTES))]
+        return None, _failed(str(error))
+    places = {machine: f"tcp://{host}:{listener.port}" for machine, host in by_machine.items()}
+    random = secrets.token_bytes(_TOKEN_BYTES) if without else None
+    return listener, Said(places, random, attempt(), None)
 
 
-def _machine() -> Tuple[str, int]:
-    """Something that is the same for all processes that share a loopback interface."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip(), os.stat("/proc/self/ns/net").st_ino
+def _failed(error: str) -> Said:
+    return Said({}, None, ("", 0), error)
 
 
-def _given_token(place: str) -> bytes:
+def _given_token(file: Optional[str]) -> Optional[bytes]:
+    """The token in the file, in that of the environment, or in the environment itself.
+
+    :raises SettingError: it is not a token.
+    """
+    file = os.environ.get(TOKEN_FILE) if file is None else file
+    if file:
+        return _native.rank_token(file)
+    text = os.environ.get(TOKEN)
+    if not text:
+        return None
+    if len(text) < _TOKEN_CHARS_MIN:
+        raise SettingError(
+            f"{TOKEN} has fewer than {_TOKEN_CHARS_MIN} characters", remedy=_HOW
+        )
     import hashlib
 
-    text = os.environ.get(TOKEN, "")
-    if not place.startswith("tcp:"):
-        # Nobody but this user can connect to the socket.
-        return hashlib.sha256(text.encode()).digest() if text else bytes(_TOKEN_BYTES)
-    if len(text) < 16:
-        raise SettingError(
-            f"ranks that meet at {place} need a secret, so that nobody else connects",
-            remedy=f"set {TOKEN} to the same 16 characters or more for all ranks",
-        )
     return hashlib.sha256(text.encode()).digest()

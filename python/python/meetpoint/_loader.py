@@ -127,11 +127,18 @@ class Loader(DataLoaderLike[BatchT], Closing):
         same number of steps.
     :param world_size: processes that share every epoch.
     :param rendezvous: address over which ranks with devices agree on the source of every step:
-        ``"unix:PATH"`` (one machine) or ``"tcp:HOST:PORT"`` of rank 0, the same for all ranks. By
+        ``"unix:PATH"`` (one machine) or ``"tcp://HOST:PORT"`` of rank 0, the same for all ranks. By
         default, ranks exchange addresses through ``torch.distributed``.
+    :param rendezvous_token_file: file with a secret that all ranks have, which a rendezvous over
+        TCP requires; by default that of the environment variable
+        ``MEETPOINT_RENDEZVOUS_TOKEN_FILE``. Both ends of a connection prove that they have it, and
+        it never crosses the network.
     :param rank_timeout: seconds after which a rank that sends no messages is treated as lost. A
         rank sends messages while it prepares a batch or waits for its devices. A rank whose process
         ends is noticed at once.
+    :param rank_link_timeout: seconds after which a connection between ranks on which nothing
+        arrives is treated as broken, at least 1; by default 20 between hosts, and without a limit
+        on one machine. Ranks exchange messages all the time, also during a training step.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
         accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
         if torch finds CUDA: then every batch is copied into pinned memory.
@@ -407,7 +414,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         rank: Optional[int] = None,
         world_size: Optional[int] = None,
         rendezvous: Optional[str] = None,
+        rendezvous_token_file: Optional[Path] = None,
         rank_timeout: float = 1800.0,
+        rank_link_timeout: Optional[float] = None,
         output: str = "numpy",
         device_out: Any = None,
         gpu_prefetch: Optional[int] = None,
@@ -486,6 +495,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
         self._delivery.load()
         position = self._upcoming().begun()
         self._position = position
+        self._note_division(position)
         is_whole = len(position) >= self._batches
         record = position.record if position.strategy == self._strategy else None
         serial = None

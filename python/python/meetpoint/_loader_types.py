@@ -59,7 +59,9 @@ class Options(TypedDict, total=False):
     rank: Optional[int]
     world_size: Optional[int]
     rendezvous: Optional[str]
+    rendezvous_token_file: Optional[Path]
     rank_timeout: float
+    rank_link_timeout: Optional[float]
     on_error: OnError
     max_errors: Optional[int]
     quarantine: Optional[Path]

@@ -39,9 +39,12 @@ class Measured:
     _strategy: str
     _batches: int
     _position: Position
+    _fixed: Dict[str, Any]
 
     def __init__(self) -> None:
-        self._resumed: List[str] = []
+        self._resumed: List[Dict[str, Any]] = []
+        # By epoch that another number of ranks began: its batches that are repeated or omitted.
+        self._divided: Dict[int, List[Dict[str, Any]]] = {}
         self._epochs: List[Dict[str, Any]] = []
         self._damaged: Deque[DamagedSample] = deque(maxlen=ERRORS_KEPT)
         self._replayed_step: Optional[float] = None
@@ -54,12 +57,13 @@ class Measured:
         raise NotImplementedError
 
     def report(self) -> Dict[str, Any]:
-        """The measurements: ``epochs`` and ``notices``.
+        """The measurements: ``epochs``, ``uneven`` and ``notices``.
 
-        Epochs and notices are as in the reports of `meetpoint run`; each notice, and each of the
-        ``events`` of an epoch, also has a ``message``, a sentence.
+        All are as in the reports of `meetpoint run`; each notice, and each of the ``events`` of an
+        epoch, also has a ``message``, a sentence. ``uneven`` names the batches that the ranks
+        together deliver more than once or not at all, each with its epoch and the reason.
 
-        The current epoch is not included.
+        The current epoch is not included, except in ``uneven`` if another number of ranks began it.
         """
         # Imported here to keep the import of this package fast.
         import json
@@ -73,12 +77,36 @@ class Measured:
             "batches": self._batches,
             "samples": self._native.samples,
             "epochs": list(self._epochs),
+            "uneven": self._uneven(),
             "notices": [
                 *map(json.loads, self._native.notices),
-                *({"kind": "resumed", "message": text} for text in self._resumed),
+                *self._resumed,
                 *self._notices_of_rank(),
             ],
         }
+
+    def _uneven(self) -> List[Dict[str, Any]]:
+        """Batches that are repeated or omitted, in the epochs of the report."""
+        from ._uneven import Sizes, entries
+
+        fixed = self._fixed
+        samples = self._native.samples_per_epoch
+        sizes = Sizes(samples, fixed["batch_size"], fixed["drop_last"], fixed["world_size"])
+        repeated, omitted = sizes.repeated(), sizes.omitted()
+        begun = (int(epoch["epoch"]) for epoch in self._epochs if epoch["samples"])
+        numbers = sorted({*begun, *self._divided})
+        return [
+            row
+            for epoch in numbers
+            for row in self._divided.get(epoch, entries(epoch, repeated, omitted))
+        ]
+
+    def _note_division(self, position: Position) -> None:
+        """An iteration at this position is about to begin, or was loaded."""
+        if position.division is not None:
+            self._divided[position.epoch] = position.uneven()
+        elif not position.ranges:
+            self._divided.pop(position.epoch, None)
 
     def _notices_of_rank(self) -> List[Dict[str, Any]]:
         if self._world.source != _world.ENVIRONMENT or self._world.size == 1:

@@ -40,7 +40,7 @@ class Described(TypedDict):
 
 @final
 class RankListener:
-    """A listening socket of rank 0, for ``unix:PATH`` or ``tcp:HOST:PORT`` (port 0: any)."""
+    """A listening socket of rank 0, for ``unix:PATH`` or ``tcp://HOST:PORT`` (port 0: any)."""
 
     def __new__(cls, place: str) -> RankListener: ...
     @property
@@ -51,12 +51,22 @@ class Meeting(TypedDict):
     """How ranks connect; every key is required."""
 
     place: str
-    token: bytes
-    """32 bytes that all ranks know."""
+    token: Optional[bytes]
+    """32 bytes that all ranks know; ``None`` only at ``unix:PATH``."""
     listener: Optional[RankListener]
     """The listener of rank 0, if it already listens."""
+    attempt: Tuple[str, int]
+    """The run and the number of its attempt."""
     job: str
     """The job of this rank; the same for all ranks."""
+    silence: Optional[float]
+    """Seconds without a message after which a connection is broken; ``None``: the default."""
+
+def rank_token(file: str) -> bytes:
+    """The token in a file.
+
+    :raises SettingError: it is not a token.
+    """
 
 class RemoteSettings(TypedDict):
     """A device on another machine; every key is required."""

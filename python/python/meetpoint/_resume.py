@@ -75,9 +75,7 @@ class Resumable(Measured):
                 f"{settings['drop_last']}, sampler {self._sampler}, seed "
                 f"{settings['seed']}), and the recipe\n{settings['recipe']}"
             )
-            settings["meeting"] = _distributed.meeting(
-                world.rank, world.size, self._rendezvous, job, settings["rank_timeout"]
-            )
+            settings["meeting"] = _distributed.meeting(world, self._rendezvous, job)
         opened = _native.Loader(settings)
         self._opened_for = world.place
         return opened
@@ -85,7 +83,7 @@ class Resumable(Measured):
     def _look(self) -> None:
         """Determines the rank again, which may change until a batch was handed out."""
         if not self._is_used:
-            self._become(_world.look(self._given, self._rendezvous))
+            self._become(_world.look(self._given, self._rendezvous.place))
 
     def _become(self, world: World) -> None:
         """Changes to this rank if its source has at least the precedence of the present one."""
@@ -94,13 +92,15 @@ class Resumable(Measured):
         if world.place != self._world.place:
             fixed = {**self._fixed, "rank": world.rank, "world_size": world.size}
             batches, _ = self._native.size_of(*world.place)
-            resumed: List[str] = []
+            resumed: List[Dict[str, Any]] = []
             position = Position(epoch=self._position.epoch)
             if self._loaded is not None:
                 samples = self._native.samples_per_epoch
                 position, resumed = position_of(self._loaded, fixed, samples, batches)
             self._fixed, self._batches = fixed, batches
             self._position, self._resumed = position, resumed
+            self._divided = {}
+            self._note_division(position)
         self._world = world
 
     def _settle(self) -> None:
@@ -108,7 +108,7 @@ class Resumable(Measured):
 
         :raises RankError: batches were already handed out as another rank.
         """
-        world = _world.look(self._given, self._rendezvous)
+        world = _world.look(self._given, self._rendezvous.place)
         if self._is_used and world.replaces(self._world) and world.place != self._world.place:
             raise RankError(
                 f"this loader has handed out batches as {self._world}, but this process is now "
@@ -245,9 +245,9 @@ class Resumable(Measured):
 
         The number of ranks may change too: the remaining whole batches of all ranks are divided
         among the new ranks. If they do not divide evenly, as few batches as possible are repeated
-        (with ``drop_last``: dropped) to give all ranks equal steps; :meth:`report` gives their
-        number. Pass the states of all ranks as a list, or any single state if ranks consume in
-        order (``host-only``, ``device-only``).
+        (with ``drop_last``: dropped) to give all ranks equal steps; :meth:`report` names them.
+        Pass the states of all ranks as a list, or any single state if ranks consume in order
+        (``host-only``, ``device-only``) and no other number of ranks began the epoch.
 
         :raises StateError: the state is of another dataset, recipe, seed or batch size, or it is
             not sufficient.
@@ -257,3 +257,4 @@ class Resumable(Measured):
         position, self._resumed = position_of(state, self._fixed, samples, self._batches)
         self._end_iterator()
         self._position, self._loaded = position, state
+        self._note_division(position)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union, cast
 
 from .errors import StateError
 
@@ -21,6 +21,9 @@ _ERRORS_MAX = 2**64 - 1
 
 _RANKS_MAX = 2**16
 
+_NAMED_MAX = 16
+"""Batches that a notice names."""
+
 _DAMAGED = "load the state of another checkpoint"
 """The remedy for a state that no loader returned."""
 
@@ -38,6 +41,7 @@ class Position:
         record: Optional[str] = None,
         strategy: Optional[str] = None,
         errors: int = 0,
+        division: Optional[Dict[str, Any]] = None,
     ) -> None:
         self.epoch = epoch
         self.ranges: List[Tuple[int, int]] = ranges or []
@@ -45,13 +49,25 @@ class Position:
         self.strategy = strategy
         self.errors = errors
         """Damaged samples of the batches that were handed out."""
+        self.division = division
+        """How the epoch was divided again, if another number of ranks began it: ``repeated``, the
+        batches that were delivered twice before; ``planned`` and ``omitted``, those that all ranks
+        repeat and omit from now on, each by reason; ``again``, the ranges of this rank's batches
+        that are repetitions."""
         self.is_begun = False
         # A batch was handed out since it began.
         self.is_used = False
 
     def begun(self) -> "Position":
         """The same, of an iteration that has begun."""
-        copy = Position(self.epoch, list(self.ranges), self.record, self.strategy, self.errors)
+        copy = Position(
+            self.epoch,
+            list(self.ranges),
+            self.record,
+            self.strategy,
+            self.errors,
+            self.division,
+        )
         copy.is_begun = True
         return copy
 
@@ -86,12 +102,24 @@ class Position:
             "record": self.record,
             "strategy": self.strategy,
             "errors": self.errors,
+            "division": self.division,
         }
+
+    def uneven(self) -> List[Dict[str, Any]]:
+        """The batches of the divided epoch that are repeated or omitted, as rows of a report."""
+        if self.division is None:
+            return []
+        from ._uneven import entries
+
+        repeated = {reason: list(it) for reason, it in self.division["repeated"].items()}
+        for reason, numbers in self.division["planned"].items():
+            repeated[reason] = sorted([*repeated.get(reason, []), *numbers])
+        return entries(self.epoch, repeated, self.division["omitted"])
 
 
 def position_of(
     states: States, fixed: State, samples: int, batches: int
-) -> Tuple[Position, List[str]]:
+) -> Tuple[Position, List[Dict[str, Any]]]:
     """The position of this rank from its state, or from those of all ranks, and the notices.
 
     Each state must be of this loader's batches; the number of ranks may have been another.
@@ -120,9 +148,13 @@ def position_of(
                     remedy="give those of one checkpoint",
                 )
     rank, world_size = fixed["rank"], fixed["world_size"]
+    # Importing this package is to take no time.
+    from . import _reshard
+    from ._uneven import Sizes
+
     if int(first["world_size"]) == world_size:
         own = [state for state in several if state["rank"] == rank]
-        if own or not _is_prefix(first):
+        if own or not _reshard.is_shared(first):
             if not own:
                 raise StateError(
                     f"the state is of rank {first['rank']}, this is rank {rank}: with strategy "
@@ -131,27 +163,36 @@ def position_of(
                 )
             first = own[0]
         return _as_it_was(first, batches), []
+    epoch = int(first["epoch"])
     if not any(state["consumed"] for state in several):
-        return Position(int(first["epoch"])), []
-    # Importing this package is to take no time.
-    from . import _reshard
-
-    counted = (samples, fixed["batch_size"], fixed["drop_last"])
-    epoch = _reshard.Epoch(*counted, rank, world_size, batches)
-    rest = _reshard.rest(epoch, _reshard.consumed_in_row(several))
-    before = first["world_size"]
-    said = f"epoch {first['epoch']}, begun by {before} ranks, resumes with {world_size}"
-    if rest.repeated:
-        said += f"; {rest.repeated} batches are repeated so that all ranks take equal steps"
-    if rest.left_out:
-        said += f"; {rest.left_out} batches are left out so that all ranks take equal steps"
-    return Position(int(first["epoch"]), rest.consumed, None, first.get("strategy")), [said]
+        return Position(epoch), []
+    sizes = Sizes(samples, fixed["batch_size"], fixed["drop_last"], world_size)
+    before = _reshard.consumed_in_row(several, sizes)
+    rest = _reshard.rest(_reshard.Epoch(sizes, rank), before.places)
+    division = {
+        "repeated": before.repeated,
+        "planned": rest.repeated,
+        "omitted": rest.omitted,
+        "again": [list(pair) for pair in rest.again],
+    }
+    position = Position(epoch, rest.consumed, None, first.get("strategy"), 0, division)
+    return position, [_resumed(position, first["world_size"], world_size)]
 
 
-def _is_prefix(state: State) -> bool:
-    """Whether the consumed batches are the first ones, so that they are the same for all ranks."""
-    ranges = state["consumed"]
-    return not ranges or (len(ranges) == 1 and ranges[0][0] == 0)
+def _resumed(position: Position, before: int, ranks: int) -> Dict[str, Any]:
+    """The notice that another number of ranks began the epoch."""
+    said = f"epoch {position.epoch}, begun by {before} ranks, resumes with {ranks}"
+    division = position.division or {}
+    for name, verb in (("planned", "repeated"), ("omitted", "left out")):
+        numbers = sorted(number for it in division[name].values() for number in it)
+        if numbers:
+            which = ", ".join(map(str, numbers[:_NAMED_MAX]))
+            more = ", …" if len(numbers) > _NAMED_MAX else ""
+            said += (
+                f"; {len(numbers)} batches are {verb} so that all ranks take equal steps "
+                f"({which}{more})"
+            )
+    return {"kind": "resumed", "message": said, "uneven": position.uneven()}
 
 
 def _check_state(state: State, fixed: State, samples: int) -> None:
@@ -181,12 +222,40 @@ def _check_state(state: State, fixed: State, samples: int) -> None:
     for name in ("record", "strategy"):
         if not isinstance(state.get(name), (str, type(None))):
             raise _damaged(f"{name} is {state[name]!r}")
-    _ranges(state, -(-samples // fixed["batch_size"]))
+    most = -(-samples // fixed["batch_size"])
+    _ranges(state, most)
+    _check_division(state.get("division"), most)
+
+
+def _check_division(division: Any, most: int) -> None:
+    """Checks how an epoch was divided: lists of batches by reason, and ranges."""
+    if division is None:
+        return
+    if not isinstance(division, dict):
+        raise _damaged(f"division is {division!r}")
+    given = cast(Dict[str, Any], division)
+    for name in ("repeated", "planned", "omitted"):
+        if not _are_numbers(given.get(name), most):
+            raise _damaged(f"{name} of division is {given.get(name)!r}")
+    _ranges({"consumed": given.get("again")}, most)
 
 
 def _is_whole(value: Any, most: int) -> bool:
     """Whether it is a whole number from 0 to ``most``; JSON distinguishes truth values from them."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _are_numbers(by_reason: Any, most: int) -> bool:
+    """Whether it has a list of whole numbers for each reason."""
+    if not isinstance(by_reason, dict):
+        return False
+    pairs: List[Tuple[Any, Any]] = list(cast(Any, by_reason).items())
+    return all(
+        isinstance(reason, str)
+        and _is_list(numbers)
+        and all(_is_whole(it, most) for it in numbers)
+        for reason, numbers in pairs
+    )
 
 
 def _is_list(value: Any) -> bool:
@@ -202,7 +271,9 @@ def _as_it_was(state: State, batches: int) -> Position:
     ranges = _ranges(state, batches)
     errors = int(state.get("errors", 0))
     record, strategy = state.get("record"), state.get("strategy")
-    return Position(int(state["epoch"]), ranges, record, strategy, errors)
+    return Position(
+        int(state["epoch"]), ranges, record, strategy, errors, state.get("division")
+    )
 
 
 def _ranges(state: State, batches: int) -> List[Tuple[int, int]]:

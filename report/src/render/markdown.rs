@@ -38,6 +38,7 @@ impl Renderer for Markdown {
             ("Measured profile and prediction", table::profiles(report)),
             ("Devices", table::devices(report)),
             ("Ranks", table::ranks(report)),
+            ("Repeated and omitted batches", table::uneven(report)),
         ] {
             if !grid.rows.is_empty() {
                 text.push_str(&format!("\n## {title}\n\n{}", markdown(&grid)));

@@ -1,26 +1,16 @@
-//! Rank 0's end: it listens until all ranks are connected, then runs a thread for each of them.
+//! Rank 0's end, once all ranks are connected: a thread for each of them takes its turns.
 
-use super::message::{Hello, Incoming, Message, VERSION, send};
-use super::stream::Stream;
-use super::{Collective, CollectiveError, Listener, RendezvousConfig, Turn};
+use super::address::problem;
+use super::config::RendezvousConfig;
+use super::gather::{Arrival, Gathering, listen};
+use super::link::Broken;
+use super::message::Message;
 use crate::StopHandle;
-use crate::collective::Threads;
-use crate::stop::WAIT_SLICE;
+use crate::collective::{Collective, CollectiveError, Threads, Turn};
 use meetpoint_scheduler::{Agreement, Proposal};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Polling interval for new connections.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
-
-/// Handshake timeout of a new connection.
-const HELLO_LIMIT: Duration = Duration::from_secs(2);
-
-/// Maximum connections without a completed handshake. One more closes the oldest; a real rank
-/// connects again.
-const HANDSHAKES_MAX: usize = 64;
 
 /// How often a rank is notified that others are missing.
 const WAITS_EVERY: Duration = Duration::from_secs(1);
@@ -43,28 +33,17 @@ impl Hub {
     ) -> Result<Self, CollectiveError> {
         let listener = match config.listener.take() {
             Some(listener) => listener,
-            None => Listener::bind(&config.place)?,
+            None => listen(&config, stop)?,
         };
-        let mut came: Vec<Option<Member>> = (1..config.ranks).map(|_| None).collect();
-        let gathered = gather(&listener, &config, &mut came, stop);
-        // No further connections; the socket's name is removed before any rank continues.
-        drop(listener);
-        let members: Vec<Member> = came.into_iter().flatten().collect();
-        if let Err(error) = gathered {
-            for member in &members {
-                // If this message does not arrive, the rank detects the closed connection.
-                let _ = send(&member.stream, &Message::Failed(error.clone()));
-            }
-            return Err(error);
-        }
+        let gathered = Gathering::new(&config).run(listener, stop)?;
         let threads = Threads::new(config.ranks);
         let own = StopHandle::new();
         let mut hub = Self { threads, stop: own, serving: Vec::new() };
-        for member in members {
+        for arrival in gathered {
             let (threads, stop) = (Arc::clone(&hub.threads), hub.stop.clone());
-            let builder = std::thread::Builder::new().name(format!("rank-{}", member.rank));
-            let started = builder.spawn(move || serve(member, &threads, &stop));
-            hub.serving.push(started.map_err(|error| config.place.problem(error))?);
+            let builder = std::thread::Builder::new().name(format!("rank-{}", arrival.rank));
+            let started = builder.spawn(move || serve(arrival, &threads, &stop));
+            hub.serving.push(started.map_err(|error| problem(&config.place, error))?);
         }
         Ok(hub)
     }
@@ -102,171 +81,54 @@ impl Drop for Hub {
     }
 }
 
-/// A connected rank.
-#[derive(Debug)]
-struct Member {
-    rank: u32,
-    stream: Stream,
-    incoming: Incoming,
-}
-
-impl Drop for Member {
-    fn drop(&mut self) {
-        self.stream.end();
-    }
-}
-
-fn gather(
-    listener: &Listener,
-    config: &RendezvousConfig,
-    came: &mut [Option<Member>],
-    stop: &StopHandle,
-) -> Result<(), CollectiveError> {
-    let begun = Instant::now();
-    let mut handshakes = VecDeque::new();
-    while came.iter().any(Option::is_none) {
-        if stop.is_stopped() {
-            return Err(CollectiveError::Interrupted);
-        }
-        if handshakes.len() == HANDSHAKES_MAX {
-            handshakes.pop_front();
-        }
-        while handshakes.len() < HANDSHAKES_MAX {
-            let accepted = listener.accept().map_err(|error| config.place.problem(error))?;
-            let Some(stream) = accepted else { break };
-            handshakes.push_back(Handshake::new(stream, Instant::now()));
-        }
-        for handshake in std::mem::take(&mut handshakes) {
-            match handshake.advance(config, Instant::now()) {
-                HandshakeState::Complete(hello, member) => admit(hello, member, config, came)?,
-                HandshakeState::Incomplete(handshake) => handshakes.push_back(handshake),
-                HandshakeState::Invalid => {}
-            }
-        }
-        if begun.elapsed() >= config.limit {
-            let missing = (1..).zip(came.iter()).filter(|(_, came)| came.is_none());
-            let ranks = missing.map(|(rank, _)| rank).collect();
-            let (place, waited) = (config.place.to_string(), config.limit);
-            return Err(CollectiveError::NotMet { ranks, place, waited });
-        }
-        std::thread::sleep(ACCEPT_PAUSE);
-    }
-    for member in came.iter().flatten() {
-        // A rank that has disconnected by now is detected in the first turn.
-        let _ = send(&member.stream, &Message::Welcome);
-    }
-    Ok(())
-}
-
-/// A connection without a completed handshake.
-#[derive(Debug)]
-struct Handshake {
-    stream: Stream,
-    incoming: Incoming,
-    deadline: Instant,
-}
-
-/// The state of a handshake.
-#[derive(Debug)]
-enum HandshakeState {
-    Complete(Hello, Member),
-    /// Incomplete.
-    Incomplete(Handshake),
-    /// Invalid, or too late.
-    Invalid,
-}
-
-impl Handshake {
-    fn new(stream: Stream, now: Instant) -> Self {
-        Self { stream, incoming: Incoming::default(), deadline: now + HELLO_LIMIT }
-    }
-
-    /// Reads the available bytes without waiting.
-    fn advance(mut self, config: &RendezvousConfig, now: Instant) -> HandshakeState {
-        match self.incoming.receive(&self.stream) {
-            Ok(Some(Message::Hello(hello))) if hello.token.is(&config.token) => {
-                let Ok(stream) = self.stream.prepare(WAIT_SLICE) else {
-                    return HandshakeState::Invalid;
-                };
-                let member = Member { rank: hello.rank, stream, incoming: self.incoming };
-                HandshakeState::Complete(hello, member)
-            }
-            // A partial message does not extend the timeout.
-            Ok(None) if now < self.deadline => HandshakeState::Incomplete(self),
-            _ => HandshakeState::Invalid,
-        }
-    }
-}
-
-/// Accepts a rank that belongs to this rendezvous.
-fn admit(
-    hello: Hello,
-    member: Member,
-    config: &RendezvousConfig,
-    came: &mut [Option<Member>],
-) -> Result<(), CollectiveError> {
-    let rank = hello.rank;
-    let place = (rank as usize).checked_sub(1).and_then(|at| came.get_mut(at));
-    let place = place.filter(|place| place.is_none() && hello.ranks == config.ranks);
-    let error = match place {
-        _ if hello.version != VERSION => config.place.problem(format_args!(
-            "rank {rank} speaks version {} of the messages, rank 0 version {VERSION}; run the same \
-             version of Meetpoint everywhere",
-            hello.version
-        )),
-        _ if hello.job != config.job => {
-            CollectiveError::Differs { rank, theirs: hello.job, ours: config.job.clone() }
-        }
-        Some(place) => {
-            *place = Some(member);
-            return Ok(());
-        }
-        None => config.place.problem(format_args!(
-            "unexpected rank {rank} of {}: expected ranks 1 to {} of {}, once each; give \
-             every process a rank of its own and the same world size",
-            hello.ranks,
-            config.ranks - 1,
-            config.ranks
-        )),
-    };
-    let _ = send(&member.stream, &Message::Failed(error.clone()));
-    Err(error)
-}
-
 /// Takes the turns of another rank until either rank disconnects.
-fn serve(mut member: Member, threads: &Threads, stop: &StopHandle) {
+fn serve(mut member: Arrival, threads: &Threads, stop: &StopHandle) {
     let why = loop {
-        let message = match member.incoming.receive(&member.stream) {
+        member.receiving.ping(&member.outgoing);
+        let message = match member.receiving.next(member.outgoing.stream()) {
             Ok(Some(message)) => message,
             Ok(None) if stop.is_stopped() => {
                 say_why(&member, threads);
                 return;
             }
             Ok(None) => continue,
-            Err(_) => break "its process ended".to_owned(),
+            Err(broken) => break broken.to_string(),
         };
         match message {
             Message::Turn { epoch, number, limit, proposal } => {
                 let turn = Turn { rank: member.rank, epoch, number, limit, stop };
-                let answer = agree(&member, threads, &turn, Proposal::from_words(proposal));
+                let answer = agree(&mut member, threads, &turn, Proposal::from_words(proposal));
                 let answer = answer.map(Agreement::to_words);
                 let answer = Message::Answer { epoch, number, answer };
-                if send(&member.stream, &answer).is_err() {
-                    break "its process ended".to_owned();
+                if member.outgoing.send(&answer).is_err() {
+                    break Broken::Ended.to_string();
                 }
             }
-            Message::AtWork => threads.at_work(member.rank),
-            Message::Leave { epoch, why } => threads.leave(member.rank, epoch, &why),
-            Message::Bye { why } => break why,
-            _ => break "it sent an unexpected message".to_owned(),
+            other => {
+                if let Some(why) = note(member.rank, threads, other) {
+                    break why;
+                }
+            }
         }
     };
     threads.lose(member.rank, &why);
 }
 
-/// Takes a turn of another rank; notifies it at intervals that others are missing.
+/// Takes in a message that is not a turn; returns why the rank leaves permanently.
+fn note(rank: u32, threads: &Threads, message: Message) -> Option<String> {
+    match message {
+        Message::AtWork => threads.at_work(rank),
+        Message::Leave { epoch, why } => threads.leave(rank, epoch, &why),
+        Message::Bye { why } => return Some(why),
+        _ => return Some("it sent an unexpected message".to_owned()),
+    }
+    None
+}
+
+/// Takes a turn of another rank. Meanwhile it notifies the rank at intervals that others are
+/// missing, and detects that the rank has disconnected, which ends the turn for all.
 fn agree(
-    member: &Member,
+    member: &mut Arrival,
     threads: &Threads,
     turn: &Turn<'_>,
     proposal: Proposal,
@@ -275,96 +137,27 @@ fn agree(
     let mut meanwhile = || {
         if reported.elapsed() >= WAITS_EVERY {
             reported = Instant::now();
-            // If it has disconnected, sending the answer fails.
-            let _ = send(&member.stream, &Message::Waits);
+            // If it has disconnected, the next read detects it.
+            let _ = member.outgoing.send(&Message::Waits);
+        }
+        member.receiving.ping(&member.outgoing);
+        let why = match member.receiving.next(member.outgoing.stream().now()) {
+            Ok(None) => None,
+            Ok(Some(message)) => note(member.rank, threads, message),
+            Err(broken) => Some(broken.to_string()),
+        };
+        if let Some(why) = why {
+            threads.lose(member.rank, &why);
         }
     };
     threads.agree_while(turn, proposal, &mut meanwhile)
 }
 
 /// Tells a rank without a pending turn why rank 0 leaves: which rank was lost first.
-fn say_why(member: &Member, threads: &Threads) {
+fn say_why(member: &Arrival, threads: &Threads) {
     if let Some((rank, why)) = threads.lost() {
         // The rank knows its epoch.
         let error = CollectiveError::Left { rank, epoch: 0, why };
-        let _ = send(&member.stream, &Message::Failed(error));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::collective::processes::{RendezvousAddress, Token};
-    use std::io::Write;
-    use std::os::unix::net::UnixStream;
-
-    fn config() -> RendezvousConfig {
-        RendezvousConfig {
-            place: RendezvousAddress::Unix("ranks".into()),
-            listener: None,
-            token: Token::default(),
-            rank: 0,
-            ranks: 2,
-            job: "job".to_owned(),
-            limit: Duration::from_secs(60),
-        }
-    }
-
-    fn handshake(now: Instant) -> (UnixStream, Handshake) {
-        let (theirs, ours) = UnixStream::pair().unwrap();
-        let ours = Stream::Unix(ours);
-        ours.set_nonblocking().unwrap();
-        (theirs, Handshake::new(ours, now))
-    }
-
-    fn hello() -> Hello {
-        let token = Token::default();
-        Hello { version: VERSION, rank: 1, ranks: 2, token, job: "job".to_owned() }
-    }
-
-    fn words_of(hello: &Hello) -> Vec<u8> {
-        let mut words = Vec::new();
-        send(&mut words, &Message::Hello(hello.clone())).unwrap();
-        words
-    }
-
-    #[test]
-    fn a_connection_that_sends_single_bytes_has_the_same_timeout_as_a_silent_one() {
-        let begun = Instant::now();
-        let (mut theirs, mut handshake) = handshake(begun);
-        // The bytes of a valid handshake; others would be refused for their content.
-        let words = words_of(&hello());
-        let just_before = HELLO_LIMIT - Duration::from_nanos(1);
-        for (word, after) in [Duration::ZERO, HELLO_LIMIT / 2, just_before].into_iter().enumerate()
-        {
-            theirs.write_all(&words[word..=word]).unwrap();
-            handshake = match handshake.advance(&config(), begun + after) {
-                HandshakeState::Incomplete(handshake) => handshake,
-                other => panic!("{other:?}"),
-            };
-        }
-        theirs.write_all(&words[3..4]).unwrap();
-        assert!(matches!(
-            handshake.advance(&config(), begun + HELLO_LIMIT),
-            HandshakeState::Invalid
-        ));
-    }
-
-    #[test]
-    fn a_handshake_completes_with_its_last_byte() {
-        let begun = Instant::now();
-        let (mut theirs, handshake) = handshake(begun);
-        let hello = hello();
-        let words = words_of(&hello);
-        let (first, last) = words.split_at(words.len() - 1);
-        theirs.write_all(first).unwrap();
-        let HandshakeState::Incomplete(handshake) = handshake.advance(&config(), begun) else {
-            panic!()
-        };
-        theirs.write_all(last).unwrap();
-        match handshake.advance(&config(), begun) {
-            HandshakeState::Complete(heard, member) => assert_eq!((heard, member.rank), (hello, 1)),
-            other => panic!("{other:?}"),
-        }
+        let _ = member.outgoing.send(&Message::Failed(error));
     }
 }

@@ -1,10 +1,11 @@
 //! The listening socket of rank 0. A Unix socket has a name only until all ranks are connected.
 
+use super::address::{CONNECT_LIMIT, RendezvousAddress, problem};
 use super::stream::Stream;
-use super::{CollectiveError, RendezvousAddress};
-use meetpoint_storage::{LocalSocket, trusted_peer};
+use crate::collective::CollectiveError;
+use meetpoint_storage::{LocalSocket, SocketError, trusted_peer};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
 
 /// A listening socket of rank 0.
@@ -19,19 +20,34 @@ enum Socket {
     Tcp(TcpListener),
 }
 
+/// Why rank 0 cannot listen.
+pub(super) enum BindError {
+    /// Another process listens there.
+    InUse,
+    Other(String),
+}
+
 impl Listener {
     /// Begins to listen. On TCP, port 0 selects any free port.
     pub fn bind(place: &RendezvousAddress) -> Result<Self, CollectiveError> {
-        let failed = |error: &dyn std::fmt::Display| {
-            place.problem(format_args!("rank 0 cannot listen there: {error}"))
+        Self::try_bind(place).map_err(|error| error.at(place))
+    }
+
+    pub(super) fn try_bind(place: &RendezvousAddress) -> Result<Self, BindError> {
+        let of_io = |error: io::Error| match error.kind() {
+            io::ErrorKind::AddrInUse => BindError::InUse,
+            _ => BindError::Other(error.to_string()),
         };
         let socket = match place {
             RendezvousAddress::Unix(path) => {
-                Socket::Unix(LocalSocket::bind(path).map_err(|error| failed(&error))?)
+                Socket::Unix(LocalSocket::bind(path).map_err(|error| match error {
+                    SocketError::InUse => BindError::InUse,
+                    error => BindError::Other(error.to_string()),
+                })?)
             }
             RendezvousAddress::Tcp(address) => {
-                let socket = TcpListener::bind(address).map_err(|error| failed(&error))?;
-                socket.set_nonblocking(true).map_err(|error| place.problem(error))?;
+                let socket = TcpListener::bind((&address.host[..], address.port)).map_err(of_io)?;
+                socket.set_nonblocking(true).map_err(of_io)?;
                 Socket::Tcp(socket)
             }
         };
@@ -48,8 +64,7 @@ impl Listener {
         }
     }
 
-    /// A new connection with non-blocking reads, if any. Connections from other users to a Unix
-    /// socket are ignored.
+    /// A new connection, if any. Connections from other users to a Unix socket are ignored.
     pub(super) fn accept(&self) -> io::Result<Option<Stream>> {
         let accepted = match &self.socket {
             Socket::Unix(socket) => {
@@ -59,10 +74,7 @@ impl Listener {
         };
         match accepted {
             Ok(Stream::Unix(stream)) if trusted_peer(&stream).is_none() => Ok(None),
-            Ok(stream) => {
-                stream.set_nonblocking()?;
-                Ok(Some(stream))
-            }
+            Ok(stream) => Ok(Some(stream)),
             Err(error) => match error.kind() {
                 io::ErrorKind::WouldBlock
                 | io::ErrorKind::Interrupted
@@ -73,7 +85,17 @@ impl Listener {
     }
 }
 
-/// Connects to rank 0. The token is never sent to a process of another user.
+impl BindError {
+    pub(super) fn at(self, place: &RendezvousAddress) -> CollectiveError {
+        let why = match self {
+            Self::InUse => "another process listens there".to_owned(),
+            Self::Other(why) => why,
+        };
+        problem(place, format_args!("rank 0 cannot listen there: {why}"))
+    }
+}
+
+/// Connects to rank 0, if a process of this user listens on a Unix socket.
 pub(super) fn connect(place: &RendezvousAddress) -> io::Result<Stream> {
     match place {
         RendezvousAddress::Unix(path) => {
@@ -86,6 +108,15 @@ pub(super) fn connect(place: &RendezvousAddress) -> io::Result<Stream> {
                 )),
             }
         }
-        RendezvousAddress::Tcp(address) => TcpStream::connect(address).map(Stream::Tcp),
+        RendezvousAddress::Tcp(address) => {
+            let mut failed = io::Error::from(io::ErrorKind::NotFound);
+            for resolved in (&address.host[..], address.port).to_socket_addrs()? {
+                match TcpStream::connect_timeout(&resolved, CONNECT_LIMIT) {
+                    Ok(stream) => return Ok(Stream::Tcp(stream)),
+                    Err(error) => failed = error,
+                }
+            }
+            Err(failed)
+        }
     }
 }

@@ -1,15 +1,18 @@
-//! The messages between ranks that are processes: JSON texts, each preceded by its length.
+//! The messages between ranks that are processes: JSON texts, each preceded by its length and
+//! followed by a code that authenticates it.
 //!
 //! No message is longer than [`MESSAGE_MAX`]; a longer one is an error.
 
+use super::attempt::Attempt;
+use super::secret::{CODE_BYTES, MessageKey};
 use crate::collective::CollectiveError;
 use meetpoint_scheduler::Proposal;
 use serde::{Deserialize, Serialize};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::time::Duration;
 
 /// Must change whenever the messages change.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Maximum bytes of a message.
 const MESSAGE_MAX: usize = 64 << 10;
@@ -24,6 +27,8 @@ pub(super) enum Message {
     Hello(Hello),
     /// All ranks are connected.
     Welcome,
+    /// The connection works.
+    Ping,
     /// A rank's proposal for a decision.
     Turn { epoch: u32, number: u64, limit: Duration, proposal: [u64; Proposal::WORDS] },
     /// A heartbeat before its turn.
@@ -40,36 +45,48 @@ pub(super) enum Message {
     Bye { why: String },
 }
 
-/// A handshake.
+/// What a rank is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Hello {
-    pub(super) version: u32,
     pub(super) rank: u32,
     pub(super) ranks: u32,
-    pub(super) token: super::Token,
+    /// Its attempt.
+    pub(super) attempt: Attempt,
+    /// Random number of this attempt to connect, to recognise a rank that connects again.
+    pub(super) instance: u64,
     /// Its job.
     pub(super) job: String,
 }
 
-/// Writes a message.
-pub(super) fn send(mut to: impl Write, message: &Message) -> io::Result<()> {
+/// The bytes of a message.
+pub(super) fn seal(key: &mut MessageKey, message: &Message) -> io::Result<Vec<u8>> {
     let text = serde_json::to_vec(message).map_err(io::Error::other)?;
+    if text.len() > MESSAGE_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a message is too long"));
+    }
     let length = u32::try_from(text.len()).map_err(io::Error::other)?;
-    let mut bytes = Vec::with_capacity(LENGTH_BYTES + text.len());
+    let mut bytes = Vec::with_capacity(LENGTH_BYTES + text.len() + CODE_BYTES);
     bytes.extend_from_slice(&length.to_le_bytes());
     bytes.extend_from_slice(&text);
-    to.write_all(&bytes)
+    bytes.extend_from_slice(&key.sign(&text));
+    Ok(bytes)
 }
 
 /// Reads messages from a stream with a read timeout, without losing partial ones.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
+    key: MessageKey,
 }
 
 impl Incoming {
+    /// Reads messages that are authenticated with this key.
+    pub(super) fn new(key: MessageKey) -> Self {
+        Self { bytes: Vec::new(), key }
+    }
+
     /// The next message; `None` if it is incomplete at the read timeout of `from`. The end of the
-    /// stream is an error.
+    /// stream is an error; `InvalidData` is a message that is not the sender's.
     pub(super) fn receive(&mut self, mut from: impl Read) -> io::Result<Option<Message>> {
         loop {
             if let Some(message) = self.take()? {
@@ -89,17 +106,23 @@ impl Incoming {
     }
 
     fn take(&mut self) -> io::Result<Option<Message>> {
+        let invalid = |problem: &str| Err(io::Error::new(io::ErrorKind::InvalidData, problem));
         let Some((length, rest)) = self.bytes.split_first_chunk::<LENGTH_BYTES>() else {
             return Ok(None);
         };
         let length = u32::from_le_bytes(*length) as usize;
         if length > MESSAGE_MAX {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
+            return invalid("a message is too long");
         }
-        let Some(text) = rest.get(..length) else { return Ok(None) };
-        let message = serde_json::from_slice(text)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        self.bytes.drain(..LENGTH_BYTES + length);
+        let Some(sealed) = rest.get(..length + CODE_BYTES) else { return Ok(None) };
+        let (text, code) = sealed.split_at(length);
+        if !self.key.is_signed(text, code) {
+            return invalid("a message is not authentic");
+        }
+        let Ok(message) = serde_json::from_slice(text) else {
+            return invalid("a message is not valid");
+        };
+        self.bytes.drain(..LENGTH_BYTES + length + CODE_BYTES);
         Ok(Some(message))
     }
 }
@@ -124,9 +147,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn messages_come_whole_however_they_are_cut() {
-        let sent = [
+    fn sent() -> (Vec<Message>, Vec<Vec<u8>>) {
+        let sent = vec![
             Message::Welcome,
             Message::Turn {
                 epoch: 3,
@@ -137,11 +159,18 @@ mod tests {
             Message::Failed(CollectiveError::NoTurn { rank: 2, ranks: 2 }),
             Message::Leave { epoch: 1, why: "wörter".to_owned() },
         ];
-        let mut bytes = Vec::new();
-        sent.iter().for_each(|message| send(&mut bytes, message).unwrap());
+        let mut key = MessageKey::of_test();
+        let bytes = sent.iter().map(|message| seal(&mut key, message).unwrap()).collect();
+        (sent, bytes)
+    }
+
+    #[test]
+    fn messages_come_whole_however_they_are_cut() {
+        let (sent, bytes) = sent();
+        let bytes = bytes.concat();
         for size in [1, 3, 4096] {
             let mut from = SlowReader(bytes.chunks(size), false);
-            let mut incoming = Incoming::default();
+            let mut incoming = Incoming::new(MessageKey::of_test());
             let mut received = Vec::new();
             let error = loop {
                 match incoming.receive(&mut from) {
@@ -154,10 +183,33 @@ mod tests {
         }
     }
 
+    #[test]
+    fn repeated_reordered_and_changed_messages_are_refused() {
+        let (_, bytes) = sent();
+        let mut changed = bytes[0].clone();
+        changed[LENGTH_BYTES + 2] ^= 1;
+        for stream in [
+            [&bytes[0][..], &bytes[0]].concat(),
+            [&bytes[0][..], &bytes[2]].concat(),
+            [&bytes[1][..]].concat(),
+            changed,
+        ] {
+            let mut incoming = Incoming::new(MessageKey::of_test());
+            let mut from = &stream[..];
+            let error = loop {
+                match incoming.receive(&mut from) {
+                    Ok(_) => {}
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        }
+    }
+
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let mut incoming = Incoming::default();
+            let mut incoming = Incoming::new(MessageKey::of_test());
             let mut from = bytes.as_slice();
             while let Ok(Some(_)) = incoming.receive(&mut from) {}
             prop_assert!(incoming.bytes.len() <= bytes.len());

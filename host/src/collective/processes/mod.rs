@@ -1,109 +1,40 @@
 //! A collective for ranks that are processes: rank 0 listens, and all others connect to it.
 //!
-//! Rank 0 runs a [`Threads`] collective, with one thread per other rank that takes its turns there.
-//! A closed connection shows at once that its rank has ended, so nothing waits for a timeout if a
-//! process dies.
+//! Rank 0 runs a [`Threads`](super::Threads) collective, with one thread per other rank that takes
+//! its turns there. A closed connection shows at once that its rank has ended, so nothing waits for
+//! a timeout if a process dies; a connection over a network that is silent shows it after
+//! [`SILENCE_MAX`].
 //!
-//! In reading order: this file ([`RendezvousConfig`]), `message` and `stream` (the protocol), `hub`
-//! (rank 0), `member` (the other ranks).
+//! In reading order: this file, `config`, `address` and `attempt` (the parameters), `secret`,
+//! `message`, `stream` and `link` (the protocol), `listener` and `gather` (rank 0 until all are
+//! connected), `hub` (rank 0 afterwards), `member` (the other ranks).
 
+mod address;
+mod attempt;
+mod config;
+mod gather;
 mod hub;
+mod link;
 mod listener;
 mod member;
 mod message;
+mod secret;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+pub use address::RendezvousAddress;
+pub use attempt::Attempt;
+pub use config::RendezvousConfig;
+pub use link::SILENCE_MAX;
 pub use listener::Listener;
+pub use secret::{TOKEN_BYTES, Token};
 
 use super::{Collective, CollectiveError, Turn};
 use crate::StopHandle;
 use hub::Hub;
 use meetpoint_scheduler::{Agreement, Proposal};
 use member::Member;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::path::PathBuf;
-use std::time::Duration;
-
-/// Bytes of a [`Token`].
-pub const TOKEN_BYTES: usize = 32;
-
-/// The secret that ranks share: connections without it are refused.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Token(pub [u8; TOKEN_BYTES]);
-
-impl fmt::Debug for Token {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Token(..)")
-    }
-}
-
-impl Token {
-    /// Whether both are equal, in constant time.
-    fn is(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |differs, (own, other)| differs | (own ^ other)) == 0
-    }
-}
-
-/// The address at which ranks connect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RendezvousAddress {
-    /// A Unix socket: ranks of one machine and one user.
-    Unix(PathBuf),
-    /// `host:port`.
-    Tcp(String),
-}
-
-impl fmt::Display for RendezvousAddress {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
-            Self::Tcp(address) => write!(formatter, "tcp:{address}"),
-        }
-    }
-}
-
-impl RendezvousAddress {
-    /// `unix:PATH` or `tcp:HOST:PORT`.
-    pub fn parse(text: &str) -> Result<Self, CollectiveError> {
-        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-            return Ok(Self::Unix(path.into()));
-        }
-        if let Some(address) = text.strip_prefix("tcp:").filter(|at| at.contains(':')) {
-            return Ok(Self::Tcp(address.to_owned()));
-        }
-        let problem = "it is not an address".to_owned();
-        let remedy = Some("give unix:PATH or tcp:HOST:PORT".into());
-        Err(CollectiveError::Place { place: text.to_owned(), problem, remedy })
-    }
-
-    fn problem(&self, problem: impl fmt::Display) -> CollectiveError {
-        let (place, problem) = (self.to_string(), problem.to_string());
-        CollectiveError::Place { place, problem, remedy: Some("choose another address".into()) }
-    }
-}
-
-/// The parameters for connecting the ranks.
-#[derive(Debug)]
-pub struct RendezvousConfig {
-    /// The address.
-    pub place: RendezvousAddress,
-    /// Rank 0's listener, if it already listens; otherwise one is created.
-    pub listener: Option<Listener>,
-    /// The token of all ranks; on a Unix socket it may be zeros, as the file system restricts
-    /// access.
-    pub token: Token,
-    /// This rank.
-    pub rank: u32,
-    /// Number of ranks.
-    pub ranks: u32,
-    /// A description of the job, which must be the same for all.
-    pub job: String,
-    /// Longest wait for the other ranks.
-    pub limit: Duration,
-}
 
 /// The collective of ranks that are processes.
 #[derive(Debug)]
@@ -123,6 +54,10 @@ impl Processes {
         let RendezvousConfig { rank, ranks, .. } = config;
         if rank >= ranks {
             return Err(CollectiveError::NoTurn { rank, ranks });
+        }
+        let is_open = matches!(config.place, RendezvousAddress::Tcp(_)) && config.token.is_none();
+        if is_open {
+            return Err(CollectiveError::NoToken { place: config.place.to_string() });
         }
         let end = match rank {
             0 => End::Hub(Hub::gather(config, stop)?),

@@ -1,5 +1,6 @@
 //! A connection between two ranks: a Unix socket, or TCP.
 
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -16,14 +17,6 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Makes reads and writes return at once.
-    pub(super) fn set_nonblocking(&self) -> io::Result<()> {
-        match self {
-            Self::Unix(stream) => stream.set_nonblocking(true),
-            Self::Tcp(stream) => stream.set_nonblocking(true),
-        }
-    }
-
     /// Sets a read timeout of `slice`.
     pub(super) fn prepare(self, slice: Duration) -> io::Result<Self> {
         match &self {
@@ -38,11 +31,22 @@ impl Stream {
                 stream.set_write_timeout(Some(WRITE_LIMIT))?;
                 // Messages are a few hundred bytes, and a rank waits for each.
                 stream.set_nodelay(true)?;
-                // Detects a machine that has disappeared.
-                rustix::net::sockopt::set_socket_keepalive(stream, true)?;
             }
         }
         Ok(self)
+    }
+
+    /// Whether both ends are on this machine, so that the end of a process closes its connection.
+    pub(super) fn is_local(&self) -> bool {
+        match self {
+            Self::Unix(_) => true,
+            Self::Tcp(stream) => stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()),
+        }
+    }
+
+    /// Reads without waiting: `WouldBlock` if no bytes are available.
+    pub(super) fn now(&self) -> ReadNow<'_> {
+        ReadNow(self)
     }
 
     /// Closes it in both directions, even if a copy of the socket is open in another process.
@@ -52,6 +56,20 @@ impl Stream {
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),
             Self::Tcp(stream) => stream.shutdown(Shutdown::Both),
         };
+    }
+}
+
+/// Reads that do not wait.
+#[derive(Debug)]
+pub(super) struct ReadNow<'s>(&'s Stream);
+
+impl Read for ReadNow<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let (bytes, _) = match self.0 {
+            Stream::Unix(stream) => recv(stream, to, RecvFlags::DONTWAIT)?,
+            Stream::Tcp(stream) => recv(stream, to, RecvFlags::DONTWAIT)?,
+        };
+        Ok(bytes)
     }
 }
 

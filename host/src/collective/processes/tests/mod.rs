@@ -1,18 +1,50 @@
 //! Tests of ranks that meet over sockets, each in its own thread.
 
+mod network;
+mod relay;
+
 use super::*;
-use std::io::Write;
+use crate::collective::CollectiveError;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread::{ScopedJoinHandle, scope};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 
 fn config(place: &RendezvousAddress, rank: u32, ranks: u32, limit: Duration) -> RendezvousConfig {
-    let (place, job) = (place.clone(), "job".to_owned());
-    RendezvousConfig { place, listener: None, token: Token::default(), rank, ranks, job, limit }
+    RendezvousConfig {
+        place: place.clone(),
+        listener: None,
+        token: Some(Token::from_text("secret")),
+        rank,
+        ranks,
+        attempt: attempt(3),
+        job: "job".to_owned(),
+        limit,
+        silence: None,
+    }
+}
+
+fn attempt(number: u64) -> Attempt {
+    Attempt { run: "run".to_owned(), number }
+}
+
+/// A listener on a free port, and its address.
+fn tcp() -> (Listener, RendezvousAddress) {
+    let listener = Listener::bind(&RendezvousAddress::parse("tcp://127.0.0.1:0").unwrap()).unwrap();
+    let place = format!("tcp://127.0.0.1:{}", listener.port().unwrap());
+    (listener, RendezvousAddress::parse(&place).unwrap())
+}
+
+fn port_of(place: &RendezvousAddress) -> u16 {
+    match place {
+        RendezvousAddress::Tcp(address) => address.port,
+        RendezvousAddress::Unix(_) => unreachable!(),
+    }
 }
 
 fn unix(folder: &Path) -> RendezvousAddress {
@@ -188,47 +220,6 @@ fn ranks_that_do_not_come_are_named() {
 }
 
 #[test]
-fn ranks_with_different_jobs_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let place = unix(folder.path());
-    let other = RendezvousConfig { job: "wrr".to_owned(), ..config(&place, 1, 2, LONG) };
-    let twin = config(&place, 1, 3, LONG);
-    for (second, words) in [
-        (other, "rank 1 runs wrr, rank 0 runs job"),
-        (twin, "unexpected rank 1 of 3: expected ranks 1 to 1 of 2"),
-    ] {
-        let errors = scope(|scope| {
-            let waits = scope.spawn(|| meet(config(&place, 0, 2, LONG)).unwrap_err().to_string());
-            [meet(second).unwrap_err().to_string(), waits.join().unwrap()]
-        });
-        for error in errors {
-            assert!(error.contains(words), "{error}");
-        }
-    }
-}
-
-#[test]
-fn unidentified_connections_and_wrong_tokens_are_refused() {
-    let place = RendezvousAddress::parse("tcp:127.0.0.1:0").unwrap();
-    let listener = Listener::bind(&place).unwrap();
-    let place = RendezvousAddress::Tcp(format!("127.0.0.1:{}", listener.port().unwrap()));
-    let token = Token([7; TOKEN_BYTES]);
-    scope(|scope| {
-        let own =
-            RendezvousConfig { listener: Some(listener), token, ..config(&place, 0, 2, LONG) };
-        let hub = scope.spawn(|| meet(own).map(drop));
-        let RendezvousAddress::Tcp(address) = &place else { unreachable!() };
-        let mut stranger = std::net::TcpStream::connect(address).unwrap();
-        stranger.write_all(&[0xff; 64]).unwrap();
-        // Its own limit is over before rank 0's.
-        let wrong = meet(config(&place, 1, 2, SHORT)).unwrap_err().to_string();
-        assert!(wrong.contains("the ranks need the same token"), "{wrong}");
-        meet(RendezvousConfig { token, ..config(&place, 1, 2, LONG) }).unwrap();
-        hub.join().unwrap().unwrap();
-    });
-}
-
-#[test]
 fn a_stale_socket_is_replaced_and_one_in_use_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let place = unix(folder.path());
@@ -264,10 +255,10 @@ fn a_stop_ends_every_wait() {
 
 #[test]
 fn addresses_round_trip_through_text() {
-    for text in ["unix:/run/ranks", "tcp:10.0.0.1:4000", "tcp:[::1]:0"] {
+    for text in ["unix:/run/ranks", "tcp://10.0.0.1:4000", "tcp://[::1]:0"] {
         assert_eq!(RendezvousAddress::parse(text).unwrap().to_string(), text);
     }
-    for text in ["", "unix:", "tcp:host", "http://host:1"] {
+    for text in ["", "unix:", "tcp:host:1", "tcp://host", "http://host:1"] {
         let error = RendezvousAddress::parse(text).unwrap_err();
         assert!(matches!(error, CollectiveError::Place { remedy: Some(_), .. }), "{error}");
     }
