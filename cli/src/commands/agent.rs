@@ -15,7 +15,7 @@ const HOSTS: u32 = 16;
 /// counters and health. Jobs name it with --device tcp://HOST:PORT, or several with srv:NAME.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  meetpoint device keys keys --server storage-1 --client trainer
+  meetpoint device keys keys --server storage-1 --client client
   meetpoint agent --listen tcp://0.0.0.0:7000 --root photos=/data/photos.set \\
       --ca keys/ca.pem --cert keys/server.pem --key keys/server.key \\
       --metrics tcp://127.0.0.1:9464")]
