@@ -8,7 +8,7 @@
 #     netns_exec agent COMMAND…      # runs a command on a host; its status is that of the command
 #     netns_address agent            # prints the host's address
 #     netns_rate agent 100mbit       # limits both directions; `unlimited` removes the limit
-#     netns_cut agent                # silence: no packet arrives or leaves, and nobody is told
+#     netns_cut agent                # silence: no packet arrives or leaves; ends are not notified
 #     netns_mend agent
 #     netns_down                     # ends what still runs on the hosts, and removes them
 #

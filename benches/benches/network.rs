@@ -7,7 +7,7 @@
 
 use anyhow::{Context, ensure};
 use meetpoint_benches::{Options, Report, Row, Target, median, pictures};
-use meetpoint_device::{Listen, Root, ServeOptions, serve};
+use meetpoint_device::{Listen, Root, ServeOptions, Shutdown, serve};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::{DeviceSource, Endpoint, Loader, LoaderConfig, RemoteDevice};
 use meetpoint_link::tls::TlsFiles;
@@ -16,7 +16,6 @@ use meetpoint_scheduler::{AnyStrategy, DeviceOnly};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -46,7 +45,7 @@ impl Kind {
 /// A device on a thread of this process.
 struct Device {
     source: DeviceSource,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Shutdown>,
     thread: Option<JoinHandle<Result<meetpoint_device::ServeSummary, meetpoint_device::Error>>>,
 }
 
@@ -63,7 +62,7 @@ impl Device {
             options.listen = Listen::Tcp { address: "tcp://127.0.0.1:0".parse()?, tls };
             options.token_file = Some(token.clone());
         }
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(Shutdown::default());
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = {
             let stop = Arc::clone(&stop);
@@ -93,7 +92,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::SeqCst);
+        self.stop.end();
         if let Some(thread) = self.thread.take() {
             // A device that failed made an epoch fail before.
             let _ = thread.join();

@@ -5,13 +5,12 @@
 
 use anyhow::{Context, ensure};
 use meetpoint_benches::{Options, Report, Row, Target, pictures};
-use meetpoint_device::{ServeOptions, serve};
+use meetpoint_device::{ServeOptions, Shutdown, serve};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::{DeviceSource, Loader, LoaderConfig, SpoolKind};
 use meetpoint_scheduler::{AnyStrategy, DeviceOnly};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 const P50_NS_MAX: f64 = 300_000.0;
 const P99_NS_MAX: f64 = 2_000_000.0;
@@ -57,7 +56,7 @@ fn main() -> anyhow::Result<()> {
 /// Nanoseconds from publish to consume of every batch of some epochs under `device-only`.
 fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Result<Vec<f64>> {
     let socket = folder.join("device.sock");
-    let stop = Arc::new(AtomicBool::new(false));
+    let stop = Arc::new(Shutdown::default());
     let served = ServeOptions::new(&socket, vec![path.to_path_buf()]);
     let (ready, is_ready) = std::sync::mpsc::channel();
     let device = {
@@ -102,7 +101,7 @@ fn measure(path: &Path, folder: &Path, case: &Case, epochs: u32) -> anyhow::Resu
         );
     }
     drop(loader);
-    stop.store(true, Ordering::SeqCst);
+    stop.end();
     device.join().expect("the device does not panic")?;
     Ok(times)
 }

@@ -1,5 +1,6 @@
 //! The gRPC service: describes the device, loads jobs and runs them.
 
+use crate::metrics::{JobRefusal, Metrics};
 use crate::owner::{AdmissionError, Owner, Peer, PeerName};
 use crate::pieces::OutgoingMessage;
 use crate::session::{DeviceResources, Refusal, announced_bytes, check_version, load};
@@ -28,6 +29,37 @@ pub(crate) struct Counts {
     pub(crate) loads_refused: AtomicU64,
 }
 
+/// A job that is not loaded, and the reason under which this is counted.
+struct Unloaded {
+    reason: JobRefusal,
+    status: Status,
+}
+
+impl From<Status> for Unloaded {
+    fn from(status: Status) -> Self {
+        Self { reason: JobRefusal::Other, status }
+    }
+}
+
+impl From<Refusal> for Unloaded {
+    fn from(refusal: Refusal) -> Self {
+        Self { reason: refusal.counted_as(), status: refusal.status() }
+    }
+}
+
+impl From<AdmissionError> for Unloaded {
+    fn from(denied: AdmissionError) -> Self {
+        let reason = match denied {
+            AdmissionError::Taken(_) | AdmissionError::Full(_) => JobRefusal::Full,
+            AdmissionError::Draining => JobRefusal::Draining,
+            AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
+                JobRefusal::Other
+            }
+        };
+        Self { reason, status: status_of(&denied) }
+    }
+}
+
 /// The service of one process.
 pub(crate) struct Agent {
     resources: Arc<DeviceResources>,
@@ -51,18 +83,22 @@ impl Agent {
         &self.environment.owner
     }
 
+    fn metrics(&self) -> &Metrics {
+        &self.environment.metrics
+    }
+
     /// Retries until the previous job's worker has ended, for a bounded time.
     async fn once_ended<T>(
         &self,
         attempt: impl Fn(&Owner) -> Result<T, AdmissionError>,
-    ) -> Result<T, Status> {
+    ) -> Result<T, AdmissionError> {
         let start = Instant::now();
         loop {
             match attempt(self.owner()) {
                 Err(AdmissionError::Ending) if start.elapsed() < ENDING_TIMEOUT => {
                     self.owner().change(POLL_INTERVAL).await;
                 }
-                outcome => return outcome.map_err(|denied| status_of(&denied)),
+                outcome => return outcome,
             }
         }
     }
@@ -71,9 +107,9 @@ impl Agent {
         &self,
         peer: &Peer,
         mut parts: Streaming<LoadPart>,
-    ) -> Result<LoadReply, Status> {
+    ) -> Result<LoadReply, Unloaded> {
         let request = first_part(&mut parts).await?;
-        check_version(&request).map_err(|refusal| refusal.status())?;
+        check_version(&request)?;
         self.once_ended(|owner| owner.claim(peer)).await?;
         // Releases the device if the host cancels this call.
         let claim = Claim { owner: Arc::clone(&self.environment.owner), peer: peer.clone() };
@@ -85,21 +121,18 @@ impl Agent {
         let loading = tokio::task::spawn_blocking(move || {
             load(&request, &data, handed_over.as_ref(), &resources)
         });
-        let job = loading
-            .await
-            .map_err(|error| {
-                Status::internal(format!("loading failed because of a defect: {error}"))
-            })?
-            .map_err(|refusal| refusal.status())?;
+        let job = loading.await.map_err(|error| {
+            Status::internal(format!("loading failed because of a defect: {error}"))
+        })??;
         let spool = match spool {
             Some(spool) => Some((token, spool)),
             None if is_stream => None,
-            None => return Err(Refusal::NoSpool { token }.status()),
+            None => return Err(Refusal::NoSpool { token }.into()),
         };
         let reply = LoadReply {
-            samples: job.batching.samples(),
+            samples: job.samples,
             batches: job.batches,
-            batches_held: job.batching.count(job.device),
+            batches_held: job.batches_held,
         };
         self.owner().loaded(peer, job, spool);
         drop(claim);
@@ -122,8 +155,8 @@ async fn sampler_data(
     request: &LoadRequest,
     mut parts: Streaming<LoadPart>,
     resources: &DeviceResources,
-) -> Result<Vec<u8>, Status> {
-    let announced = announced_bytes(request, resources).map_err(|refusal| refusal.status())?;
+) -> Result<Vec<u8>, Unloaded> {
+    let announced = announced_bytes(request, resources)?;
     let mut data = Vec::new();
     while let Some(part) = parts.message().await? {
         match part.part {
@@ -132,10 +165,10 @@ async fn sampler_data(
             }
             Some(Part::SamplerData(_)) => {
                 let said = "the lists of the sampler are longer than the request announces";
-                return Err(Status::invalid_argument(said));
+                return Err(Status::invalid_argument(said).into());
             }
             Some(Part::Request(_)) | None => {
-                return Err(Status::invalid_argument("a load has one request"));
+                return Err(Status::invalid_argument("a load has one request").into());
             }
         }
     }
@@ -179,10 +212,18 @@ impl Device for Agent {
         request: Request<Streaming<LoadPart>>,
     ) -> Result<Response<LoadReply>, Status> {
         let peer = peer_of(&request)?;
-        let loaded = self.load_for(&peer, request.into_inner()).await;
-        let count = if loaded.is_ok() { &self.counts.jobs } else { &self.counts.loads_refused };
-        count.fetch_add(1, Ordering::Relaxed);
-        loaded.map(Response::new)
+        match self.load_for(&peer, request.into_inner()).await {
+            Ok(reply) => {
+                self.counts.jobs.fetch_add(1, Ordering::Relaxed);
+                self.metrics().client(&peer.client).jobs.inc();
+                Ok(Response::new(reply))
+            }
+            Err(Unloaded { reason, status }) => {
+                self.counts.loads_refused.fetch_add(1, Ordering::Relaxed);
+                self.metrics().job_refused(reason);
+                Err(status)
+            }
+        }
     }
 
     async fn run(
@@ -190,7 +231,8 @@ impl Device for Agent {
         request: Request<Streaming<HostMessage>>,
     ) -> Result<Response<Self::RunStream>, Status> {
         let peer = peer_of(&request)?;
-        let job = self.once_ended(|owner| owner.begin_run(&peer)).await?;
+        let job = self.once_ended(|owner| owner.begin_run(&peer)).await;
+        let job = job.map_err(|denied| status_of(&denied))?;
         let to_host = stream::start(&self.environment, &peer, job, request.into_inner())?;
         Ok(Response::new(ReceiverStream::new(to_host)))
     }
@@ -207,6 +249,7 @@ fn status_of(denied: &AdmissionError) -> Status {
         AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
             tonic::Code::FailedPrecondition
         }
+        AdmissionError::Draining => tonic::Code::Unavailable,
     };
     refusal::status(code, denied.to_string(), denied.remedy().as_ref())
 }

@@ -20,6 +20,14 @@ pub enum Error {
         /// The given value.
         given: u32,
     },
+    /// The number of preparing threads is out of range.
+    #[error("the number of preparing threads is {given}, and may be from 1 to {most}")]
+    Threads {
+        /// The given value.
+        given: u32,
+        /// The highest possible value: 1 for an emulated device.
+        most: u32,
+    },
     /// No root was given.
     #[error("no dataset root is given")]
     NoRoots,
@@ -174,6 +182,7 @@ impl Diagnose for Error {
         match self {
             Self::Emulation(source) => source.cause(),
             Self::Hosts { .. } => "hosts_out_of_range",
+            Self::Threads { .. } => "threads_out_of_range",
             Self::NoRoots => "no_roots",
             Self::Root { .. } => "root_unreadable",
             Self::UnnamedRoot { .. } => "root_unnamed",
@@ -211,6 +220,10 @@ impl Diagnose for Error {
                 let most = crate::ServeOptions::HOSTS_MAX;
                 Remedy::set(Setting::DeviceHosts, Change::To(format!("1 to {most}")))
             }
+            Self::Threads { most: 1, .. } => {
+                Remedy::advice("leave the emulation options out").or("prepare with one thread")
+            }
+            Self::Threads { most, .. } => format!("prepare with 1 to {most} threads").into(),
             Self::NoRoots | Self::Root { .. } => {
                 let folder = "a folder that can be read";
                 Remedy::set(Setting::DeviceRoot, Change::To(folder.to_owned()))

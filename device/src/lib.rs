@@ -4,11 +4,12 @@
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
 //! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
 //! `roots` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
-//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
-//! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and
-//! `waits` (the emulation of a slow core), [`SlowCore`] (the same outside of a device),
-//! [`DeviceProfile`] (declared speeds of real devices), `cgroup` (an outer limit), `fault` (which
-//! faults occur when), [`probe()`].
+//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (as many of them at a
+//! time as there are threads) and `shares` (whose is next), `spool` (the destination of batches),
+//! `pieces` (slots as messages), `metrics` (counters by client), `monitoring` (where they are
+//! served), `notify` (the state for systemd), `governor` and `waits` (the emulation of a slow
+//! core), [`SlowCore`] (the same outside of a device), [`DeviceProfile`] (declared speeds of real
+//! devices), `cgroup` (an outer limit), `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod cgroup;
@@ -21,6 +22,9 @@ mod link;
 mod listener;
 mod memory;
 mod meters;
+mod metrics;
+mod monitoring;
+mod notify;
 mod options;
 mod owner;
 mod pieces;
@@ -32,6 +36,7 @@ mod root;
 mod roots;
 mod serve;
 mod session;
+mod shares;
 mod slow_core;
 mod socket;
 mod spool;
@@ -42,7 +47,7 @@ mod worker;
 
 pub use cgroup::CgroupError;
 pub use error::Error;
-pub use options::{Listen, Ready, ServeOptions, ServeSummary};
+pub use options::{ClientSummary, Listen, Ready, ServeOptions, ServeSummary, Shutdown};
 pub use probe::probe;
 pub use profile::{Basis, DeviceProfile, Figure, PROFILE_BYTES_MAX, PROFILES, ProfileError};
 pub use root::Root;

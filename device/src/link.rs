@@ -4,11 +4,12 @@
 //! Over a network, a host and the device greet each other first, inside TLS where there is any.
 
 use crate::listener::Listener;
+use crate::metrics::{ConnectionRefusal, Metrics};
 use crate::owner::{DisconnectHandle, Owner, Peer, PeerName, SpoolOfferError};
 use crate::reporting::Reporter;
 use meetpoint_format::wire::{FD_CHANNEL_MAGIC, NETWORK_GREETING};
 use meetpoint_link::fd_channel::{confirm, read_offer, say_busy};
-use meetpoint_link::tls::{Acceptor, Duplex, TlsError};
+use meetpoint_link::tls::{Acceptor, Duplex, PeerIdentity, TlsError};
 use rustix::net::{RecvFlags, recv};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -37,6 +38,9 @@ const UNIDENTIFIED_MAX: usize = 16;
 
 /// Maximum number of connections to the service, besides one for each host.
 const CONNECTIONS_MAX: usize = 32;
+
+/// Name under which the processes of this machine are counted.
+const LOCAL_CLIENT: &str = "local";
 
 /// How long to wait when no connection can be accepted, for example for lack of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -118,6 +122,7 @@ pub(crate) struct ConnectionAcceptor {
     owner: Arc<Owner>,
     hosts: mpsc::Sender<std::io::Result<HostStream>>,
     refused: Arc<AtomicU64>,
+    metrics: Arc<Metrics>,
     /// Maximum number of hosts served at the same time.
     hosts_max: usize,
 }
@@ -128,7 +133,7 @@ impl ConnectionAcceptor {
         owner: Arc<Owner>,
         hosts: mpsc::Sender<std::io::Result<HostStream>>,
         hosts_max: usize,
-        reporter: Reporter,
+        (reporter, metrics): (Reporter, Arc<Metrics>),
     ) -> std::io::Result<Self> {
         let listener = match listener {
             Listener::Socket(socket) => {
@@ -139,7 +144,7 @@ impl ConnectionAcceptor {
             }
         };
         let (refused, reporter) = (Arc::default(), Arc::new(reporter));
-        Ok(Self { listener, reporter, owner, hosts, refused, hosts_max })
+        Ok(Self { listener, reporter, owner, hosts, refused, metrics, hosts_max })
     }
 
     /// Counts connections that were closed because they were not from a host.
@@ -159,6 +164,7 @@ impl ConnectionAcceptor {
             connection += 1;
             let Ok(permit) = Arc::clone(&unidentified).try_acquire_owned() else {
                 self.refused.fetch_add(1, Ordering::Relaxed);
+                self.metrics.connection_refused(ConnectionRefusal::Full);
                 continue;
             };
             let service = ServiceQueue {
@@ -167,10 +173,12 @@ impl ConnectionAcceptor {
                 connections_max: CONNECTIONS_MAX + self.hosts_max,
             };
             let (refused, reporter) = (Arc::clone(&self.refused), Arc::clone(&self.reporter));
+            let metrics = Arc::clone(&self.metrics);
             tokio::spawn(async move {
                 if let Err(rejection) = new_connection.admit(connection, service).await {
                     refused.fetch_add(1, Ordering::Relaxed);
-                    if let Rejection::Reported(sentence) = rejection {
+                    metrics.connection_refused(rejection.reason);
+                    if let Some(sentence) = rejection.sentence {
                         reporter.say(&sentence, Instant::now());
                     }
                 }
@@ -221,15 +229,26 @@ impl ServiceQueue {
 }
 
 /// Why a connection was closed.
-enum Rejection {
-    Silently,
-    /// With a sentence for the log.
-    Reported(String),
+struct Rejection {
+    /// The reason under which it is counted.
+    reason: ConnectionRefusal,
+    /// What is logged.
+    sentence: Option<String>,
+}
+
+impl Rejection {
+    fn silent(reason: ConnectionRefusal) -> Self {
+        Self { reason, sentence: None }
+    }
 }
 
 impl From<std::io::Error> for Rejection {
-    fn from(_: std::io::Error) -> Self {
-        Self::Silently
+    fn from(error: std::io::Error) -> Self {
+        Self::silent(match error.kind() {
+            ErrorKind::QuotaExceeded => ConnectionRefusal::Full,
+            ErrorKind::ConnectionRefused => ConnectionRefusal::Greeting,
+            _ => ConnectionRefusal::Other,
+        })
     }
 }
 
@@ -238,25 +257,30 @@ impl NewConnection {
     async fn admit(self, connection: u64, service: ServiceQueue) -> Result<(), Rejection> {
         match self {
             Self::Socket(stream) => {
-                let (process_id, disconnect) = admit(&stream).ok_or(Rejection::Silently)?;
+                let other_user = || Rejection::silent(ConnectionRefusal::Other);
+                let (process_id, disconnect) = admit(&stream).ok_or_else(other_user)?;
                 let name = PeerName::Process(process_id);
-                let peer = Peer { connection, name, disconnect: Arc::new(disconnect) };
+                let (client, disconnect) = (LOCAL_CLIENT.into(), Arc::new(disconnect));
+                let peer = Peer { connection, name, client, disconnect };
                 let classified = classify(stream, (process_id, peer), service);
                 let classified = tokio::time::timeout(GREETING_TIMEOUT, classified).await;
-                classified.map_err(|_| Rejection::Silently)?.map_err(Rejection::from)
+                let late = |_| Rejection::silent(ConnectionRefusal::Timeout);
+                classified.map_err(late)?.map_err(Rejection::from)
             }
             Self::Tcp(stream, address, tls) => {
                 let disconnect = DisconnectHandle::new(stream.as_fd().try_clone_to_owned()?);
                 let greeted = greet(stream, address, tls.as_deref(), &service);
                 let greeted = tokio::time::timeout(NETWORK_GREETING_TIMEOUT, greeted).await;
-                let silent = |_| {
-                    Rejection::Reported(format!(
+                let late = |_| {
+                    let sentence = format!(
                         "refused a connection from {address}: it did not identify itself within \
-                     {NETWORK_GREETING_TIMEOUT:?}"
-                    ))
+                         {NETWORK_GREETING_TIMEOUT:?}"
+                    );
+                    Rejection { reason: ConnectionRefusal::Timeout, sentence: Some(sentence) }
                 };
-                let (stream, name) = greeted.map_err(silent)??;
-                let peer = Peer { connection, name, disconnect: Arc::new(disconnect) };
+                let (stream, (name, client)) = greeted.map_err(late)??;
+                let (client, disconnect) = (client.into(), Arc::new(disconnect));
+                let peer = Peer { connection, name, client, disconnect };
                 service.pass(stream, HTTP2_PREFACE, peer).await;
                 Ok(())
             }
@@ -264,42 +288,52 @@ impl NewConnection {
     }
 }
 
-/// Admits a host over a network, up to the beginning of HTTP/2.
+/// Admits a host over a network, up to the beginning of HTTP/2. Also returns who it is, and under
+/// which name its use is counted.
 async fn greet(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<&Acceptor>,
     service: &ServiceQueue,
-) -> Result<(Box<dyn Duplex>, PeerName), Rejection> {
-    let refused =
-        |why: &str| Rejection::Reported(format!("refused a connection from {address}: {why}"));
+) -> Result<(Box<dyn Duplex>, (PeerName, String)), Rejection> {
+    let refused = |reason, why: &str| {
+        let sentence = Some(format!("refused a connection from {address}: {why}"));
+        Rejection { reason, sentence }
+    };
     stream.set_nodelay(true)?;
-    let (mut stream, name) = match tls {
+    let (mut stream, name, client) = match tls {
         Some(tls) => match tls.accept(stream).await {
-            Ok((stream, fingerprint)) => {
-                (stream, format!("{address} (certificate {fingerprint}…)"))
+            Ok((stream, PeerIdentity { fingerprint, name })) => {
+                (stream, format!("{address} (certificate {fingerprint}…)"), name)
             }
             // It hung up: a health check, or a host that was stopped.
-            Err(TlsError::Connection(_)) => return Err(Rejection::Silently),
-            Err(error) => return Err(refused(&error.to_string())),
+            Err(TlsError::Connection(_)) => {
+                return Err(Rejection::silent(ConnectionRefusal::Other));
+            }
+            Err(error) => return Err(refused(ConnectionRefusal::Tls, &error.to_string())),
         },
-        None => (Box::new(stream) as Box<dyn Duplex>, address.to_string()),
+        None => {
+            let client = address.ip().to_string();
+            (Box::new(stream) as Box<dyn Duplex>, address.to_string(), client)
+        }
     };
     if service.is_full() {
-        return Err(refused("there are as many connections as it takes"));
+        let why = "there are as many connections as it takes";
+        return Err(refused(ConnectionRefusal::Full, why));
     }
     let mut greeting = [0; NETWORK_GREETING.len()];
     stream.read_exact(&mut greeting).await?;
     if greeting != NETWORK_GREETING {
-        return Err(refused("it does not greet as a host: it speaks TLS, or something else"));
+        let why = "it does not greet as a host: it speaks TLS, or something else";
+        return Err(refused(ConnectionRefusal::Greeting, why));
     }
     stream.write_all(&NETWORK_GREETING).await?;
     stream.flush().await?;
     let mut preface = [0; HTTP2_PREFACE.len()];
     stream.read_exact(&mut preface).await?;
     match preface == *HTTP2_PREFACE {
-        true => Ok((stream, PeerName::Remote(name))),
-        false => Err(refused("it does not speak HTTP/2")),
+        true => Ok((stream, (PeerName::Remote(name), client))),
+        false => Err(refused(ConnectionRefusal::Greeting, "it does not speak HTTP/2")),
     }
 }
 

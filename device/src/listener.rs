@@ -40,6 +40,14 @@ impl Listener {
         Ok(Self::Tcp { listener, tls, address })
     }
 
+    /// The device's end of TLS, if connections are encrypted.
+    pub(crate) fn tls(&self) -> Option<Arc<Acceptor>> {
+        match self {
+            Self::Socket(_) => None,
+            Self::Tcp { tls, .. } => tls.clone(),
+        }
+    }
+
     /// Where hosts find it.
     pub(crate) fn endpoint(&self, options: &ServeOptions) -> Endpoint {
         match (self, &options.listen) {

@@ -1,6 +1,6 @@
 //! The resources that a worker used, and the achieved speeds of the emulation.
 
-use crate::clock::{nanoseconds, thread_cpu_time};
+use crate::clock::nanoseconds;
 use crate::memory::peak_memory_bytes;
 use crate::session::Job;
 use meetpoint_format::wire::Meters;
@@ -8,13 +8,21 @@ use meetpoint_link::Targets;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Sums over the batches of a job.
+/// Sums over the batches of a job, of all its workers.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
+    /// CPU time of the workers.
+    pub(crate) cpu: Duration,
+    /// Bytes read from the dataset.
+    pub(crate) read_bytes: u64,
+    /// Bytes written to slots, or sent.
+    pub(crate) written_bytes: u64,
     /// Time from the beginning of a batch to its publish, without waits for a slot.
     pub(crate) busy: Duration,
+    /// Time in which at least one worker was busy.
+    pub(crate) occupied: Occupation,
     /// CPU time in it.
     pub(crate) busy_cpu: Duration,
     /// Time in it in which the worker waited for storage, or was delayed by a fault.
@@ -35,7 +43,8 @@ impl Totals {
         if computing > 0.0 { self.busy_cpu.as_secs_f64() / computing } else { 0.0 }
     }
 
-    /// The message. Figures of settings that are not set are 0.
+    /// The message. Figures of settings that are not set are 0; only a device with one worker has
+    /// such settings.
     pub(crate) fn message(&self, job: &Job, targets: &Targets) -> Meters {
         let read = job.read_meter.as_ref().map(|meter| meter.achieved().read);
         let write = job.spool.achieved();
@@ -44,10 +53,10 @@ impl Totals {
         };
         let latency = targets.latency_ns.and(read).and_then(|figures| figures.latency_mean());
         Meters {
-            cpu_ns: nanoseconds(thread_cpu_time()),
-            busy_ns: nanoseconds(self.busy),
-            dataset_bytes_read: job.preparer.counters().bytes_read,
-            spool_bytes_written: job.spool.bytes_written(),
+            cpu_ns: nanoseconds(self.cpu),
+            busy_ns: nanoseconds(self.occupied.total),
+            dataset_bytes_read: self.read_bytes,
+            spool_bytes_written: self.written_bytes,
             batches: self.batches,
             cpu_ratio_achieved: targets.cpu_ratio.map_or(0.0, |_| self.cpu_ratio()),
             read_bytes_per_second_achieved: rate(targets.read_bytes_per_second, read),
@@ -55,6 +64,32 @@ impl Totals {
             latency_ns_achieved: latency.map_or(0, nanoseconds),
             memory_bytes_max: peak_memory_bytes(),
             turn_wait_ns: nanoseconds(self.turn_wait),
+        }
+    }
+}
+
+/// The time in which at least one of several workers is busy.
+#[derive(Debug, Default)]
+pub(crate) struct Occupation {
+    workers: u32,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Occupation {
+    /// A worker begins to be busy.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        self.workers += 1;
+        self.since.get_or_insert(now);
+    }
+
+    /// A worker is busy no more.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.workers -= 1;
+        if self.workers == 0
+            && let Some(since) = self.since.take()
+        {
+            self.total += now.saturating_duration_since(since);
         }
     }
 }
@@ -142,6 +177,7 @@ fn cpu_time_of(thread: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::thread_cpu_time;
 
     #[test]
     fn a_worker_sends_heartbeats_only_while_it_works() {
@@ -158,6 +194,20 @@ mod tests {
         heartbeats.beat();
         heartbeats.end();
         assert_eq!(monitor.poll(&heartbeats), None);
+    }
+
+    #[test]
+    fn time_is_occupied_once_however_many_workers_are_busy() {
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let mut occupied = Occupation::default();
+        occupied.begin(at(0));
+        occupied.begin(at(2));
+        occupied.end(at(5));
+        occupied.end(at(7));
+        occupied.begin(at(100));
+        occupied.end(at(101));
+        assert_eq!(occupied.total, Duration::from_millis(8));
     }
 
     #[test]

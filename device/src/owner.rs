@@ -1,7 +1,7 @@
 //! The hosts that own the device: up to a limit, each while its connection lasts.
 
 use crate::queue::Queue;
-use crate::session::Job;
+use crate::session::LoadedJob;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use std::collections::HashMap;
 use std::fmt;
@@ -60,6 +60,8 @@ pub(crate) struct Peer {
     pub(crate) connection: u64,
     /// Who connected.
     pub(crate) name: PeerName,
+    /// Under which name its use is counted.
+    pub(crate) client: Arc<str>,
     pub(crate) disconnect: Arc<DisconnectHandle>,
 }
 
@@ -78,6 +80,8 @@ pub(crate) enum AdmissionError {
     Running,
     #[error("the worker of the previous job has not ended: it is waiting for its storage")]
     Ending,
+    #[error("the device is about to end and accepts no jobs")]
+    Draining,
 }
 
 impl AdmissionError {
@@ -94,6 +98,7 @@ impl AdmissionError {
                     .or("end one")
                     .or_set(Setting::DeviceHosts, Change::Raise),
             ),
+            Self::Draining => Some("connect to another device".into()),
             // A host of this release makes no such calls; a worker ends by itself.
             Self::NothingLoaded | Self::Running | Self::Ending => None,
         }
@@ -128,7 +133,7 @@ pub(crate) enum SpoolOfferError {
 struct Holder {
     peer: Peer,
     /// A job that is loaded but does not run yet.
-    job: Option<Job>,
+    job: Option<LoadedJob>,
     /// The spool of the job, for a Load that names it again.
     spool: Option<(u64, Arc<OwnedFd>)>,
     /// The queue of the Run stream.
@@ -157,6 +162,8 @@ struct State {
     had_host: bool,
     /// Whether all hosts with a job have disconnected at some time.
     hosts_gone: bool,
+    /// Whether no more jobs are accepted.
+    is_draining: bool,
 }
 
 impl State {
@@ -188,6 +195,7 @@ impl Owner {
             served: Vec::new(),
             had_host: false,
             hosts_gone: false,
+            is_draining: false,
         };
         Self { hosts_max, state: Mutex::new(state), changed: Notify::new() }
     }
@@ -251,6 +259,9 @@ impl Owner {
     /// Assigns the device to a peer that may already own it.
     pub(crate) fn claim(&self, peer: &Peer) -> Result<(), AdmissionError> {
         let mut state = self.lock();
+        if state.is_draining {
+            return Err(AdmissionError::Draining);
+        }
         if state.holder(peer.connection).is_some() {
             return Ok(());
         }
@@ -278,8 +289,11 @@ impl Owner {
     }
 
     /// Gives the peer its job, which replaces the previous one. A disconnected peer gets none.
-    pub(crate) fn loaded(&self, peer: &Peer, job: Job, spool: Option<(u64, Arc<OwnedFd>)>) {
+    pub(crate) fn loaded(&self, peer: &Peer, job: LoadedJob, spool: Option<(u64, Arc<OwnedFd>)>) {
         let mut state = self.lock();
+        if state.is_draining {
+            return;
+        }
         if let Some(holder) = state.holder(peer.connection).filter(|holder| !holder.gone) {
             if let Some(queue) = &holder.queue {
                 queue.close();
@@ -299,8 +313,11 @@ impl Owner {
     }
 
     /// Removes the peer's job, to be run with a new queue.
-    pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(Job, Arc<Queue>), AdmissionError> {
+    pub(crate) fn begin_run(&self, peer: &Peer) -> Result<(LoadedJob, Arc<Queue>), AdmissionError> {
         let mut state = self.lock();
+        if state.is_draining {
+            return Err(AdmissionError::Draining);
+        }
         let holder = state.holder(peer.connection).ok_or(AdmissionError::NothingLoaded)?;
         match &holder.queue {
             Some(queue) if queue.is_closed() => return Err(AdmissionError::Ending),
@@ -327,6 +344,20 @@ impl Owner {
         self.changed.notify_waiters();
     }
 
+    /// Accepts no more jobs, and begins no more batches of those that run.
+    pub(crate) fn drain(&self) {
+        let mut state = self.lock();
+        state.is_draining = true;
+        state.offers.clear();
+        for holder in &mut state.holders {
+            holder.job = None;
+            if let Some(queue) = &holder.queue {
+                queue.drain();
+            }
+        }
+        self.release(state, |_| true);
+    }
+
     /// Ends all jobs and releases everything.
     pub(crate) fn close(&self) {
         let mut state = self.lock();
@@ -347,7 +378,17 @@ impl Owner {
 
     /// Whether a worker runs.
     pub(crate) fn is_running(&self) -> bool {
-        self.lock().holders.iter().any(|holder| holder.queue.is_some())
+        self.running() > 0
+    }
+
+    /// Jobs with a Run stream.
+    pub(crate) fn running(&self) -> usize {
+        self.lock().holders.iter().filter(|holder| holder.queue.is_some()).count()
+    }
+
+    /// Whether no more jobs are accepted.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.lock().is_draining
     }
 
     /// Whether all hosts with a job have disconnected at some time.

@@ -23,12 +23,15 @@ pub(crate) struct Assignment {
 /// The next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Prepare this.
+    /// A batch is reserved for this worker, which [claims](Queue::claim) it once it has a turn.
+    /// Until then it is any of those that wait; this is the first of them.
     Batch(Assignment),
     /// Nothing yet: poll again.
     Nothing,
     /// The host sends no more work. Returned once.
     Stopped,
+    /// The device begins no more batches. Returned to every worker.
+    Drained,
     /// The job is over.
     Closed,
 }
@@ -80,8 +83,14 @@ struct State {
     /// Epoch and generation; `None` before the first epoch.
     now: Option<(u32, u32)>,
     ranges: VecDeque<Range>,
+    /// Batches in the ranges.
+    waiting: u64,
+    /// Those of them for which a worker waits for a turn. Batches are claimed in their order,
+    /// whichever worker has a turn first.
+    reserved: u64,
     slots: Vec<Slot>,
     stopped: bool,
+    draining: bool,
     closed: bool,
 }
 
@@ -101,8 +110,11 @@ impl Queue {
         let state = State {
             now: None,
             ranges: VecDeque::new(),
+            waiting: 0,
+            reserved: 0,
             slots: vec![Slot::Free; slots as usize],
             stopped: false,
+            draining: false,
             closed: false,
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
@@ -129,6 +141,17 @@ impl Queue {
     /// Voids everything until the next epoch begins.
     pub(crate) fn stop(&self) {
         self.fence_off(|state| state.stopped = true);
+    }
+
+    /// Begins no more batches; those in progress are finished and published.
+    pub(crate) fn drain(&self) {
+        self.lock().draining = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether no more batches are begun.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.lock().draining
     }
 
     /// Ends the job.
@@ -160,6 +183,7 @@ impl Queue {
             return Err(InvalidMessage::TooMuch);
         }
         state.ranges.push_back(Range { next: first, left: count, descending });
+        state.waiting += u64::from(count);
         self.changed.notify_all();
         Ok(())
     }
@@ -178,23 +202,45 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes the next batch, waiting for one at most `timeout`.
+    /// Reserves a batch, waiting for one at most `timeout`.
     pub(crate) fn next(&self, timeout: Duration) -> Next {
         let mut state = self.lock();
-        if !state.closed && !state.stopped && state.ranges.is_empty() {
+        let has_news = |state: &State| state.closed || state.draining || state.stopped;
+        if !has_news(&state) && state.waiting <= state.reserved {
             state = self.wait(state, timeout);
         }
         if state.closed {
             return Next::Closed;
         }
+        if state.draining {
+            return Next::Drained;
+        }
         if state.stopped {
             state.stopped = false;
             return Next::Stopped;
         }
+        if state.waiting <= state.reserved {
+            return Next::Nothing;
+        }
         let fence = self.fence.load(Ordering::Acquire);
-        let Some(((epoch, generation), range)) = state.now.zip(state.ranges.front_mut()) else {
+        let Some(((epoch, generation), range)) = state.now.zip(state.ranges.front()) else {
             return Next::Nothing;
         };
+        let batch = range.next;
+        state.reserved += 1;
+        Next::Batch(Assignment { epoch, generation, batch, fence })
+    }
+
+    /// Takes the first batch for a worker that reserved one under this fence; `None` if it is void.
+    pub(crate) fn claim(&self, fence: u64) -> Option<Assignment> {
+        let mut state = self.lock();
+        if self.is_void(fence) {
+            return None;
+        }
+        state.reserved -= 1;
+        state.waiting -= 1;
+        let (epoch, generation) = state.now?;
+        let range = state.ranges.front_mut()?;
         let batch = range.next;
         range.left -= 1;
         if range.left == 0 {
@@ -204,7 +250,15 @@ impl Queue {
         } else {
             range.next += 1;
         }
-        Next::Batch(Assignment { epoch, generation, batch, fence })
+        Some(Assignment { epoch, generation, batch, fence })
+    }
+
+    /// Leaves a reserved batch to others.
+    pub(crate) fn leave(&self, fence: u64) {
+        let mut state = self.lock();
+        if !self.is_void(fence) {
+            state.reserved -= 1;
+        }
     }
 
     /// Whether work handed out under `fence` is void.
@@ -255,6 +309,7 @@ impl Queue {
     fn fence_off(&self, change: impl FnOnce(&mut State)) {
         let mut state = self.lock();
         state.ranges.clear();
+        (state.waiting, state.reserved) = (0, 0);
         change(&mut state);
         self.fence.fetch_add(1, Ordering::Release);
         self.changed.notify_all();
@@ -278,7 +333,7 @@ mod tests {
 
     fn batch(queue: &Queue) -> Option<u32> {
         match queue.next(NOW) {
-            Next::Batch(assignment) => Some(assignment.batch),
+            Next::Batch(reserved) => queue.claim(reserved.fence).map(|claimed| claimed.batch),
             _ => None,
         }
     }
@@ -313,6 +368,25 @@ mod tests {
         queue.work((3, 2), 40, 1, true).unwrap();
         let Next::Batch(new) = queue.next(NOW) else { panic!("there is work") };
         assert_eq!((new.batch, new.generation, queue.is_void(new.fence)), (40, 2, false));
+    }
+
+    #[test]
+    fn batches_are_claimed_in_order_and_no_more_are_reserved_than_there_are() {
+        let queue = Queue::new(100, 1);
+        queue.start_epoch(0, 1);
+        queue.work((0, 1), 9, 2, true).unwrap();
+        let reserved = [queue.next(NOW), queue.next(NOW)];
+        assert!(reserved.iter().all(|next| matches!(next, Next::Batch(_))));
+        assert_eq!(queue.next(NOW), Next::Nothing);
+        let claim = || queue.claim(1).map(|claimed| claimed.batch);
+        assert_eq!(claim(), Some(9));
+        queue.leave(1);
+        assert!(matches!(queue.next(NOW), Next::Batch(_)));
+        queue.revoke(0, 2);
+        queue.work((0, 2), 5, 1, true).unwrap();
+        assert_eq!(claim(), None, "it was reserved before the revoke");
+        queue.leave(1);
+        assert_eq!(batch(&queue), Some(5));
     }
 
     #[test]
@@ -368,6 +442,23 @@ mod tests {
         queue.close();
         assert!(queue.is_closed() && queue.wait_closed(Duration::from_secs(60)));
         assert_eq!(queue.next(Duration::from_secs(60)), Next::Closed);
+        assert_eq!(queue.next(NOW), Next::Closed);
+    }
+
+    #[test]
+    fn a_queue_that_drains_begins_nothing_and_finishes_what_was_begun() {
+        let queue = Queue::new(10, 1);
+        queue.start_epoch(0, 1);
+        queue.work((0, 1), 0, 10, false).unwrap();
+        let Next::Batch(begun) = queue.next(NOW) else { panic!("there is work") };
+        assert_eq!(queue.claim(begun.fence), Some(begun));
+        queue.drain();
+        assert_eq!([queue.next(NOW), queue.next(NOW)], [Next::Drained; 2]);
+        assert!(queue.is_draining() && !queue.is_void(begun.fence));
+        assert_eq!(queue.take_slot(begun.fence, NOW), SlotGrant::Slot(0));
+        queue.work((0, 1), 5, 1, false).unwrap();
+        assert_eq!(queue.next(Duration::from_secs(60)), Next::Drained);
+        queue.close();
         assert_eq!(queue.next(NOW), Next::Closed);
     }
 

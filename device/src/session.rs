@@ -1,5 +1,6 @@
 //! Checks a job before the device accepts it.
 
+use crate::metrics::JobRefusal;
 use crate::roots::Roots;
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
@@ -39,14 +40,25 @@ const ROOT_CHARS_SHOWN: usize = 64;
 /// Longest recipe, in bytes of TOML.
 const RECIPE_BYTES_MAX: usize = 256 << 10;
 
-/// A job ready to be run: everything that its worker needs.
+/// A job ready to be run.
+pub(crate) struct LoadedJob {
+    pub(crate) batches: u64,
+    pub(crate) slots: u32,
+    pub(crate) samples: u64,
+    /// Batches that this device holds.
+    pub(crate) batches_held: u64,
+    /// Whether slots are sent.
+    pub(crate) is_stream: bool,
+    /// One for each worker; at least one.
+    pub(crate) workers: Vec<Job>,
+}
+
+/// A job as one of its workers sees it.
 pub(crate) struct Job {
     pub(crate) batching: Batching,
-    pub(crate) batches: u64,
     /// Index of this device among devices that hold different parts.
     pub(crate) device: u16,
     pub(crate) recipe: RecipeHash,
-    pub(crate) slots: u32,
     /// Bytes of a slot after its header.
     pub(crate) payload_bytes_max: u64,
     pub(crate) preparer: Box<dyn Preparer>,
@@ -187,6 +199,40 @@ impl Refusal {
         }
     }
 
+    /// The reason under which it is counted.
+    pub(crate) fn counted_as(&self) -> JobRefusal {
+        match self {
+            Self::Version { .. } => JobRefusal::Version,
+            Self::Memory { .. } => JobRefusal::Memory,
+            Self::OutsideRoots { .. }
+            | Self::ContentOutsideRoots { .. }
+            | Self::NotServed { .. }
+            | Self::Unnamed
+            | Self::NamedContentOutsideRoots
+            | Self::Dataset(_)
+            | Self::OtherDataset { .. } => JobRefusal::Dataset,
+            Self::SharedSpool
+            | Self::Recipe(_)
+            | Self::NamelessFile { .. }
+            | Self::RecipeTooLong { .. }
+            | Self::OtherRecipe { .. }
+            | Self::TooManyColumns { .. }
+            | Self::Collate(_)
+            | Self::Batches { .. }
+            | Self::Batching(_)
+            | Self::Holders(_)
+            | Self::NoSampler
+            | Self::Sampler(_)
+            | Self::OtherSampler { .. }
+            | Self::Device { .. }
+            | Self::NoSpool { .. }
+            | Self::Slots { .. }
+            | Self::SlotBytes { .. }
+            | Self::Spool(_)
+            | Self::Storage(_) => JobRefusal::Other,
+        }
+    }
+
     /// The status that is sent to the host.
     pub(crate) fn status(&self) -> tonic::Status {
         let code = match self {
@@ -221,6 +267,10 @@ pub(crate) struct DeviceResources {
     pub(crate) is_remote: bool,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
+    /// Batches that are prepared at the same time.
+    threads: u32,
+    /// Hosts at the same time.
+    hosts: u32,
     preparers: Arc<dyn PreparerFactory>,
     datasets: Arc<Datasets>,
 }
@@ -255,6 +305,8 @@ impl DeviceResources {
             is_remote,
             engine: options.engine,
             emulation: options.emulation,
+            threads: options.threads,
+            hosts: options.hosts,
             preparers: Arc::clone(&options.preparers),
             datasets: Arc::default(),
         }
@@ -285,7 +337,7 @@ pub(crate) fn load(
     sampler_data: &[u8],
     spool: Option<&Arc<OwnedFd>>,
     resources: &DeviceResources,
-) -> Result<Job, Refusal> {
+) -> Result<LoadedJob, Refusal> {
     let dataset = open_dataset(request, resources)?;
     let recipe = parse_recipe(request)?;
     let count = request.columns.len();
@@ -301,49 +353,66 @@ pub(crate) fn load(
     check_memory(least, resources)?;
     let geometry = check_geometry(request, least)?;
     let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
-    let spool = match (geometry.kind, spool) {
-        (SpoolKind::Stream, _) => {
-            // A batch is in memory twice: while it is prepared, and while it is sent.
-            check_memory(payload_bytes_max.saturating_mul(2), resources)?;
-            Spool::stream(geometry.slot_bytes, resources.write_pace())
-        }
+    let is_stream = geometry.kind == SpoolKind::Stream;
+    match spool {
+        _ if is_stream => {}
         _ if resources.is_remote => return Err(Refusal::SharedSpool),
-        (_, None) => return Err(Refusal::NoSpool { token: request.spool_token }),
-        (_, Some(fd)) => {
-            check_memory(payload_bytes_max, resources)?;
-            Spool::open(fd.as_fd(), geometry, resources.write_pace(), resources.engine)?
-        }
-    };
-    let hash = recipe.hash();
-    let engine = open_engine(resources.engine, READ_DEPTH)?.engine;
-    let (engine, read_meter) = slowed(engine, resources.read_pace());
+        None => return Err(Refusal::NoSpool { token: request.spool_token }),
+        Some(_) => {}
+    }
+    // A batch that is sent is in memory twice: while it is prepared, and while it is sent.
+    let of_worker = payload_bytes_max.saturating_mul(if is_stream { 2 } else { 1 });
+    check_memory(of_worker, resources)?;
+    let recipe = Arc::new(recipe);
     let job = meetpoint_prepare::Job {
         dataset,
-        recipe: Arc::new(recipe),
+        recipe: Arc::clone(&recipe),
         batching: batching.clone(),
         // The host decides about damaged samples and prepares the batch.
         on_error: OnError::default(),
         columns,
     };
-    let engine = WatchedEngine::new(engine);
-    let waits = engine.waits();
-    let decode_memory = Some(decode_memory(request, payload_bytes_max, resources));
-    let of_preparer = Resources { engine: Box::new(engine), decode_memory, cache: None };
     job.dataset.keep_small_samples_by_memory();
-    let preparer = resources.preparers.preparer(&job, of_preparer)?;
-    let slots = geometry.slots;
-    Ok(Job {
-        batching,
+    let decode_memory = decode_memory(request, payload_bytes_max, resources);
+    let worker = || {
+        let spool = match spool.filter(|_| !is_stream) {
+            None => Spool::stream(geometry.slot_bytes, resources.write_pace()),
+            Some(fd) => {
+                Spool::open(fd.as_fd(), geometry, resources.write_pace(), resources.engine)?
+            }
+        };
+        let engine = open_engine(resources.engine, READ_DEPTH)?.engine;
+        let (engine, read_meter) = slowed(engine, resources.read_pace());
+        let engine = WatchedEngine::new(engine);
+        let waits = engine.waits();
+        let decode_memory = Some(Arc::clone(&decode_memory));
+        let of_preparer = Resources { engine: Box::new(engine), decode_memory, cache: None };
+        let preparer = resources.preparers.preparer(&job, of_preparer)?;
+        let (batching, recipe) = (batching.clone(), recipe.hash());
+        Ok(Job { batching, device, recipe, payload_bytes_max, preparer, read_meter, waits, spool })
+    };
+    let workers = workers(geometry.slots, of_worker, resources);
+    Ok(LoadedJob {
         batches,
-        device,
-        recipe: hash,
-        slots,
-        payload_bytes_max,
-        preparer,
-        read_meter,
-        waits,
-        spool,
+        slots: geometry.slots,
+        samples: batching.samples(),
+        batches_held: batching.count(device),
+        is_stream,
+        workers: (0..workers).map(|_| worker()).collect::<Result<_, Refusal>>()?,
     })
+}
+
+/// Workers of a job: one for each thread and another that waits for its turn, so that a job has a
+/// batch ready whenever a thread becomes free, as far as its slots and the memory allow.
+fn workers(slots: u32, bytes_each: u64, resources: &DeviceResources) -> u32 {
+    // The speed of an emulated device is that of one thread.
+    if resources.threads == 1 && (resources.hosts == 1 || resources.emulation.is_on()) {
+        return 1;
+    }
+    let wanted = resources.threads.saturating_add(1).min(slots);
+    let left = memory_limit(resources).saturating_sub(memory::own_memory_bytes());
+    let fitting = left / bytes_each.max(1);
+    wanted.min(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1)
 }
 
 /// Refuses another version of the link, before anything else is checked.
@@ -507,10 +576,15 @@ pub(crate) fn announced_bytes(
 /// Refuses batches and samplers that do not fit the memory of the emulated device or of this
 /// process.
 fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal> {
-    let present = MemoryLimit::of_this_process().bytes;
-    let limit = resources.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present));
+    let limit = memory_limit(resources);
     let needed = memory::own_memory_bytes().saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+}
+
+/// The memory of the emulated device, or of this process.
+fn memory_limit(resources: &DeviceResources) -> u64 {
+    let present = MemoryLimit::of_this_process().bytes;
+    resources.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present))
 }
 
 /// The memory for decoding large samples: what the emulated device or this process may use for it,

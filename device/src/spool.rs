@@ -65,11 +65,6 @@ impl Spool {
         Self { slot_bytes, body, bytes_written: 0 }
     }
 
-    /// Whether slots are sent.
-    pub(crate) fn is_stream(&self) -> bool {
-        matches!(self.body, Body::Stream { .. })
-    }
-
     /// Sends what was written to a slot since the last call, waiting while the connection is full;
     /// `false` if `go_on` cancelled it or the host has disconnected. Without effect on slots that
     /// the host shares.

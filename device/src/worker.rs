@@ -1,7 +1,7 @@
 //! The preparing thread: takes batches from the queue, prepares them, publishes them.
 //!
 //! A batch that cannot be prepared or written is reported and left to the host; it never ends the
-//! worker. Only one worker of a device works at a time; they take turns, one batch each.
+//! worker. A job has one or several workers. All workers of a device take turns, one batch each.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
@@ -9,10 +9,12 @@ use crate::fault::BatchFaults;
 use crate::governor::CpuThrottle;
 use crate::memory::own_memory_bytes;
 use crate::meters::{Heartbeats, Totals};
+use crate::metrics::ClientUse;
 use crate::owner::DisconnectHandle;
 use crate::pieces::OutgoingMessage;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
 use crate::session::Job;
+use crate::shares::Claimant;
 use crate::spool::SpoolError;
 use crate::turns::{Member, QueueEnd, Turn, Turns};
 use meetpoint_format::column::BatchLayout;
@@ -23,8 +25,8 @@ use meetpoint_link::{Emulation, Fault};
 use meetpoint_prepare::{Error as PrepareError, PreparedBatch, abandoning};
 use meetpoint_storage::AlignedBuffer;
 use rustix::time::{ClockId, clock_gettime};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Sender;
 use tonic::Status;
@@ -44,6 +46,12 @@ pub(crate) struct WorkerEnvironment {
     pub(crate) core: Option<usize>,
     pub(crate) faults: Vec<Fault>,
     pub(crate) turns: Arc<Turns>,
+    /// For whom it works.
+    pub(crate) claimant: Claimant,
+    /// What this client has used.
+    pub(crate) client: Arc<ClientUse>,
+    /// Sums over all workers of the job.
+    pub(crate) totals: Arc<Mutex<Totals>>,
     pub(crate) disconnect: Arc<DisconnectHandle>,
 }
 
@@ -54,10 +62,21 @@ struct Worker {
     throttle: CpuThrottle,
     payload: AlignedBuffer,
     header: AlignedBuffer,
-    totals: Totals,
+    /// What was already added to the totals.
+    added: Added,
+    /// Batches that this worker published.
+    published: u64,
     member: Member,
     /// The fence of the current batch: once it is void, decoding is interrupted.
     fence: Arc<AtomicU64>,
+}
+
+/// Counters of a worker that grow.
+#[derive(Debug, Clone, Copy, Default)]
+struct Added {
+    cpu: Duration,
+    read_bytes: u64,
+    written_bytes: u64,
 }
 
 /// Why a batch was not published.
@@ -126,14 +145,16 @@ pub(crate) fn run(mut job: Job, environment: WorkerEnvironment) -> u64 {
         throttle: CpuThrottle::new(environment.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
         payload: AlignedBuffer::zeroed(bytes),
         header: AlignedBuffer::zeroed(HEADER_BYTES),
-        totals: Totals::default(),
-        member: environment.turns.join(),
+        added: Added::default(),
+        published: 0,
+        member: environment.turns.join(environment.claimant.clone()),
         job,
         environment,
         fence,
     };
     worker.work();
-    worker.totals.batches
+    worker.add_up();
+    worker.published
 }
 
 impl Worker {
@@ -143,7 +164,7 @@ impl Worker {
                 Next::Nothing => true,
                 Next::Batch(assignment) => self.batch(assignment),
                 Next::Stopped => self.send_meters(),
-                Next::Closed => false,
+                Next::Drained | Next::Closed => false,
             };
             if !goes_on {
                 return;
@@ -152,20 +173,44 @@ impl Worker {
     }
 
     /// Handles one batch, including its message; `false` once the host has disconnected.
-    fn batch(&mut self, at: Assignment) -> bool {
-        let (holder, _) = self.job.batching.holder(at.batch);
-        if holder != self.job.device {
-            return self.send_failed(at, &self.not_held(at.batch, holder), Cause::Device);
-        }
-        self.environment.heartbeats.begin((at.epoch, at.batch, at.generation));
-        let Ok(turn) = self.wait_for_turn(at, QueueEnd::Tail) else {
+    fn batch(&mut self, reserved: Assignment) -> bool {
+        let Assignment { epoch, batch, generation, fence } = reserved;
+        self.environment.heartbeats.begin((epoch, batch, generation));
+        let turn = self.wait_for_turn(reserved, QueueEnd::Tail);
+        let claimed = match &turn {
+            Ok(_) => self.environment.queue.claim(fence),
+            Err(_) => {
+                self.environment.queue.leave(fence);
+                None
+            }
+        };
+        let (Ok(turn), Some(at)) = (turn, claimed) else {
             self.environment.heartbeats.end();
             return true;
         };
+        let (holder, _) = self.job.batching.holder(at.batch);
+        if holder != self.job.device {
+            drop(turn);
+            self.environment.heartbeats.end();
+            return self.send_failed(at, &self.not_held(at.batch, holder), Cause::Device);
+        }
+        self.environment.heartbeats.begin((at.epoch, at.batch, at.generation));
         let (plan, stretch) = turn.begin(&self.environment.faults);
         let mut clock = self.start_clock(stretch);
         let done = self.prepare_and_write(at, &plan, &mut clock, turn);
         let busy = self.enter(&clock, done.is_ok());
+        match &done {
+            Ok(_) => {
+                self.published += 1;
+                self.environment.client.batches.inc();
+                let samples = self.job.batching.batch_len(at.batch);
+                self.environment.client.samples.inc_by(samples.into());
+            }
+            Err(Abandonment::Void) => {}
+            Err(_) => {
+                self.environment.client.failed.inc();
+            }
+        }
         let was_sent = match done {
             Ok(slot) => {
                 self.environment.queue.publish(slot);
@@ -209,17 +254,23 @@ impl Worker {
     fn wait_for_turn(&mut self, at: Assignment, end: QueueEnd) -> Result<Turn, Abandonment> {
         let started = Instant::now();
         let queue = &self.environment.queue;
-        let turn =
-            self.member.wait(end, &self.environment.heartbeats, &mut || !queue.is_void(at.fence));
-        self.totals.turn_wait += started.elapsed();
+        let turn = self.member.wait(end, &self.environment.heartbeats, &mut || {
+            let is_begun = end == QueueEnd::Head;
+            !queue.is_void(at.fence) && (is_begun || !queue.is_draining())
+        });
+        let waited = started.elapsed();
+        self.totals().turn_wait += waited;
+        self.environment.client.add_turn_wait(waited);
         turn.ok_or(Abandonment::Void)
     }
 
     fn start_clock(&mut self, stretch: f64) -> Clock {
         self.throttle.stretch(stretch);
         self.throttle.skip();
+        let start = Instant::now();
+        self.totals().occupied.begin(start);
         Clock {
-            start: Instant::now(),
+            start,
             start_cpu: thread_cpu_time(),
             start_ns: monotonic_ns(),
             slot_wait: Duration::ZERO,
@@ -359,6 +410,7 @@ impl Worker {
             SlotGrant::Full => drop(turn),
         }
         let started = Instant::now();
+        self.totals().occupied.end(started);
         let slot = loop {
             match self.environment.queue.take_slot(at.fence, WAIT_SLICE) {
                 SlotGrant::Slot(slot) => break Ok(slot),
@@ -374,7 +426,11 @@ impl Worker {
                 Err(lost)
             }
         });
-        clock.slot_wait += started.elapsed();
+        let ended = Instant::now();
+        self.totals().occupied.begin(ended);
+        let waited_for_slot = ended - started;
+        clock.slot_wait += waited_for_slot;
+        self.environment.client.add_slot_wait(waited_for_slot);
         self.throttle.skip();
         waited
     }
@@ -408,20 +464,52 @@ impl Worker {
 
     /// Accounts for a batch, whatever its result, and returns how long it took.
     fn enter(&mut self, clock: &Clock, is_published: bool) -> Duration {
-        let busy = clock.start.elapsed().saturating_sub(clock.slot_wait);
+        let ended = Instant::now();
+        let busy = (ended - clock.start).saturating_sub(clock.slot_wait);
         let stretched = self.throttle.stretched() - clock.stretched_before;
         let idle = self.job.waits.idle() - clock.idle_before;
-        self.totals.busy += busy;
-        self.totals.busy_cpu += thread_cpu_time() - clock.start_cpu;
-        self.totals.not_computing += idle + clock.stalled + stretched;
-        self.totals.batches += u64::from(is_published);
+        let busy_cpu = thread_cpu_time() - clock.start_cpu;
+        let mut totals = self.totals();
+        totals.occupied.end(ended);
+        totals.busy += busy;
+        totals.busy_cpu += busy_cpu;
+        totals.not_computing += idle + clock.stalled + stretched;
+        totals.batches += u64::from(is_published);
+        drop(totals);
         busy
     }
 
-    fn send_meters(&self) -> bool {
-        self.send(Message::Meters(
-            self.totals.message(&self.job, &self.environment.emulation.targets),
-        ))
+    fn send_meters(&mut self) -> bool {
+        self.add_up();
+        let meters = self.totals().message(&self.job, &self.environment.emulation.targets);
+        self.send(Message::Meters(meters))
+    }
+
+    /// Adds to the totals what this worker used since the last call.
+    fn add_up(&mut self) {
+        let now = Added {
+            cpu: thread_cpu_time(),
+            read_bytes: self.job.preparer.counters().bytes_read,
+            written_bytes: self.job.spool.bytes_written(),
+        };
+        let before = std::mem::replace(&mut self.added, now);
+        let cpu = now.cpu.saturating_sub(before.cpu);
+        let read_bytes = now.read_bytes - before.read_bytes;
+        let written_bytes = now.written_bytes - before.written_bytes;
+        let mut totals = self.totals();
+        totals.cpu += cpu;
+        totals.read_bytes += read_bytes;
+        totals.written_bytes += written_bytes;
+        drop(totals);
+        let client = &self.environment.client;
+        client.add_cpu(cpu);
+        client.read_bytes.inc_by(read_bytes);
+        client.sent_bytes.inc_by(written_bytes);
+    }
+
+    fn totals(&self) -> MutexGuard<'_, Totals> {
+        // A panic cannot leave sums inconsistent.
+        self.environment.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a message to the host, waiting while the connection is full; `false` once it has

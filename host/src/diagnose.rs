@@ -252,6 +252,7 @@ impl Diagnose for EventKind {
     fn cause(&self) -> &'static str {
         match self {
             Self::DeviceLost { .. } => "device_lost",
+            Self::DeviceLeaving { .. } => "device_leaving",
             Self::DeviceReopened { .. } => "device_reopened",
             Self::DeviceNotReopened { .. } => "device_not_reopened",
             Self::DeviceGivenUp { .. } => "device_given_up",
@@ -288,6 +289,7 @@ impl Diagnose for EventKind {
             }
             // The runtime has acted already.
             Self::DeviceLost { .. }
+            | Self::DeviceLeaving { .. }
             | Self::DeviceReopened { .. }
             | Self::DeviceNotReopened { .. }
             | Self::DeviceGivenUp { .. }

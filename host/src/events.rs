@@ -39,6 +39,13 @@ pub enum EventKind {
         /// Who prepares its batches.
         remaining: Remaining,
     },
+    /// A device is shutting down. The batches that it had published are used.
+    DeviceLeaving {
+        /// The device.
+        device: DeviceLabel,
+        /// Who prepares its other batches.
+        remaining: Remaining,
+    },
     /// A lost device works again.
     DeviceReopened {
         /// The device.
@@ -243,9 +250,10 @@ impl EventKind {
     /// Whether a device gets no more work, permanently or for now.
     pub fn is_device_loss(&self) -> bool {
         match self {
-            Self::DeviceLost { .. } | Self::DeviceGivenUp { .. } | Self::DeviceStalled { .. } => {
-                true
-            }
+            Self::DeviceLost { .. }
+            | Self::DeviceLeaving { .. }
+            | Self::DeviceGivenUp { .. }
+            | Self::DeviceStalled { .. } => true,
             Self::DeviceReopened { .. }
             | Self::DeviceNotReopened { .. }
             | Self::BatchesReclaimed { .. }
@@ -316,6 +324,9 @@ impl fmt::Display for EventKind {
                     Phase::Epoch => "",
                 };
                 write!(f, "{device} was lost{when}: {reason}; {remaining}")
+            }
+            Self::DeviceLeaving { device, remaining } => {
+                write!(f, "{device} is shutting down; {remaining}")
             }
             Self::DeviceReopened { device, attempt } => write!(f, "{device} was {attempt} again"),
             Self::DeviceNotReopened { device, attempt, reason, remaining } => {

@@ -19,6 +19,13 @@ pub struct TcpAddress {
     pub port: u16,
 }
 
+impl TcpAddress {
+    /// `HOST:PORT`, as in URLs.
+    pub fn authority(&self) -> String {
+        self.to_string().split_off(SCHEME.len())
+    }
+}
+
 impl fmt::Display for TcpAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, port } = self;

@@ -30,6 +30,8 @@ pub struct DeviceInfo {
     pub remote_hosts: Vec<String>,
     /// Maximum number of hosts that it serves at the same time.
     pub hosts_max: u32,
+    /// Batches that it prepares at the same time, for all hosts together.
+    pub threads: u32,
 }
 
 impl From<DescribeReply> for DeviceInfo {
@@ -46,6 +48,7 @@ impl From<DescribeReply> for DeviceInfo {
             hosts: reply.hosts,
             remote_hosts: reply.remote_hosts,
             hosts_max: reply.hosts_max,
+            threads: reply.threads,
         }
     }
 }
@@ -65,6 +68,7 @@ impl From<DeviceInfo> for DescribeReply {
             hosts: info.hosts,
             remote_hosts: info.remote_hosts,
             hosts_max: info.hosts_max,
+            threads: info.threads,
         }
     }
 }

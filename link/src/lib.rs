@@ -2,7 +2,8 @@
 //! a spool. The messages themselves are in `format`.
 //!
 //! In reading order: `emulation` (speed limits of a device), `fault` (injected faults), `command`
-//! (the arguments that start such a device), `address` (where it listens), `remote` (a device on
+//! (the arguments that start such a device), `address` (where it listens), `discovery` (lists of
+//! addresses, and names for several) and `dns` (where names are looked up), `remote` (a device on
 //! another machine), [`tls`] and `token` (authentication of both ends), `channel` (a connection),
 //! `info` (the description of a device), `refusal` (why a device refuses a call), `fd_channel` (the
 //! spool's file descriptor).
@@ -10,6 +11,8 @@
 mod address;
 mod channel;
 mod command;
+mod discovery;
+mod dns;
 mod emulation;
 mod fault;
 pub mod fd_channel;
@@ -22,6 +25,8 @@ mod token;
 pub use address::{AddressSyntax, Endpoint, TcpAddress};
 pub use channel::{AddToken, ConnectError, HUNG_UP, Target, connect};
 pub use command::ServeCommand;
+pub use discovery::{DEVICES_MAX, DeviceAddress, DiscoveryError, resolve_devices};
+pub use dns::{DNS_VARIABLE, DnsError};
 pub use emulation::{CPU_RATIO_MIN, Emulation, LATENCY_NS_MAX, Setting, SettingError, Targets};
 pub use fault::{Fault, FaultSyntax};
 pub use info::DeviceInfo;

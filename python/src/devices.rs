@@ -1,9 +1,11 @@
-//! The command lines of emulated devices.
+//! The command lines of emulated devices, and the addresses of running ones.
 
 use crate::errors;
 use crate::exceptions::ProblemText;
+use meetpoint_diagnose::Surface;
 use meetpoint_link::{
-    CPU_RATIO_MIN, Emulation, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
+    CPU_RATIO_MIN, Emulation, Endpoint, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
+    resolve_devices,
 };
 use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
@@ -20,6 +22,25 @@ struct Settings {
     core: Option<u32>,
     allow_shared: bool,
     faults: Vec<String>,
+}
+
+/// The devices that a text names. See `_native.pyi`.
+#[guarded]
+#[pyfunction]
+pub(crate) fn device_addresses(
+    py: Python<'_>,
+    argument: &str,
+    text: &str,
+) -> PyResult<Vec<String>> {
+    let found = py.detach(|| resolve_devices(text)).map_err(|error| {
+        let message = format!("{argument} is {text:?}: {error}");
+        errors::plain(py, "SettingError", (message, error.remedy().spelled(Surface::Python)))
+    })?;
+    let shown = |endpoint| match endpoint {
+        Endpoint::Socket(path) => format!("unix:{}", path.display()),
+        Endpoint::Tcp(address) => address.to_string(),
+    };
+    Ok(found.into_iter().map(shown).collect())
 }
 
 /// The arguments that start an emulated device. See `_native.pyi`.

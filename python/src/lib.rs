@@ -49,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::dataset::Dataset;
     #[pymodule_export]
-    use super::devices::{emulation_limits, serve_arguments};
+    use super::devices::{device_addresses, emulation_limits, serve_arguments};
     #[pymodule_export]
     use super::energy::Energy;
     #[pymodule_export]

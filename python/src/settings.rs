@@ -196,6 +196,7 @@ impl Settings {
         let collate = Collate::read(&mode, multiple_of, fill, max_size).map_err(|error| {
             errors::plain(py, "SettingError", ProblemText::new(error.to_string(), &error))
         })?;
+        let are_remote = self.sockets.is_empty() && self.commands.is_empty();
         let sockets = self.sockets.into_iter().map(|socket| DeviceSource::Connect { socket });
         let spawned = self.commands.into_iter().filter_map(|words| {
             let mut words = words.into_iter();
@@ -239,6 +240,8 @@ impl Settings {
                 .unwrap_or_else(|| LoaderConfig::memory_budget_default(&memory)),
             small_samples_bytes: self.small_samples,
             cache: self.cache.map(|bytes| CacheSettings { bytes, operations: self.cache_after }),
+            // Devices on other machines have a copy of the whole dataset each.
+            shared_dataset: are_remote && remotes.len() > 1,
             devices: sockets.chain(remotes).chain(spawned).collect(),
             spool: SpoolConfig { kind, quota_bytes: quota },
             stall_timeout,

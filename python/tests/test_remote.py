@@ -92,6 +92,26 @@ def test_batches_equal_those_of_the_host_alone(dataset: str, place: Path, secure
     assert same(epochs(dataset, [one_by_one]), alone)
 
 
+def test_several_agents_of_a_list_prepare_one_epoch(
+    dataset: str, place: Path, plain: str
+) -> None:
+    for other in serve(place, "--threads", "2"):
+        device = meetpoint.Remote(f"{plain},{other}", token_file=place / "token")
+        alone = epochs(dataset, None, "host-only")
+        assert {image.tobytes() for image in epochs(dataset, device)} == {
+            image.tobytes() for image in alone
+        }
+
+
+def test_names_of_services_need_a_name_server(
+    dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEETPOINT_DNS", "name-server")
+    with pytest.raises(meetpoint.SettingError, match="not the IP address") as raised:
+        epochs(dataset, "srv:agents.test")
+    assert raised.value.remedy, raised.value
+
+
 def test_an_address_takes_the_rest_from_the_environment(
     dataset: str, place: Path, secured: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +154,9 @@ def test_ends_that_do_not_trust_each_other_are_refused(
     [
         (meetpoint.Remote("10.0.0.7:7000"), "address is .10.0.0.7:7000.: it does not begin with"),
         ("tcp://10.0.0.7", "it has no port"),
+        ("tcp://a:1,", "it does not begin with tcp://"),
+        ("srv:a/b", "srv: is followed by a name of DNS"),
+        (meetpoint.Remote("unix:/s"), "address is .unix:/s.: "),
         (meetpoint.Remote(cast(Any, 5)), "address is 5"),
         (meetpoint.Remote("tcp://a:1", ca="ca.pem"), "give all three, or keys"),
         (meetpoint.Remote("tcp://a:1", crl="crl.pem"), "give all three, or keys"),

@@ -1,18 +1,14 @@
 //! `meetpoint device`: runs the storage-side process, queries a running one, makes certificates,
 //! and measures how well this machine emulates a device.
 
+use super::serving::{Defaults, Service, describe, serve};
 use super::{calibrate, keys};
-use crate::surface::failure;
 use crate::surface::remote::RemoteArguments;
-use crate::surface::{Output, Stop, output, units};
+use crate::surface::{Output, units};
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use meetpoint_device::{Listen, Ready, Root, ServeOptions, ServeSummary};
+use meetpoint_device::{Listen, ServeOptions};
 use meetpoint_host::DeviceKind;
-use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, Emulation, Fault, Target, Targets, TcpAddress};
-use meetpoint_storage::EngineKind;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -52,26 +48,8 @@ struct Serve {
     /// or on the loopback interface a token.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "socket", help_heading = "Network")]
     listen: Option<TcpAddress>,
-    /// Certificate of the authority that signs those of hosts, in PEM.
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
-    ca: Option<PathBuf>,
-    /// Certificate of this device, in PEM. All files are read again once they change.
-    #[arg(long, value_name = "FILE", requires_all = ["key", "ca", "listen"],
-          help_heading = "Network")]
-    cert: Option<PathBuf>,
-    /// Its private key, in PEM.
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
-    key: Option<PathBuf>,
-    /// Revoked certificates, in PEM.
-    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
-    crl: Option<PathBuf>,
-    /// File with a token that every host must send: at least 16 printable characters.
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
-    token_file: Option<PathBuf>,
-    /// Folder whose datasets may be served; may be given several times. With --listen it has a
-    /// name, by which hosts find it: NAME=FOLDER.
-    #[arg(long = "root", required = true, value_name = "[NAME=]FOLDER")]
-    roots: Vec<OsString>,
+    #[command(flatten)]
+    service: Service,
     /// Share of a core's time that the device may use, above 0 and at most 1.
     #[arg(long, value_name = "RATIO", help_heading = "Emulation")]
     cpu_ratio: Option<f64>,
@@ -103,15 +81,6 @@ struct Serve {
     /// enospc@N, drop-link@N. May be given several times.
     #[arg(long = "fault", value_name = "FAULT", help_heading = "Faults")]
     faults: Vec<Fault>,
-    /// How blocks are read and written.
-    ///
-    /// auto: io_uring if it works, otherwise threads, and the reason is printed; io_uring: an error
-    /// if it does not work; threads: blocking reads on a few threads.
-    #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
-    engine: EngineKind,
-    /// Number of hosts served at once, up to 64: ranks of a job, or jobs. They take turns.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    hosts: u32,
     /// Serve one host, then exit. A host that starts its own device uses this option.
     #[arg(long)]
     once: bool,
@@ -119,9 +88,6 @@ struct Serve {
     /// once.
     #[arg(long, value_name = "PID", hide = true)]
     parent: Option<u32>,
-    /// Exit after this time without a connection, such as 10min.
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
-    idle_timeout: Option<Duration>,
 }
 
 /// Print what a device reports about itself.
@@ -147,7 +113,7 @@ impl Probe {
         if let Some(socket) = self.socket {
             return Ok(Target::Socket(socket));
         }
-        let [device] = <[DeviceKind; 1]>::try_from(self.remote.devices()).map_err(|_| {
+        let [device] = <[DeviceKind; 1]>::try_from(self.remote.devices()?).map_err(|_| {
             crate::surface::fault::Fault::usage("--device names several", "name one device")
         })?;
         match device {
@@ -156,15 +122,6 @@ impl Probe {
             DeviceKind::Emulated(_) => unreachable!("an address names a running device"),
         }
     }
-}
-
-/// Parses the name of a storage engine.
-fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
-    let names = EngineKind::ALL.map(EngineKind::as_str);
-    PossibleValuesParser::new(names).map(|name| {
-        let kind = EngineKind::ALL.into_iter().find(|kind| kind.as_str() == name);
-        kind.expect("only names of engines are taken")
-    })
 }
 
 pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
@@ -200,26 +157,11 @@ fn state(info: &DeviceInfo) -> String {
 }
 
 fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
-    let stop = Stop::install()?;
-    let files = (arguments.ca, arguments.cert, arguments.key);
     let listen = match (arguments.listen, arguments.socket) {
-        (Some(address), _) => {
-            let tls = match files {
-                (Some(ca), Some(cert), Some(key)) => {
-                    Some(TlsFiles { ca, cert, key, crl: arguments.crl })
-                }
-                // The parser accepts all of them or none.
-                _ => None,
-            };
-            Listen::Tcp { address, tls }
-        }
+        (Some(address), _) => Listen::Tcp { address, tls: arguments.service.tls() },
         (None, socket) => Listen::Socket(socket.expect("the parser asks for it")),
     };
     let options = ServeOptions {
-        listen,
-        token_file: arguments.token_file,
-        roots: arguments.roots.iter().map(|root| Root::parse(root)).collect(),
-        report: output::notice,
         emulation: Emulation {
             targets: Targets {
                 cpu_ratio: arguments.cpu_ratio,
@@ -235,65 +177,9 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         },
         cgroup: arguments.cgroup,
         faults: arguments.faults,
-        engine: arguments.engine,
-        hosts: arguments.hosts,
         once: arguments.once,
         parent: arguments.parent,
-        idle_timeout: arguments.idle_timeout,
-        ..ServeOptions::new("", Vec::new())
+        ..arguments.service.options(listen, Defaults { threads: 1, hosts: 1 })
     };
-    let ready = |ready: &Ready| {
-        ready.notices.iter().for_each(|text| output::notice(text));
-        let line = format!("listening on {}\n{}", ready.endpoint, describe(&ready.device));
-        output.line(line.trim_end());
-    };
-    let served = meetpoint_device::serve(options, ready, stop.flag());
-    let summary: ServeSummary = served.map_err(|error| match error {
-        meetpoint_device::Error::Emulation(error) => {
-            let option = error.setting.as_str().replace('_', "-");
-            failure::Fault::usage(format!("--{option} is {}", error.value), error.remedy).into()
-        }
-        error => anyhow::Error::from(error),
-    })?;
-    output.result(&summary, || {
-        let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = &summary;
-        let held = summary
-            .cgroup_throttled_ns
-            .map(|ns| format!("; its control group throttled it for {}", units::nanoseconds(ns)));
-        format!(
-            "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
-             {loads_refused} jobs{}",
-            held.unwrap_or_default()
-        )
-    })
-}
-
-fn describe(info: &DeviceInfo) -> String {
-    let mut text = format!(
-        "process {}, meetpoint {}, link version {}\n",
-        info.process_id, info.program_version, info.protocol_version
-    );
-    for root in &info.roots {
-        text.push_str(&format!("serves {}\n", root.display()));
-    }
-    text.push_str(&format!("storage engine {}", info.storage_engine));
-    if !info.storage_note.is_empty() {
-        text.push_str(&format!(" ({})", info.storage_note));
-    }
-    text.push('\n');
-    let Some(settings) = &info.emulation else {
-        text.push_str("not slowed down\n");
-        return text;
-    };
-    let rate = |rate: u64| units::rate(rate as f64);
-    let settings = [
-        ("CPU ratio", settings.cpu_ratio.map(|ratio| ratio.to_string())),
-        ("read bandwidth", settings.read_bytes_per_second.map(rate)),
-        ("write bandwidth", settings.write_bytes_per_second.map(rate)),
-        ("latency", settings.latency_ns.map(units::nanoseconds)),
-        ("core", settings.core.map(|core| core.to_string())),
-    ];
-    let set = settings.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
-    text.push_str(&format!("emulated: {}\n", set.collect::<Vec<_>>().join(", ")));
-    text
+    serve(options, output)
 }

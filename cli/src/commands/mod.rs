@@ -1,5 +1,6 @@
 //! The commands, one file each: arguments, help and the call of the library.
 
+mod agent;
 mod bench;
 mod calibrate;
 mod completions;
@@ -20,6 +21,7 @@ mod profile;
 mod recipe;
 mod reproduce;
 mod run;
+mod serving;
 mod shards;
 mod show;
 mod simulate;
@@ -83,6 +85,7 @@ enum Command {
     Prepare(prepare::Arguments),
     Demo(demo::Arguments),
     Device(device::Arguments),
+    Agent(Box<agent::Arguments>),
     Simulate(simulate::Arguments),
     Validate(validate::Arguments),
     Reproduce(reproduce::Arguments),
@@ -114,6 +117,7 @@ pub(crate) fn dispatch(arguments: Arguments) -> anyhow::Result<()> {
         Command::Prepare(arguments) => prepare::run(&arguments, output),
         Command::Demo(arguments) => demo::run(&arguments, output),
         Command::Device(arguments) => device::run(arguments, output),
+        Command::Agent(arguments) => agent::run(*arguments, output),
         Command::Validate(arguments) => validate::run(&arguments, output),
         Command::Reproduce(arguments) => reproduce::run(&arguments, output),
         Command::Simulate(arguments) => simulate::run(&arguments, output),

@@ -184,7 +184,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     arguments.report.check()?;
     let power = crate::power::model(arguments.power.as_deref())?;
     let stop = Stop::install()?;
-    let mut job = load(arguments, arguments.remote.devices())?;
+    let mut job = load(arguments, arguments.remote.devices()?)?;
     job.epochs = arguments.epochs.unwrap_or(job.epochs);
     if !arguments.columns.is_empty() {
         let names = arguments.columns.iter().map(|name| name.trim().to_owned());

@@ -1,39 +1,21 @@
-//! Options for a device that already runs, on this machine or another.
+//! Options for devices that already run, on this machine or others.
 
-use meetpoint_host::{DeviceKind, RemoteDevice, TcpAddress};
+use crate::surface::failure::Fault;
+use meetpoint_host::{DeviceKind, RemoteDevice};
+use meetpoint_link::{DeviceAddress, Endpoint, resolve_devices};
 use std::path::PathBuf;
-use std::str::FromStr;
-
-/// Where a device listens.
-#[derive(Debug, Clone)]
-enum Address {
-    Socket(PathBuf),
-    Tcp(TcpAddress),
-}
-
-impl FromStr for Address {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix("unix:") {
-            Some("") => Err("unix: is followed by a path".to_owned()),
-            Some(path) => Ok(Self::Socket(path.into())),
-            None => text.parse().map(Self::Tcp).map_err(|error: meetpoint_link::AddressSyntax| {
-                format!("{error}; write {} or unix:PATH", meetpoint_link::AddressSyntax::EXPECTED)
-            }),
-        }
-    }
-}
 
 /// Running devices, and what both ends need to trust each other.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Running devices")]
 pub(crate) struct RemoteArguments {
-    /// Device that already runs: tcp://HOST:PORT or unix:PATH.
+    /// Devices that already run: tcp://HOST:PORT, unix:PATH, srv:NAME, or several of these
+    /// separated by commas. May be given several times.
     ///
-    /// Over a network, both ends have a copy of the dataset, and batches are sent.
-    #[arg(long = "device", value_name = "ADDRESS")]
-    devices: Vec<Address>,
+    /// Over a network, both ends have a copy of the dataset, and batches are sent. srv:NAME stands
+    /// for the targets of the DNS SRV record _meetpoint._tcp.NAME.
+    #[arg(long = "device", value_name = "ADDRESS", value_parser = checked)]
+    devices: Vec<String>,
     /// Folder with ca.pem, client.pem and client.key, as `meetpoint device keys` writes it; by
     /// default that of the environment variable MEETPOINT_DEVICE_KEYS.
     #[arg(long = "device-keys", value_name = "FOLDER", requires = "devices")]
@@ -50,13 +32,20 @@ pub(crate) struct RemoteArguments {
     root: Option<String>,
 }
 
+/// A list of devices, whose names are looked up later.
+fn checked(text: &str) -> Result<String, String> {
+    let expected = DeviceAddress::EXPECTED;
+    let parsed = DeviceAddress::parse_list(text);
+    parsed.map(|_| text.to_owned()).map_err(|error| format!("{error}; write {expected}"))
+}
+
 impl RemoteArguments {
-    /// The devices, in the order in which they were given.
-    pub(crate) fn devices(&self) -> Vec<DeviceKind> {
-        let device = |address: &Address| match address {
-            Address::Socket(socket) => DeviceKind::Connect { socket: socket.clone() },
-            Address::Tcp(address) => {
-                let mut remote = RemoteDevice::new(address.clone());
+    /// The devices, in the order in which they were given. Blocks while names are looked up.
+    pub(crate) fn devices(&self) -> anyhow::Result<Vec<DeviceKind>> {
+        let device = |endpoint| match endpoint {
+            Endpoint::Socket(socket) => DeviceKind::Connect { socket },
+            Endpoint::Tcp(address) => {
+                let mut remote = RemoteDevice::new(address);
                 if let Some(folder) = &self.keys {
                     remote = remote.with_keys(folder);
                 }
@@ -66,6 +55,14 @@ impl RemoteArguments {
                 DeviceKind::Remote(Box::new(remote.or_environment()))
             }
         };
-        self.devices.iter().map(device).collect()
+        let mut devices = Vec::new();
+        for text in &self.devices {
+            let found = resolve_devices(text).map_err(|error| {
+                let message = format!("--device {text}: {error}");
+                Fault::new("device_discovery", message, error.remedy())
+            })?;
+            devices.extend(found.into_iter().map(device));
+        }
+        Ok(devices)
     }
 }

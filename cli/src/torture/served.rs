@@ -66,6 +66,8 @@ impl Devices {
     fn start_one(&self, job: &TortureJob, number: u32, served: &mut Served) -> anyhow::Result<()> {
         let hosts = job.ranks.to_string();
         let mut line = vec!["device", "serve", "--allow-shared", "--hosts", &hosts];
+        // A host that was cut off by the network looks alive to the device for a while.
+        line.extend(["--drain-timeout", "1s"]);
         let root = self.root.display().to_string();
         let named = format!("sets={root}");
         match job.transport {

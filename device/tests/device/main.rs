@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 
+mod agents;
 mod columns;
 mod faults;
 mod garbage;

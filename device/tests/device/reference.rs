@@ -28,6 +28,12 @@ pub(crate) fn of_rank(rank: u32, ranks: u32) -> Batching {
     Batching::new(BATCH_OPTIONS, sampling(), Rank { rank, ranks }, Holders::all_alike()).unwrap()
 }
 
+/// The batching of one of several ranks, of a dataset with another number of samples.
+pub(crate) fn of_samples(samples: u64, (rank, ranks): (u32, u32)) -> Batching {
+    let sampling = Arc::new(Sampling::shuffled(samples));
+    Batching::new(BATCH_OPTIONS, sampling, Rank { rank, ranks }, Holders::all_alike()).unwrap()
+}
+
 /// The batching of one rank with devices that hold different parts.
 pub(crate) fn spread(device: &Device, devices: u32, of_part: &[u32]) -> Batching {
     let holders = Dataset::open(&device.dataset()).unwrap().spread(devices, of_part).unwrap();

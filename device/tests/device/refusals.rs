@@ -12,7 +12,6 @@ use meetpoint_link::Setting;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use tonic::{Code, Status};
 
 const BATCH: u64 = 5 * SAMPLE_BYTES;
@@ -218,7 +217,7 @@ fn invalid_options_are_errors_before_anything_is_created() {
     let attempt = |roots: Vec<PathBuf>, change: fn(&mut ServeOptions)| {
         let mut options = ServeOptions::new(&socket, roots);
         change(&mut options);
-        let error = serve(options, |_| panic!("it is not ready"), Arc::new(AtomicBool::new(true)));
+        let error = serve(options, |_| panic!("it is not ready"), Arc::default());
         assert!(!socket.exists());
         error.unwrap_err()
     };

@@ -1,7 +1,7 @@
 //! A small dataset, a device that serves it, and a host whose messages the tests write.
 
 use hyper_util::rt::TokioIo;
-use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, serve};
+use meetpoint_device::{Error, Ready, ServeOptions, ServeSummary, Shutdown, serve};
 use meetpoint_format::column::BatchColumns;
 use meetpoint_format::dataset::{
     Columns, MANIFEST_NAME, Manifest, PartEncoder, PartEntry, Provenance, Row, Stored, part_name,
@@ -28,7 +28,7 @@ use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -129,7 +129,7 @@ fn write_part(folder: &Path, part: usize, images: Vec<Vec<u8>>) -> PartEntry {
 pub(crate) struct Device {
     pub(crate) ready: Ready,
     pub(crate) folder: TempDir,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Shutdown>,
     thread: Option<JoinHandle<Result<ServeSummary, Error>>>,
 }
 
@@ -147,7 +147,7 @@ impl Device {
         // The tests also run on machines with one core.
         options.emulation.allow_shared = true;
         change(&mut options);
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(Shutdown::default());
         let (sender, receiver) = std::sync::mpsc::channel();
         let stop_it = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
@@ -167,10 +167,15 @@ impl Device {
         self.ready.endpoint.socket().expect("it listens on a Unix socket")
     }
 
-    /// Requests a stop and waits until the device has ended.
+    /// Asks it to end at once, and waits until it has ended.
     pub(crate) fn stop(mut self) -> ServeSummary {
-        self.stop.store(true, Ordering::Release);
+        self.stop.end();
         self.join()
+    }
+
+    /// Asks it to end, as SIGTERM does.
+    pub(crate) fn ask_to_end(&self) {
+        self.stop.ask();
     }
 
     /// Waits until the device ends by itself.
@@ -188,7 +193,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop.end();
     }
 }
 
@@ -348,6 +353,7 @@ pub(crate) fn load_request(device: &Device, spool: &Spool) -> LoadRequest {
 pub(crate) enum StreamEvent {
     Published(Published),
     Failed(Failed),
+    Draining,
     Ended(Option<Status>),
 }
 
@@ -387,6 +393,7 @@ impl Link {
                     Message::Progress(progress) => self.progress.push(progress),
                     Message::Meters(meters) => self.meters = Some(meters),
                     Message::SlotData(data) => self.data.push(data),
+                    Message::Draining(_) => return StreamEvent::Draining,
                 },
                 Ok(None) => return StreamEvent::Ended(None),
                 Err(status) => return StreamEvent::Ended(Some(status)),

@@ -33,6 +33,9 @@ pub struct DescribeReply {
     /// Hosts of other machines that it works for, by certificate and address.
     #[prost(string, repeated, tag = "11")]
     pub remote_hosts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Batches that it prepares at the same time, for all hosts together.
+    #[prost(uint32, tag = "12")]
+    pub threads: u32,
 }
 /// The settings of an emulated device; 0 means "not limited".
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
@@ -255,7 +258,7 @@ pub struct Release {
 pub struct Stop {}
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DeviceMessage {
-    #[prost(oneof = "device_message::Message", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "device_message::Message", tags = "1, 2, 3, 4, 5, 6")]
     pub message: ::core::option::Option<device_message::Message>,
 }
 /// Nested message and enum types in `DeviceMessage`.
@@ -272,8 +275,14 @@ pub mod device_message {
         Meters(super::Meters),
         #[prost(message, tag = "5")]
         SlotData(super::SlotData),
+        #[prost(message, tag = "6")]
+        Draining(super::Draining),
     }
 }
+/// The device is about to end. It has published all that it prepared, and prepares nothing more: the
+/// host leaves the rest of its work to others, and ends the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Draining {}
 /// A piece of a slot of a stream. The slot must be the device's. First come the pieces of the
 /// payload, in order and without gaps, the first of them at 4096; then the header, which is one
 /// piece at 0; then Published. A piece at 4096 restarts a slot.
@@ -340,11 +349,12 @@ pub struct Failed {
     #[prost(bool, tag = "6")]
     pub exceeds_slot: bool,
 }
-/// Totals of this Run since Load; sent with each publish and at the end of work.
+/// Totals of this Run since Load, over all threads; sent with each publish and at the end of work.
 #[derive(Clone, Copy, PartialEq, ::prost::Message)]
 pub struct Meters {
     #[prost(uint64, tag = "1")]
     pub cpu_ns: u64,
+    /// Time in which at least one thread worked on a batch.
     #[prost(uint64, tag = "2")]
     pub busy_ns: u64,
     #[prost(uint64, tag = "3")]

@@ -56,6 +56,10 @@ fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
         },
         Message::Progress(_) => driver.progress(session),
         Message::Failed(failed) => driver.failed(session, &failed),
+        Message::Draining(_) => {
+            driver.leaving(session);
+            session.close();
+        }
         Message::Meters(meters) => {
             session.set_meters(meters);
             driver.meters_arrived();

@@ -136,6 +136,10 @@ impl OrderedScheduler {
         self.scheduler.device_progress(now, device);
     }
 
+    pub(crate) fn device_leaving(&mut self, now: Time, device: DeviceId) {
+        self.scheduler.device_leaving(now, device);
+    }
+
     pub(crate) fn device_lost(&mut self, now: Time, device: DeviceId) {
         self.scheduler.device_lost(now, device);
     }

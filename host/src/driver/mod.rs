@@ -27,6 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Why a device is lost that announced it between epochs.
+const LEAVING: &str = "it is shutting down";
+
 /// What the threads of a loader share.
 #[derive(Debug)]
 pub(crate) struct Driver {
@@ -318,6 +321,24 @@ impl Driver {
             self.run_ahead(&mut self.lock());
         }
         self.ready.notify_all();
+    }
+
+    /// The device is about to end: it prepares nothing more, and what it published is still used.
+    pub(crate) fn leaving(&self, session: &Arc<Session>) {
+        self.notify_device(|state| {
+            if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
+                ahead.is_broken = true;
+            }
+            match state.run.as_mut().filter(|run| run.uses(session)) {
+                Some(run) => {
+                    run.leaving(session);
+                    run.pump();
+                }
+                None => {
+                    state.lost_between.insert(session.device().0, LEAVING.to_owned());
+                }
+            }
+        });
     }
 
     /// The link was lost.

@@ -6,7 +6,8 @@ use super::values::{TIME, bandwidth, required};
 use meetpoint_format::units::parse_duration;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{
-    AddressSyntax, Emulation, Fault, FaultSyntax, RemoteDevice, ServeCommand, SettingError, Targets,
+    AddressSyntax, DeviceAddress, DiscoveryError, Emulation, Endpoint, Fault, FaultSyntax,
+    RemoteDevice, ServeCommand, SettingError, Targets, resolve_devices,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,9 +43,6 @@ pub enum DeviceKind {
     Remote(Box<RemoteDevice>),
 }
 
-/// The form of a device's address, which replaces its table.
-const ADDRESS: &str = "tcp://HOST:PORT, such as \"tcp://10.0.0.7:7000\", or unix:PATH";
-
 /// The value of a `kind` key.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -53,23 +51,34 @@ enum Kind {
     Connect,
 }
 
+/// Whether several devices have a copy of the whole dataset each, which those on other machines
+/// have unless they name their parts.
+pub(super) fn have_copies(devices: &[DeviceJob]) -> bool {
+    let has_copy = |it: &DeviceJob| matches!(it.kind, DeviceKind::Remote(_)) && it.parts.is_none();
+    devices.len() > 1 && devices.iter().all(has_copy)
+}
+
 /// Reads the devices of a job file; relative paths start at `folder`.
 pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobError> {
     let mut devices = Vec::new();
     match table.value("device").map(|value| value.get_ref()) {
         None => {}
         Some(DeValue::String(text)) => {
-            let kind = match text.strip_prefix("unix:") {
-                Some(path) if !path.is_empty() => {
-                    Some(DeviceKind::Connect { socket: folder.join(path) })
+            let found = resolve_devices(text).map_err(|error| match error {
+                DiscoveryError::Syntax(_) => table.wrong_at("device", DeviceAddress::EXPECTED),
+                error => {
+                    let problem = format!("`device` is {text:?}: {error}");
+                    table.fault_at("device", problem, error.remedy())
                 }
-                Some(_) => None,
-                None => text.parse().ok().map(|address| {
+            })?;
+            let of_table = |kind| DeviceJob { table: "device".to_owned(), kind, parts: None };
+            let kind = |endpoint| match endpoint {
+                Endpoint::Socket(path) => DeviceKind::Connect { socket: folder.join(path) },
+                Endpoint::Tcp(address) => {
                     DeviceKind::Remote(Box::new(RemoteDevice::new(address).or_environment()))
-                }),
+                }
             };
-            let kind = kind.ok_or_else(|| table.wrong_at("device", ADDRESS))?;
-            devices.push(DeviceJob { table: "device".to_owned(), kind, parts: None });
+            devices.extend(found.into_iter().map(kind).map(of_table));
         }
         Some(DeValue::Array(_)) => {
             for device in table.tables("device")? {
@@ -93,7 +102,7 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, J
 fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobError> {
     let kinds = [("emulated", Kind::Emulated), ("connect", Kind::Connect), ("none", Kind::None)];
     let count = device.small("count", 1..=DEVICES_MAX, 1)?;
-    let kind = match device.word("kind", &kinds)?.unwrap_or(Kind::Emulated) {
+    let found = match device.word("kind", &kinds)?.unwrap_or(Kind::Emulated) {
         Kind::None => {
             device.allow(&["kind"])?;
             return Ok(Vec::new());
@@ -104,10 +113,11 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
             } else {
                 device.allow(&["kind", "socket", "address", "parts"])?;
                 let what = "the path of a device's socket";
-                DeviceKind::Connect { socket: folder.join(required(device, "socket", what)?) }
+                let socket = folder.join(required(device, "socket", what)?);
+                vec![DeviceKind::Connect { socket }]
             }
         }
-        Kind::Emulated => DeviceKind::Emulated(emulated(device)?),
+        Kind::Emulated => vec![DeviceKind::Emulated(emulated(device)?); count as usize],
     };
     let remedy = "a list of numbers of parts, such as [0, 2] for part-00000.arrow and \
                   part-00002.arrow";
@@ -123,6 +133,11 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
         }
         None => None,
     };
+    if found.len() > 1 && count == 1 && parts.is_some() {
+        let problem = format!("`parts` applies to one device, but `address` names {}", found.len());
+        let remedy = "a part belongs to one device; write a [[device]] table for each";
+        return Err(device.fault_at("parts", problem, remedy));
+    }
     if count > 1 {
         for (key, why) in [
             ("core", "devices on one core would be slower than their settings"),
@@ -136,11 +151,12 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
         }
     }
     let table = device.name().to_owned();
-    Ok(vec![DeviceJob { table, kind, parts }; count as usize])
+    let of_table = |kind| DeviceJob { table: table.clone(), kind, parts: parts.clone() };
+    Ok(found.into_iter().map(of_table).collect())
 }
 
-/// A device on another machine.
-fn remote(device: &Table<'_>, folder: &Path) -> Result<DeviceKind, JobError> {
+/// Devices on other machines.
+fn remote(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceKind>, JobError> {
     device.allow(&[
         "kind",
         "parts",
@@ -155,11 +171,23 @@ fn remote(device: &Table<'_>, folder: &Path) -> Result<DeviceKind, JobError> {
         "root",
     ])?;
     let text = required(device, "address", AddressSyntax::EXPECTED)?;
-    let address = text.parse().map_err(|error: AddressSyntax| {
+    let found = resolve_devices(text).map_err(|error| {
         let problem = format!("`{}.address` is {text:?}: {error}", device.name());
-        device.fault_at("address", problem, format!("write {}", AddressSyntax::EXPECTED))
+        device.fault_at("address", problem, error.remedy())
     })?;
-    let mut remote = RemoteDevice::new(address);
+    let mut addresses = Vec::with_capacity(found.len());
+    for endpoint in found {
+        match endpoint {
+            Endpoint::Tcp(address) => addresses.push(address),
+            Endpoint::Socket(_) => {
+                let problem = format!("`{}.address` is {text:?}, a socket", device.name());
+                return Err(device.fault_at("address", problem, "name it with `socket`"));
+            }
+        }
+    }
+    let first = addresses.first().cloned();
+    let first = first.ok_or_else(|| device.wrong_at("address", AddressSyntax::EXPECTED))?;
+    let mut remote = RemoteDevice::new(first);
     let path = |key: &str, what: &str| match device.value(key) {
         Some(_) => Ok(Some(folder.join(required(device, key, what)?))),
         None => Ok(None),
@@ -195,7 +223,9 @@ fn remote(device: &Table<'_>, folder: &Path) -> Result<DeviceKind, JobError> {
     remote.server_name = text("server_name", "the name in the device's certificate")?;
     remote.root = text("root", "the name of one of the device's roots")?;
     remote.token_file = path("token_file", "a file with the device's token")?;
-    Ok(DeviceKind::Remote(Box::new(remote.or_environment())))
+    let remote = remote.or_environment();
+    let at = |address| DeviceKind::Remote(Box::new(RemoteDevice { address, ..remote.clone() }));
+    Ok(addresses.into_iter().map(at).collect())
 }
 
 fn emulated(device: &Table<'_>) -> Result<ServeCommand, JobError> {

@@ -124,7 +124,8 @@ pub struct JobFile {
     pub verify: bool,
     /// The devices. Default: none.
     pub devices: Vec<DeviceJob>,
-    /// Whether every device can prepare every batch. Default: false, each holds different parts.
+    /// Whether every device can prepare every batch. By default several devices on other machines
+    /// can, and others hold different parts.
     pub shared: bool,
     /// The spool for device batches. Default: [`SpoolConfig::default`].
     pub spool: SpoolConfig,
@@ -234,6 +235,7 @@ impl JobFile {
         let device =
             |(number, kind)| DeviceJob { table: format!("device[{number}]"), kind, parts: None };
         self.devices = (0..).zip(devices).map(|it: (usize, _)| device(it)).collect();
+        self.shared |= devices::have_copies(&self.devices);
         self.marks.forget("device");
     }
 

@@ -19,7 +19,7 @@ impl Loader {
             // Slots with reused batches cannot be filled.
             let spool_slots = spool.slots_scheduled - self.retained_most(number);
             DeviceConfig {
-                ahead: DEVICE_AHEAD.min(spool_slots.max(1)),
+                ahead: self.device_ahead(number).min(spool_slots.max(1)),
                 spool_slots,
                 first_generation: self.next_generation,
             }
@@ -48,6 +48,16 @@ impl Loader {
 }
 
 impl Loader {
+    /// Batches that a device may have to work on: one for each of its threads, one that waits for a
+    /// thread, and one that is on its way.
+    fn device_ahead(&self, number: usize) -> u32 {
+        let link = self.links.get(number).and_then(Option::as_ref);
+        match link.map_or(1, |link| link.info().threads) {
+            0 | 1 => DEVICE_AHEAD,
+            threads => threads.saturating_add(2),
+        }
+    }
+
     /// Number of batches of a device that may be retained for later epochs, within its spool's
     /// quota. At the beginning of an epoch, the same number again and the batches in progress must
     /// also fit.

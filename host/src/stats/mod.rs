@@ -277,7 +277,7 @@ pub struct Quantiles {
 /// A device's part of an epoch, as it reported it; all zero if its link could not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct DeviceStats {
-    /// CPU time of its preparing thread.
+    /// CPU time of its preparing threads.
     pub cpu_ns: u64,
     /// Time while it had work.
     pub busy_ns: u64,

@@ -96,6 +96,7 @@ fn check_levels(strategy: AnyStrategy, job: &Job, runs: &[EpochStats], reference
 fn lost(events: &[EventKind]) -> Vec<u16> {
     let number = |event: &EventKind| match event {
         EventKind::DeviceLost { device, .. }
+        | EventKind::DeviceLeaving { device, .. }
         | EventKind::DeviceGivenUp { device, .. }
         | EventKind::DeviceStalled { device, .. } => Some(device.number),
         _ => None,

@@ -1,6 +1,6 @@
 //! Stubs of TLS in a program built without it: every use is an error that reports this.
 
-use super::{Duplex, TlsError, TlsFiles};
+use super::{Duplex, PeerIdentity, TlsError, TlsFiles};
 use std::convert::Infallible;
 use tokio::net::TcpStream;
 
@@ -15,7 +15,12 @@ impl Acceptor {
     }
 
     /// Never called.
-    pub async fn accept(&self, _: TcpStream) -> Result<(Box<dyn Duplex>, String), TlsError> {
+    pub async fn accept(&self, _: TcpStream) -> Result<(Box<dyn Duplex>, PeerIdentity), TlsError> {
+        match self.0 {}
+    }
+
+    /// Never called.
+    pub fn expiry(&self) -> Option<i64> {
         match self.0 {}
     }
 }

@@ -3,7 +3,8 @@
 //! The cryptography comes from `ring`. Files are read again when they change, so certificates can
 //! be replaced without a restart.
 
-use super::{CertificateFault, Duplex, Side, TlsError, TlsFiles};
+use super::certificate::{expiry, subject_name};
+use super::{CertificateFault, Duplex, PeerIdentity, Side, TlsError, TlsFiles};
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
@@ -47,16 +48,29 @@ impl Acceptor {
         Ok(Self { files, current })
     }
 
-    /// Performs the handshake with a host that has connected, and returns a name from its
-    /// certificate. The caller limits the time.
-    pub async fn accept(&self, stream: TcpStream) -> Result<(Box<dyn Duplex>, String), TlsError> {
+    /// Performs the handshake with a host that has connected, and returns who it is. The caller
+    /// limits the time.
+    pub async fn accept(
+        &self,
+        stream: TcpStream,
+    ) -> Result<(Box<dyn Duplex>, PeerIdentity), TlsError> {
         let acceptor = TlsAcceptor::from(self.config()?);
         let end = End { side: Side::Device, files: &self.files, name: "" };
         let stream = acceptor.accept(stream).await.map_err(|error| end.explain(error))?;
         let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let digest = Sha256::digest(certificates.first().map_or(&[][..], |first| first));
+        let certificate = certificates.first().map_or(&[][..], |first| first);
+        let digest = Sha256::digest(certificate);
         let fingerprint = digest.iter().take(FINGERPRINT_BYTES).map(|byte| format!("{byte:02x}"));
-        Ok((Box::new(stream), fingerprint.collect()))
+        let fingerprint: String = fingerprint.collect();
+        let name = subject_name(certificate).unwrap_or_else(|| fingerprint.clone());
+        Ok((Box::new(stream), PeerIdentity { fingerprint, name }))
+    }
+
+    /// When this end's certificate expires, in seconds of Unix time; `None` while the file cannot
+    /// be read.
+    pub fn expiry(&self) -> Option<i64> {
+        let certificates = read_all::<CertificateDer<'_>>(&self.files.cert, "a certificate");
+        expiry(certificates.ok()?.first()?)
     }
 
     /// The configuration from the current files. While they are invalid, every connection is

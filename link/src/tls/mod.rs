@@ -1,10 +1,13 @@
 //! Mutual TLS: certificate files, both ends of the handshake, and errors.
 //!
 //! In reading order: this file (files and errors), `handshake` (both ends; with the feature `tls`),
-//! `absent` (stubs without the feature), [`keys`] (creating certificates).
+//! `certificate` (who a certificate is for), `absent` (stubs without the feature), [`keys`]
+//! (creating certificates).
 
 #[cfg(not(feature = "tls"))]
 mod absent;
+#[cfg(feature = "tls")]
+mod certificate;
 #[cfg(feature = "tls")]
 mod handshake;
 #[cfg(feature = "tls")]
@@ -23,6 +26,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 pub trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// Who presented a certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerIdentity {
+    /// The first bytes of the certificate's SHA-256, in hexadecimal.
+    pub fingerprint: String,
+    /// Its common name, or else its first URI or DNS name; the fingerprint if it has none.
+    pub name: String,
+}
 
 /// Certificate files of one end, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -76,9 +76,11 @@ PathLike = Union[str, "os.PathLike[str]"]
 class Remote(NamedTuple):
     """A device on another machine, which has a copy of the dataset and sends its batches.
 
-    Start it there with ``meetpoint device serve --listen``. Paths are read when the loader connects.
+    Start it there with ``meetpoint agent --listen``. Paths are read when the loader connects.
 
-    :param address: ``"tcp://HOST:PORT"``.
+    :param address: ``"tcp://HOST:PORT"``. ``"srv:NAME"`` stands for the targets of the DNS SRV
+        record ``_meetpoint._tcp.NAME``; it and a list of addresses, separated by commas, are
+        several devices with the same settings.
     :param keys: folder with ``ca.pem``, ``client.pem`` and ``client.key``, as ``meetpoint device
         keys`` writes it; by default that of the environment variable ``MEETPOINT_DEVICE_KEYS``.
         Without certificates, only devices of this machine are connected to.
@@ -133,6 +135,9 @@ class Sources(NamedTuple):
     """Commands that start devices."""
 
 
+_RUNNING = ("tcp://", "unix:", "srv:")
+"""How strings begin that name devices that are already running."""
+
 Device = Union[str, Emulated, Remote]
 Devices = Union[Device, Sequence[Device], None]
 
@@ -150,16 +155,21 @@ def sources(device: Devices) -> Sources:
             commands.append(one.command())
         elif isinstance(one, str) and one == "emulated":
             commands.append(Emulated().command())
-        elif isinstance(one, str) and one.startswith("unix:"):
-            sockets.append(one[len("unix:") :])
         elif isinstance(one, Remote):
-            remotes.append(one.settings())
-        elif isinstance(one, str) and one.startswith("tcp://"):
-            remotes.append(Remote(one).settings())
+            settings = one.settings()
+            for address in _native.device_addresses("address", settings["address"]):
+                remotes.append({**settings, "address": address})
+        elif isinstance(one, str) and one.startswith(_RUNNING):
+            for address in _native.device_addresses("device", one):
+                if address.startswith("unix:"):
+                    sockets.append(address[len("unix:") :])
+                else:
+                    remotes.append(Remote(address).settings())
         elif is_several:
             raise SettingError(
                 f'device holds {one!r}; a list of devices takes "emulated", '
-                'meetpoint.Emulated(...), meetpoint.Remote(...), "unix:PATH" and "tcp://HOST:PORT"',
+                'meetpoint.Emulated(...), meetpoint.Remote(...), "unix:PATH", "srv:NAME" and '
+                '"tcp://HOST:PORT"',
                 remedy="for the host alone give device=None",
             )
         elif one is not None:
@@ -167,7 +177,8 @@ def sources(device: Devices) -> Sources:
                 f"device is {one!r}",
                 remedy=(
                     'set device to None, "emulated", meetpoint.Emulated(...), '
-                    'meetpoint.Remote(...), "unix:PATH", "tcp://HOST:PORT", or a list of devices'
+                    'meetpoint.Remote(...), "unix:PATH", "srv:NAME", "tcp://HOST:PORT", or a list '
+                    "of devices"
                 ),
             )
     return Sources(sockets, remotes, commands)

@@ -497,6 +497,14 @@ class RowReader:
     def __iter__(self) -> RowReader: ...
     def __next__(self) -> str: ...
 
+def device_addresses(argument: str, text: str) -> List[str]:
+    """The devices that a text names, each as ``"tcp://HOST:PORT"`` or ``"unix:PATH"``.
+
+    :param argument: name of the argument that the text is of, for errors.
+    :param text: one of these, ``"srv:NAME"``, or several separated by commas. Names are looked up.
+    :raises SettingError: the text is none of these, or a name cannot be looked up.
+    """
+
 def serve_arguments(settings: Dict[str, Any]) -> List[str]:
     """The arguments of `meetpoint` that start an emulated device.
 

@@ -296,15 +296,16 @@ impl Board {
         self.refresh(id);
     }
 
-    /// Gives up a device for this epoch. If it is only slow, its published batches stay valid.
+    /// Gives up a device for this epoch. If it is only slow, or about to end, its published batches
+    /// stay valid.
     pub(crate) fn give_up(&mut self, id: DeviceId, why: DeviceLoss) {
         self.take_back_claimed(id);
-        if why != DeviceLoss::Slow {
+        if matches!(why, DeviceLoss::Link | DeviceLoss::Stalls) {
             self.take_back_published(id);
         }
         let device = self.device_mut(id);
         let first = device.lost.is_none();
-        if why == DeviceLoss::Link {
+        if matches!(why, DeviceLoss::Link | DeviceLoss::Leaving) {
             device.revoke_due = false;
             device.stop_said = true;
         }

@@ -20,6 +20,8 @@ const LIST_MAX: usize = 1 << 10;
 pub(crate) enum DeviceLoss {
     /// It cannot be reached: nothing is sent to it.
     Link,
+    /// It is about to end: nothing is sent to it, and what it published stays valid.
+    Leaving,
     /// It stalled too often; it is still connected and is notified that its work was taken back.
     Stalls,
     /// Waiting for it would make the epoch longer than without it; it is notified as well.

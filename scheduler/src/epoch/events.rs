@@ -136,6 +136,17 @@ impl Epoch {
         }
     }
 
+    /// The device is about to end: it prepares nothing more in this epoch, and what it published
+    /// can still be fetched.
+    pub fn device_leaving(&mut self, now: Time, device: DeviceId) {
+        self.advance_clock(now);
+        if self.board.devices.get(usize::from(device.0)).is_some_and(|it| it.lost.is_none()) {
+            self.board.give_up(device, DeviceLoss::Leaving);
+            self.plan.learn(&mut self.board);
+            self.check_step();
+        }
+    }
+
     /// The accelerator is free: the previous step has ended. Call once per step, before asking.
     pub fn accelerator_ready(&mut self, now: Time) {
         self.advance_clock(now);

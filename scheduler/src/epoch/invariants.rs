@@ -60,7 +60,7 @@ impl Epoch {
             assert!(device.slots() <= device.spool_slots, "the spool is over its quota");
             let unready = match device.lost {
                 None => false,
-                Some(DeviceLoss::Slow) => !device.claimed.is_empty(),
+                Some(DeviceLoss::Slow | DeviceLoss::Leaving) => !device.claimed.is_empty(),
                 Some(_) => device.holds_unready(),
             };
             assert!(!unready, "a lost device holds batches");

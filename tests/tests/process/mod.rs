@@ -1,5 +1,6 @@
 //! The built program as a process, with real devices, real signals and real files.
 
+mod agents;
 mod bad_input;
 mod collate;
 mod columns;

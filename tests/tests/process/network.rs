@@ -7,15 +7,17 @@ use super::support::{PATIENCE, command, finish, packed, run, wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::atomic::Ordering;
 
-const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
 /// A device started by hand; killed when dropped.
-struct Served {
-    child: Child,
-    port: u16,
+pub(crate) struct Served {
+    pub(crate) child: Child,
+    pub(crate) port: u16,
+    /// What it printed before it served.
+    pub(crate) printed: String,
 }
 
 impl Drop for Served {
@@ -29,21 +31,30 @@ impl Drop for Served {
 fn serve(folder: &Path, extra: &[&str]) -> Served {
     let listen = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--allow-shared"];
     let root = ["--root", "photos=copy"];
-    let arguments = [&listen[..], &root[..], extra].concat();
-    let mut child = command(folder, &arguments).spawn().expect("the device starts");
-    let mut line = String::new();
+    serving(command(folder, &[&listen[..], &root[..], extra].concat()))
+}
+
+/// Starts a device or an agent, and waits until it serves.
+pub(crate) fn serving(mut program: Command) -> Served {
+    let mut child = program.spawn().expect("the device starts");
     let stdout = child.stdout.take().expect("standard output is a pipe");
     let mut stdout = BufReader::new(stdout);
-    stdout.read_line(&mut line).expect("it says where it listens");
+    let mut printed = String::new();
+    // All of its description is written at once, and ends with one of these lines.
+    while !["not slowed down\n", "emulated: "].iter().any(|last| printed.contains(last)) {
+        let bytes = stdout.read_line(&mut printed).expect("it says where it listens");
+        assert!(bytes > 0, "it ended after {printed:?}");
+    }
+    let line = printed.lines().next().expect("a line");
     let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
     let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
     // Its later output is ignored, but must not block it.
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-    Served { child, port }
+    Served { child, port, printed }
 }
 
 /// A folder with a dataset, a copy of it for the device, keys and a token.
-fn temporary_folder() -> tempfile::TempDir {
+pub(crate) fn temporary_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let set = packed(folder.path(), SAMPLES);
     let copy = folder.path().join("copy/photos.set");
@@ -51,13 +62,13 @@ fn temporary_folder() -> tempfile::TempDir {
     for file in std::fs::read_dir(set).expect("the set reads").flatten() {
         std::fs::copy(file.path(), copy.join(file.file_name())).expect("a copy");
     }
-    let keys = ["device", "keys", "keys", "--server", "127.0.0.1", "--client", "client"];
-    run(folder.path(), &keys).success();
+    let keys = ["device", "keys", "keys", "--server", "127.0.0.1", "--server", "localhost"];
+    run(folder.path(), &[&keys[..], &["--client", "client"]].concat()).success();
     std::fs::write(folder.path().join("token"), TOKEN).expect("a token");
     folder
 }
 
-const TLS: [&str; 8] = [
+pub(crate) const TLS: [&str; 8] = [
     "--ca",
     "keys/ca.pem",
     "--cert",
@@ -69,12 +80,12 @@ const TLS: [&str; 8] = [
 ];
 
 /// The job with a device at a port.
-fn remote_job(strategy: &str, port: u16, settings: &str) -> String {
+pub(crate) fn remote_job(strategy: &str, port: u16, settings: &str) -> String {
     let device = format!("kind = \"connect\"\naddress = \"tcp://127.0.0.1:{port}\"\n{settings}");
     job(strategy, 0, "").replace("kind = \"emulated\"\nallow_shared = true", &device)
 }
 
-const KEYS: &str = "keys = \"keys\"";
+pub(crate) const KEYS: &str = "keys = \"keys\"";
 
 #[test]
 fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
@@ -185,7 +196,7 @@ fn a_network_that_fails_costs_no_batch() {
         (TransferFault::Repeat, 150_000),
         (TransferFault::Trickle, 20_000),
     ] {
-        let device = serve(folder.path(), &TLS);
+        let device = serve(folder.path(), &[&TLS[..], &["--threads", "3"]].concat());
         let proxy = Proxy::start(device.port, trouble, after);
         let settings = format!("{KEYS}\nserver_name = \"127.0.0.1\"");
         let text = remote_job("device-only", proxy.port, &settings).replace("30s", "500ms");

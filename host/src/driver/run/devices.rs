@@ -272,6 +272,16 @@ impl Run {
         }
     }
 
+    pub(in crate::driver) fn leaving(&mut self, session: &Arc<Session>) {
+        let now = self.now();
+        let Some(number) = self.end_of(session) else { return };
+        let end = &mut self.devices[number];
+        self.scheduler.device_leaving(now, end.id);
+        let device = end.label;
+        let remaining = self.remaining_without(number);
+        self.note(EventKind::DeviceLeaving { device, remaining });
+    }
+
     pub(in crate::driver) fn lost(&mut self, session: &Arc<Session>, why: &str) {
         let now = self.now();
         let Some(number) = self.end_of(session) else { return };

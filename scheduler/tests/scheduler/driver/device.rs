@@ -10,6 +10,7 @@ pub(crate) enum Message {
     Progress,
     Published { device: u16, batch: u32, generation: u32 },
     Failed { batch: u32, generation: u32 },
+    Leaving,
 }
 
 /// Time between two false reports.
@@ -27,6 +28,8 @@ pub(crate) struct Device {
     lying_until: Option<u64>,
     done: u32,
     dead: bool,
+    /// It prepares nothing more, and says so.
+    left: bool,
     pub(crate) stopped: bool,
     /// The last generation that it received.
     pub(crate) fence: Option<u32>,
@@ -47,6 +50,7 @@ impl Device {
             lying_until: None,
             done: 0,
             dead: false,
+            left: false,
             stopped: false,
             fence: None,
             slots: 0,
@@ -81,7 +85,7 @@ impl Device {
 
     /// Starts the next batch; returns when it ends, if it started one.
     pub(crate) fn begin(&mut self, now: u64) -> Option<u64> {
-        if self.dead || self.due.is_some() {
+        if self.dead || self.left || self.due.is_some() {
             return None;
         }
         self.current = Some(self.queue.pop_front()?);
@@ -133,6 +137,11 @@ impl Device {
             }
             if self.random.percent(self.faults.duplicated) {
                 sent.push((delay + self.random.below(self.batch_ns * 4), published));
+            }
+            if self.faults.leaves_after.is_some_and(|after| self.done > after) {
+                self.left = true;
+                sent.push((delay + 1, Message::Leaving));
+                return sent;
             }
         }
         if self.random.percent(self.faults.nonsense) {

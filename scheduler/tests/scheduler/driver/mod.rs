@@ -55,6 +55,8 @@ pub(crate) struct Faults {
     /// Reports about batches that were never granted.
     pub(crate) nonsense: u64,
     pub(crate) dies_after: Option<u32>,
+    /// After a number of batches it prepares nothing more and says so.
+    pub(crate) leaves_after: Option<u32>,
     /// After a number of batches it becomes slower by a factor.
     pub(crate) slows_after: Option<(u32, u64)>,
 }

@@ -138,6 +138,7 @@ impl Rank {
     fn deliver(&mut self, from: u16, message: Message, now: Time) {
         match message {
             Message::Progress => self.epoch.device_progress(now, DeviceId(from)),
+            Message::Leaving => self.epoch.device_leaving(now, DeviceId(from)),
             Message::Published { device, batch, generation } => {
                 let (index, generation) = (BatchIndex(batch), Generation(generation));
                 let taken = self.epoch.device_published(now, DeviceId(device), index, generation);

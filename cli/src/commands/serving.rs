@@ -1,0 +1,196 @@
+//! What `agent` and `device serve` have in common: the options of a process that serves hosts, and
+//! its course from the first signal to the summary.
+
+use crate::surface::{Output, Stop, failure, output, units};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use meetpoint_device::{Listen, Ready, Root, ServeOptions, ServeSummary, Shutdown};
+use meetpoint_link::tls::TlsFiles;
+use meetpoint_link::{DeviceInfo, TcpAddress};
+use meetpoint_storage::EngineKind;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Options of a process that serves hosts.
+#[derive(Debug, clap::Args)]
+pub(super) struct Service {
+    /// Certificate of the authority that signs those of hosts, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    ca: Option<PathBuf>,
+    /// Certificate of this device, in PEM. All files are read again once they change.
+    #[arg(long, value_name = "FILE", requires_all = ["key", "ca", "listen"],
+          help_heading = "Network")]
+    cert: Option<PathBuf>,
+    /// Its private key, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    key: Option<PathBuf>,
+    /// Revoked certificates, in PEM.
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
+    crl: Option<PathBuf>,
+    /// File with a token that every host must send: at least 16 printable characters.
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    token_file: Option<PathBuf>,
+    /// Folder whose datasets may be served; may be given several times. With --listen it has a
+    /// name, by which hosts find it: NAME=FOLDER.
+    #[arg(long = "root", required = true, value_name = "[NAME=]FOLDER")]
+    roots: Vec<OsString>,
+    /// Number of batches prepared at once, for all hosts together. By default 1 for `device serve`,
+    /// and all cores that the process may use for `agent`.
+    #[arg(long, value_name = "N")]
+    threads: Option<u32>,
+    /// Number of hosts served at once, up to 64: ranks of a job, or jobs. Each client gets the same
+    /// share of the threads. By default 1 for `device serve`, and 16 for `agent`.
+    #[arg(long, value_name = "N")]
+    hosts: Option<u32>,
+    /// Address for monitoring, such as tcp://127.0.0.1:9464: /metrics for Prometheus, /healthz, and
+    /// gRPC health v1. It is not encrypted and shows the names of clients.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Operation")]
+    metrics: Option<TcpAddress>,
+    /// Longest time from the first SIGTERM or SIGINT until the end. Meanwhile, batches in progress
+    /// are delivered and hosts continue without this device. A second signal ends it at once.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "25s",
+          help_heading = "Operation")]
+    drain_timeout: Duration,
+    /// Exit after this time without a connection, such as 10min.
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
+          help_heading = "Operation")]
+    idle_timeout: Option<Duration>,
+    /// How blocks are read and written.
+    ///
+    /// auto: io_uring if it works, otherwise threads, and the reason is printed; io_uring: an error
+    /// if it does not work; threads: blocking reads on a few threads.
+    #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
+    engine: EngineKind,
+}
+
+/// What a command uses where the user gave nothing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Defaults {
+    pub(super) threads: u32,
+    pub(super) hosts: u32,
+}
+
+impl Service {
+    /// The certificates; the parser accepts all of them or none.
+    pub(super) fn tls(&self) -> Option<TlsFiles> {
+        match (self.ca.clone(), self.cert.clone(), self.key.clone()) {
+            (Some(ca), Some(cert), Some(key)) => {
+                Some(TlsFiles { ca, cert, key, crl: self.crl.clone() })
+            }
+            _ => None,
+        }
+    }
+
+    /// The configuration of a device that is neither slow nor faulty.
+    pub(super) fn options(self, listen: Listen, defaults: Defaults) -> ServeOptions {
+        ServeOptions {
+            listen,
+            roots: self.roots.iter().map(|root| Root::parse(root)).collect(),
+            token_file: self.token_file,
+            report: output::notice,
+            engine: self.engine,
+            hosts: self.hosts.unwrap_or(defaults.hosts),
+            threads: self.threads.unwrap_or(defaults.threads),
+            metrics: self.metrics,
+            drain_timeout: self.drain_timeout,
+            idle_timeout: self.idle_timeout,
+            ..ServeOptions::new("", Vec::new())
+        }
+    }
+}
+
+/// Parses the name of a storage engine.
+fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
+    let names = EngineKind::ALL.map(EngineKind::as_str);
+    PossibleValuesParser::new(names).map(|name| {
+        let kind = EngineKind::ALL.into_iter().find(|kind| kind.as_str() == name);
+        kind.expect("only names of engines are taken")
+    })
+}
+
+/// Serves until a signal, and prints the summary.
+pub(super) fn serve(options: ServeOptions, output: Output) -> anyhow::Result<()> {
+    let (stop, shutdown) = (Stop::install()?, Arc::new(Shutdown::default()));
+    let asked = Arc::clone(&shutdown);
+    stop.on_signal(move || asked.ask());
+    let ready = |ready: &Ready| {
+        ready.notices.iter().for_each(|text| output::notice(text));
+        let mut text = format!("listening on {}\n", ready.endpoint);
+        if let Some(address) = &ready.metrics {
+            text.push_str(&format!("metrics at http://{}/metrics\n", address.authority()));
+        }
+        text.push_str(&describe(&ready.device));
+        output.line(text.trim_end());
+    };
+    let served = meetpoint_device::serve(options, ready, shutdown);
+    let summary: ServeSummary = served.map_err(|error| match error {
+        meetpoint_device::Error::Emulation(error) => {
+            let option = error.setting.as_str().replace('_', "-");
+            failure::Fault::usage(format!("--{option} is {}", error.value), error.remedy).into()
+        }
+        error => anyhow::Error::from(error),
+    })?;
+    output.result(&summary, || summarize(&summary))
+}
+
+fn summarize(summary: &ServeSummary) -> String {
+    let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = summary;
+    let mut text = format!(
+        "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
+         {loads_refused} jobs"
+    );
+    if let Some(ns) = summary.cgroup_throttled_ns {
+        let time = units::nanoseconds(ns);
+        text.push_str(&format!("; its control group throttled it for {time}"));
+    }
+    for client in &summary.clients {
+        let waited = units::nanoseconds(client.turn_wait_ns.saturating_add(client.slot_wait_ns));
+        text.push_str(&format!(
+            "\n{}: {} jobs, {} batches, {}, {} of CPU time; batches waited for {waited}",
+            client.client,
+            client.jobs,
+            client.batches,
+            units::bytes(client.sent_bytes),
+            units::nanoseconds(client.cpu_ns),
+        ));
+    }
+    if summary.cut_off {
+        text.push_str("\nhosts that had not left in time were disconnected");
+    }
+    text
+}
+
+/// The description of a device.
+pub(super) fn describe(info: &DeviceInfo) -> String {
+    let mut text = format!(
+        "process {}, meetpoint {}, link version {}\n",
+        info.process_id, info.program_version, info.protocol_version
+    );
+    for root in &info.roots {
+        text.push_str(&format!("serves {}\n", root.display()));
+    }
+    text.push_str(&format!("storage engine {}", info.storage_engine));
+    if !info.storage_note.is_empty() {
+        text.push_str(&format!(" ({})", info.storage_note));
+    }
+    text.push('\n');
+    if info.threads > 1 {
+        text.push_str(&format!("prepares {} batches at once\n", info.threads));
+    }
+    let Some(settings) = &info.emulation else {
+        text.push_str("not slowed down\n");
+        return text;
+    };
+    let rate = |rate: u64| units::rate(rate as f64);
+    let settings = [
+        ("CPU ratio", settings.cpu_ratio.map(|ratio| ratio.to_string())),
+        ("read bandwidth", settings.read_bytes_per_second.map(rate)),
+        ("write bandwidth", settings.write_bytes_per_second.map(rate)),
+        ("latency", settings.latency_ns.map(units::nanoseconds)),
+        ("core", settings.core.map(|core| core.to_string())),
+    ];
+    let set = settings.into_iter().filter_map(|(name, value)| Some(format!("{name} {}", value?)));
+    text.push_str(&format!("emulated: {}\n", set.collect::<Vec<_>>().join(", ")));
+    text
+}
