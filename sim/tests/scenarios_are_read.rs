@@ -49,6 +49,10 @@ count = 2
 preparation = "2s"
 spool_slots = 64
 ahead = 4
+cores = 16
+link_bandwidth = "3125MB/s"
+time_to_failure = "600min"
+time_to_restart = "30s"
 latency = "100us"
 drive_bandwidth = "2GB/s"
 faults = ["slow@40:x4", "stall@5s:2s"]
@@ -59,7 +63,6 @@ preparation = { kind = "burst", base = "3s", every = "60s", lasting = "5s", fact
 [storage]
 read_bytes = "28MB"
 batch_bytes = "38MB"
-host_read_bandwidth = "3GB/s"
 spool_read_bandwidth = "3GB/s"
 latency = "80us"
 overlap = true
@@ -75,6 +78,30 @@ collective = true
 cost = "100us"
 timeout = "30s"
 faults = ["late@1:2s"]
+
+[hosts]
+count = 3
+together = false
+link_bandwidth = "3125MB/s"
+time_to_failure = "1440min"
+time_to_restart = "3min"
+
+[network]
+core_bandwidth = "400GB/s"
+
+[stores]
+count = 2
+bandwidth = "10GB/s"
+latency = "30ms"
+requests = 4
+requests_per_second = 5500
+backoff = "50ms"
+backoff_max = "10s"
+
+[cache]
+bytes = "500GB"
+first_hit_rate = 0.1
+bandwidth = "6GB/s"
 
 [[sweep]]
 parameter = "devices.0.count"
@@ -150,7 +177,7 @@ fn a_fault_names_position_key_and_remedy() {
     for (from, to, wanted) in [
         ("\"700ms\"", "0.7", &["4:15", "`host.preparation`", "a time such as"][..]),
         ("\"700ms\"", "\"0.7\"", &["4:15", "a time with a unit"]),
-        ("[host]", "[hosts]", &["3:2", "`hosts`", "`host`", "`mte`"]),
+        ("[host]", "[hoist]", &["3:2", "`hoist`", "`hosts`", "`mte`"]),
         ("[host]", "[wrr]\n[host]", &["3:2", "`wrr`", "`windowed`"]),
         ("\"300ms\"", "\"300ms\"\n[mte]\nsplat = 1", &["10:1", "`mte.splat`", "`split`"]),
         ("batches = 10", "batches = 0", &["`batches`", "is 0", "from 1"]),
