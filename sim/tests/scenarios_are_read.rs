@@ -230,3 +230,34 @@ fn files_of_traces_are_filled_in_by_the_caller() {
     scenario.check().unwrap();
     assert_eq!(scenario.devices[0].preparation.mean_ns(), 7.0);
 }
+
+#[test]
+fn hosts_stores_and_caches_that_contradict_each_other_are_refused() {
+    let with = |added: &str| refused(&format!("{SMALL}{added}"));
+    let base = "[storage]\nread_bytes = \"1MB\"\n";
+    for (added, key) in [
+        ("[hosts]\ncount = 0\n".to_owned(), "hosts.count"),
+        ("[hosts]\ncount = 60000\n[ranks]\ncount = 8\n".to_owned(), "hosts.count"),
+        ("[hosts]\ncount = 100\ntime_to_failure = \"2s\"\n".to_owned(), "hosts.time_to_failure"),
+        ("[cache]\nhit_rate = 0.5\n".to_owned(), "cache"),
+        ("[stores]\n".to_owned(), "storage.read_bytes"),
+        (format!("{base}[stores]\ncount = 0\n"), "stores.count"),
+        (format!("{base}[stores]\nrequests_per_second = 0\n"), "stores.requests_per_second"),
+        (format!("{base}[stores]\nbackoff = \"9s\"\n"), "stores.backoff_max"),
+        (
+            format!("{base}host_read_bandwidth = \"1GB/s\"\n[stores]\n"),
+            "storage.host_read_bandwidth",
+        ),
+        (format!("{base}[stores]\n[cache]\nhit_rate = 1.5\n"), "cache.hit_rate"),
+        (format!("{base}[stores]\n[cache]\nhit_rate = 1.0\nbytes = \"1GB\"\n"), "cache.bytes"),
+        ("[network]\ncore = \"1GB/s\"\n".to_owned(), "network.core"),
+    ] {
+        let error = with(&added);
+        assert_eq!(error.key, key, "{added}: {error}");
+        assert!(!error.remedy.is_empty());
+    }
+    let many = SMALL.replace("batches = 10", "batches = 10\ndevices_per_rank = 2");
+    assert_eq!(refused(&many).key, "devices_per_rank");
+    let all = SMALL.replace("[[devices]]", "[[devices]]\ncount = 5000");
+    assert_eq!(refused(&format!("{all}[hosts]\ncount = 1000\n")).key, "serve");
+}

@@ -3,11 +3,10 @@
 use crate::{Error, Progress};
 use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::units::seconds;
-use meetpoint_sim::studies::hosts::{BATCHES, HOSTS, HostsRow, LINKS, MACHINE, many_hosts};
+use meetpoint_sim::studies::hosts::{
+    ACCELERATORS_LIMIT, BATCHES, HOSTS, HostsRow, LINKS, MACHINE, many_hosts,
+};
 use serde::Serialize;
-
-/// The share of the throughput of the accelerators that [`Needed`] reaches.
-const ENOUGH: f64 = 0.95;
 
 /// A simulated machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,7 +83,7 @@ fn needed(rows: &[HostsRow]) -> Vec<Needed> {
                 let of = rows.iter().filter(|row| {
                     row.elements == elements && row.link_gbit == link && row.hosts == hosts
                 });
-                let enough = of.clone().filter(|row| 1.0 - row.stalled >= ENOUGH);
+                let enough = of.clone().filter(|row| 1.0 - row.stalled >= ACCELERATORS_LIMIT);
                 found.push(Needed {
                     elements,
                     link_gbit_per_second: link,

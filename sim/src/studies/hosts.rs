@@ -54,6 +54,9 @@ pub const AGENTS: [(u32, u32); 7] = [(0, 1), (1, 4), (1, 2), (3, 4), (1, 1), (5,
 /// Links of hosts and agents, in Gbit/s.
 pub const LINKS: [u32; 3] = [10, 25, 100];
 
+/// Accelerators that work for this share of the time are the limit, whatever else is busy.
+pub const ACCELERATORS_LIMIT: f64 = 0.95;
+
 /// One simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HostsRow {
@@ -137,7 +140,11 @@ pub fn row(
         let found = half.uses.iter().find(|it| it.resource == resource);
         found.map_or(0.0, |found| found.mean)
     };
-    let busiest = half.uses.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
+    let enough = |it: &&crate::ResourceUse| {
+        it.resource == Resource::Accelerators && it.mean >= ACCELERATORS_LIMIT
+    };
+    let most_used = || half.uses.iter().max_by(|a, b| a.mean.total_cmp(&b.mean));
+    let busiest = half.uses.iter().find(enough).or_else(most_used);
     let most = MACHINE.step_ns as f64 * half.steps as f64 / half.total_ns as f64;
     Ok(HostsRow {
         elements,
