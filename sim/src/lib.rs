@@ -20,7 +20,7 @@ pub use engine::{run, run_keeping};
 pub use error::Error;
 pub use meetpoint_scheduler::closed_forms;
 pub use outcome::{
-    DeviceOutcome, EpochOutcome, Interval, LegBytes, LostRank, Outcome, RankOutcome, Recording,
-    WorkKind,
+    DeviceOutcome, EpochOutcome, Interval, LegBytes, LostRank, MiddleHalf, Outcome, RankOutcome,
+    Recording, Resource, ResourceUse, WorkKind,
 };
 pub use trace::Trace;

@@ -11,6 +11,8 @@ pub struct Recording {
     pub sequence: bool,
     /// Every span of work. Memory is proportional to the number of batches.
     pub timeline: bool,
+    /// The middle half of the last epoch by itself, which its start and end hardly affect.
+    pub middle_half: bool,
 }
 
 /// The result of all epochs of a run.
@@ -24,10 +26,86 @@ pub struct Outcome {
     pub lost_rank: Option<LostRank>,
     /// Ranks that came late, but in time.
     pub late_ranks: Vec<u32>,
+    /// How busy each kind of resource was, over all epochs.
+    pub uses: Vec<ResourceUse>,
+    /// The middle half of the last epoch, if it was recorded.
+    pub middle_half: Option<MiddleHalf>,
+    /// Requests that stores rejected.
+    pub throttled: u64,
+    /// Failures of hosts.
+    pub host_failures: u32,
     /// Events that were simulated.
     pub events: u64,
     /// Maximum number of pending events at any time.
     pub events_waiting_max: usize,
+}
+
+/// The middle half of the steps of an epoch.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MiddleHalf {
+    /// How long it took.
+    pub total_ns: u64,
+    /// Steps of all trainings.
+    pub steps: u64,
+    /// How busy each kind of resource was.
+    pub uses: Vec<ResourceUse>,
+}
+
+/// A kind of resource, and how busy its members were.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ResourceUse {
+    /// The kind.
+    pub resource: Resource,
+    /// Number of members with a limit.
+    pub count: u32,
+    /// Mean utilisation over the members and the whole run, from 0 to 1.
+    pub mean: f64,
+    /// Utilisation of the busiest member.
+    pub max: f64,
+}
+
+/// A kind of resource that limits throughput.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Resource {
+    /// The accelerators.
+    Accelerators,
+    /// Workers and cores of the hosts.
+    Hosts,
+    /// Cores of the devices.
+    Devices,
+    /// What hosts receive.
+    HostLinks,
+    /// What devices send or receive.
+    DeviceLinks,
+    /// The core of the network.
+    Core,
+    /// Bandwidth of the stores.
+    Stores,
+    /// Requests that the stores accept.
+    StoreRequests,
+    /// Drives of devices, reads of samples and of slots.
+    Drives,
+    /// Caches of the hosts.
+    Caches,
+}
+
+impl Resource {
+    /// Its name, as in documents.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accelerators => "accelerators",
+            Self::Hosts => "hosts",
+            Self::Devices => "devices",
+            Self::HostLinks => "host-links",
+            Self::DeviceLinks => "device-links",
+            Self::Core => "core",
+            Self::Stores => "stores",
+            Self::StoreRequests => "store-requests",
+            Self::Drives => "drives",
+            Self::Caches => "caches",
+        }
+    }
 }
 
 /// A rank that did not arrive in time.
@@ -108,7 +186,7 @@ pub struct RankOutcome {
 /// The result of an epoch at one device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct DeviceOutcome {
-    /// Time that it worked, including discarded batches.
+    /// Time that its cores worked, all together, including discarded batches.
     pub busy_ns: u64,
     /// Batches that it published.
     pub published: u32,
@@ -116,6 +194,8 @@ pub struct DeviceOutcome {
     pub dropped: u32,
     /// Maximum number of slots of its spool in use.
     pub slots_max: u32,
+    /// How often it failed.
+    pub failures: u32,
 }
 
 /// Bytes over each leg.
@@ -129,6 +209,12 @@ pub struct LegBytes {
     pub spool_write: u64,
     /// Prepared batches, from spool to host.
     pub spool_read: u64,
+    /// Prepared batches, over links from devices to hosts.
+    pub network_send: u64,
+    /// Samples, from stores to hosts and devices.
+    pub store_read: u64,
+    /// Samples, from the caches of hosts.
+    pub cache_read: u64,
 }
 
 /// A span of work.
@@ -175,6 +261,9 @@ impl Outcome {
             device_read: sum.device_read + epoch.bytes.device_read,
             spool_write: sum.spool_write + epoch.bytes.spool_write,
             spool_read: sum.spool_read + epoch.bytes.spool_read,
+            network_send: sum.network_send + epoch.bytes.network_send,
+            store_read: sum.store_read + epoch.bytes.store_read,
+            cache_read: sum.cache_read + epoch.bytes.cache_read,
         })
     }
 
@@ -189,7 +278,7 @@ impl Outcome {
     }
 
     /// Names of [`Outcome::cells`], in their order: the columns of a sweep's CSV.
-    pub const COLUMNS: [&'static str; 22] = [
+    pub const COLUMNS: [&'static str; 30] = [
         "total_s",
         "per_batch_s",
         "host_batches",
@@ -212,6 +301,14 @@ impl Outcome {
         "devices_lost",
         "lost_rank",
         "picked",
+        "network_send_bytes",
+        "store_read_bytes",
+        "cache_read_bytes",
+        "throttled",
+        "device_failures",
+        "host_failures",
+        "binding",
+        "binding_use",
     ];
 
     /// The outcome as a row of a table: sums over epochs, ranks and devices.
@@ -244,7 +341,20 @@ impl Outcome {
             self.sum(|rank| rank.devices_lost.into()).to_string(),
             self.lost_rank.map(|lost| lost.rank.to_string()).unwrap_or_default(),
             picked.unwrap_or_default(),
+            bytes.network_send.to_string(),
+            bytes.store_read.to_string(),
+            bytes.cache_read.to_string(),
+            self.throttled.to_string(),
+            self.sum_devices(|device| device.failures.into()).to_string(),
+            self.host_failures.to_string(),
+            self.binding().map(|it| it.resource.name().to_owned()).unwrap_or_default(),
+            self.binding().map(|it| format!("{:.4}", it.mean)).unwrap_or_default(),
         ]
+    }
+
+    /// The resource with the highest mean utilisation: the one that limits the throughput.
+    pub fn binding(&self) -> Option<ResourceUse> {
+        self.uses.iter().copied().max_by(|a, b| a.mean.total_cmp(&b.mean))
     }
 
     /// Steps over all epochs; ranks take theirs together.

@@ -79,7 +79,7 @@ fn devices_are_given_what_saves_the_host_most() {
     let mut scenario = fixed(batches, split, 1_500, 1);
     scenario.host.by_size = 1.0;
     scenario.storage.size_sigma = 0.6;
-    let keep = Recording { sequence: true, timeline: true };
+    let keep = Recording { sequence: true, timeline: true, ..Recording::default() };
     let alone = Scenario { strategy: StrategyName::HostOnly, ..scenario.clone() };
     let alone = run_keeping(&alone, 3, keep).unwrap();
     let timeline = alone.epochs[0].ranks[0].timeline.as_ref().unwrap();

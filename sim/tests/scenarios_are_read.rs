@@ -49,6 +49,10 @@ count = 2
 preparation = "2s"
 spool_slots = 64
 ahead = 4
+cores = 16
+link_bandwidth = "3125MB/s"
+time_to_failure = "600min"
+time_to_restart = "30s"
 latency = "100us"
 drive_bandwidth = "2GB/s"
 faults = ["slow@40:x4", "stall@5s:2s"]
@@ -59,7 +63,6 @@ preparation = { kind = "burst", base = "3s", every = "60s", lasting = "5s", fact
 [storage]
 read_bytes = "28MB"
 batch_bytes = "38MB"
-host_read_bandwidth = "3GB/s"
 spool_read_bandwidth = "3GB/s"
 latency = "80us"
 overlap = true
@@ -75,6 +78,30 @@ collective = true
 cost = "100us"
 timeout = "30s"
 faults = ["late@1:2s"]
+
+[hosts]
+count = 3
+together = false
+link_bandwidth = "3125MB/s"
+time_to_failure = "1440min"
+time_to_restart = "3min"
+
+[network]
+core_bandwidth = "400GB/s"
+
+[stores]
+count = 2
+bandwidth = "10GB/s"
+latency = "30ms"
+requests = 4
+requests_per_second = 5500
+backoff = "50ms"
+backoff_max = "10s"
+
+[cache]
+bytes = "500GB"
+first_hit_rate = 0.1
+bandwidth = "6GB/s"
 
 [[sweep]]
 parameter = "devices.0.count"
@@ -150,7 +177,7 @@ fn a_fault_names_position_key_and_remedy() {
     for (from, to, wanted) in [
         ("\"700ms\"", "0.7", &["4:15", "`host.preparation`", "a time such as"][..]),
         ("\"700ms\"", "\"0.7\"", &["4:15", "a time with a unit"]),
-        ("[host]", "[hosts]", &["3:2", "`hosts`", "`host`", "`mte`"]),
+        ("[host]", "[hoist]", &["3:2", "`hoist`", "`hosts`", "`mte`"]),
         ("[host]", "[wrr]\n[host]", &["3:2", "`wrr`", "`windowed`"]),
         ("\"300ms\"", "\"300ms\"\n[mte]\nsplat = 1", &["10:1", "`mte.splat`", "`split`"]),
         ("batches = 10", "batches = 0", &["`batches`", "is 0", "from 1"]),
@@ -202,4 +229,35 @@ fn files_of_traces_are_filled_in_by_the_caller() {
     scenario.fill_traces(read).unwrap();
     scenario.check().unwrap();
     assert_eq!(scenario.devices[0].preparation.mean_ns(), 7.0);
+}
+
+#[test]
+fn hosts_stores_and_caches_that_contradict_each_other_are_refused() {
+    let with = |added: &str| refused(&format!("{SMALL}{added}"));
+    let base = "[storage]\nread_bytes = \"1MB\"\n";
+    for (added, key) in [
+        ("[hosts]\ncount = 0\n".to_owned(), "hosts.count"),
+        ("[hosts]\ncount = 60000\n[ranks]\ncount = 8\n".to_owned(), "hosts.count"),
+        ("[hosts]\ncount = 100\ntime_to_failure = \"2s\"\n".to_owned(), "hosts.time_to_failure"),
+        ("[cache]\nhit_rate = 0.5\n".to_owned(), "cache"),
+        ("[stores]\n".to_owned(), "storage.read_bytes"),
+        (format!("{base}[stores]\ncount = 0\n"), "stores.count"),
+        (format!("{base}[stores]\nrequests_per_second = 0\n"), "stores.requests_per_second"),
+        (format!("{base}[stores]\nbackoff = \"9s\"\n"), "stores.backoff_max"),
+        (
+            format!("{base}host_read_bandwidth = \"1GB/s\"\n[stores]\n"),
+            "storage.host_read_bandwidth",
+        ),
+        (format!("{base}[stores]\n[cache]\nhit_rate = 1.5\n"), "cache.hit_rate"),
+        (format!("{base}[stores]\n[cache]\nhit_rate = 1.0\nbytes = \"1GB\"\n"), "cache.bytes"),
+        ("[network]\ncore = \"1GB/s\"\n".to_owned(), "network.core"),
+    ] {
+        let error = with(&added);
+        assert_eq!(error.key, key, "{added}: {error}");
+        assert!(!error.remedy.is_empty());
+    }
+    let many = SMALL.replace("batches = 10", "batches = 10\ndevices_per_rank = 2");
+    assert_eq!(refused(&many).key, "devices_per_rank");
+    let all = SMALL.replace("[[devices]]", "[[devices]]\ncount = 5000");
+    assert_eq!(refused(&format!("{all}[hosts]\ncount = 1000\n")).key, "serve");
 }

@@ -5,6 +5,7 @@
 mod builds;
 mod citations;
 mod cycles;
+mod deploy;
 mod language;
 mod layers;
 mod process;

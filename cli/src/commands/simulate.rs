@@ -11,7 +11,7 @@ use meetpoint_lab::Error;
 use meetpoint_lab::simulate::constants::{Constants, UNIT_NS};
 use meetpoint_lab::simulate::load::Loaded;
 use meetpoint_lab::simulate::study::Study;
-use meetpoint_lab::simulate::{notes, picture, quick, replay, scenario, study, sweep};
+use meetpoint_lab::simulate::{hosts, notes, picture, quick, replay, scenario, study, sweep};
 use meetpoint_sim::scenario::Sweep;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -39,6 +39,7 @@ const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
   meetpoint simulate --t-c 80ms --t-g 30ms --t-s 160ms --batches 625
   meetpoint simulate --table
   meetpoint simulate --study misprofiled
+  meetpoint simulate --study hosts
   meetpoint simulate sim/scenarios/one-device.toml --plot epoch.svg
   meetpoint simulate sim/scenarios/one-device.toml --sweep strategy=host-only,mte,wrr \\
       --sweep devices.0.preparation=1s,2s,4s,8s --csv sweep.csv --plot sweep.html
@@ -89,7 +90,8 @@ pub(crate) struct Arguments {
     /// simulated.
     #[arg(long)]
     table: bool,
-    /// Run a study, which simulates every strategy on machines that differ from their profile.
+    /// Run a study: every strategy on machines that differ from their profile, or trainings over
+    /// many hosts.
     #[arg(long, value_name = "NAME", value_parser = study_parser())]
     study: Option<Study>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.
@@ -130,6 +132,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     if let Some(which) = arguments.study {
         let mut bar = Progress::new("simulating", "scenarios", 0);
+        if which == Study::Hosts {
+            let document = hosts::run(&mut |done, total| bar.set(done, total))?;
+            drop(bar);
+            return output.result(&document, || hosts::text(&document, table_style()));
+        }
         let document = study::run(which, &mut |done, total| bar.set(done, total))?;
         drop(bar);
         return output.result(&document, || study::text(&document, table_style()));

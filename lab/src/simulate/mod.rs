@@ -3,9 +3,10 @@
 //! In reading order: [`constants`] (an epoch of constant times), [`quick`] (given constants
 //! compared with the closed forms), [`notes`] (the tables of the notes on DDLP), [`load`],
 //! [`sweep`], [`scenario`] and [`picture`] (a scenario file), [`study`] (machines that differ from
-//! their profile), [`replay`] (a recorded run).
+//! their profile), [`hosts`] (trainings over many hosts), [`replay`] (a recorded run).
 
 pub mod constants;
+pub mod hosts;
 pub mod load;
 pub mod notes;
 pub mod picture;

@@ -14,6 +14,8 @@ use serde::Serialize;
 
 /// Maximum number of steps of a scenario that is also simulated under `host-only`, for comparison.
 const COMPARED_STEPS_MAX: u64 = 1_000_000;
+/// A resource in use for this share of the time limits the throughput.
+const LIMITS: f64 = 0.9;
 
 /// The result of a scenario.
 #[derive(Debug, Serialize)]
@@ -49,7 +51,7 @@ impl Document {
 fn host_only(scenario: &Scenario, seed: u64) -> Result<Option<f64>, Error> {
     let steps = u64::from(scenario.batches)
         * u64::from(scenario.epochs)
-        * u64::from(scenario.ranks.count.max(1));
+        * u64::from(scenario.rank_count().max(1));
     if !scenario.strategy.uses_devices() || steps > COMPARED_STEPS_MAX {
         return Ok(None);
     }
@@ -126,6 +128,9 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
         (outcome.sum(|rank| rank.stalls.into()), "stall"),
         (outcome.sum(|rank| rank.devices_lost.into()), "device given up"),
         (outcome.sum(|rank| rank.redone.into()), "done twice"),
+        (outcome.sum_devices(|device| device.failures.into()), "failures of devices"),
+        (outcome.host_failures.into(), "failures of hosts"),
+        (outcome.throttled, "requests rejected"),
     ] {
         match sum {
             0 => {}
@@ -148,7 +153,7 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>, style: Style) -> 
         scenario.strategy,
         count(scenario.batches.into(), "batch"),
         count(scenario.epochs.into(), "epoch"),
-        count(scenario.ranks.count.into(), "rank"),
+        count(scenario.rank_count().into(), "rank"),
         count(scenario.device_count() as u64, "device"),
     ));
     text.push_str(&epochs(&outcome.epochs).text(style));
@@ -166,6 +171,22 @@ fn one(loaded: &Loaded, outcome: &Outcome, alone: Option<f64>, style: Style) -> 
     let mut ranks = outcome.epochs.iter().flat_map(|epoch| &epoch.ranks);
     if let Some(rank) = ranks.rfind(|rank| rank.picked.is_some()) {
         text.push_str(&format!("auto: {}\n", rank.picked.as_deref().unwrap_or_default()));
+    }
+    if let Some(limit) = outcome.binding() {
+        text.push_str(&format!(
+            "in use: {}{}\n",
+            outcome
+                .uses
+                .iter()
+                .map(|it| format!("{} {:.0} %", it.resource.name(), it.mean * 100.0))
+                .collect::<Vec<_>>()
+                .join(", "),
+            if limit.mean >= LIMITS {
+                format!("; limited by {}", limit.resource.name())
+            } else {
+                String::new()
+            }
+        ));
     }
     for trouble in troubles(outcome) {
         text.push_str(&format!("{trouble}\n"));

@@ -17,14 +17,16 @@ pub enum Study {
     Jitter,
     /// Several accelerators.
     Ranks,
-    /// All studies.
+    /// All of these studies.
     All,
+    /// Trainings over many hosts; see [`super::hosts`].
+    Hosts,
 }
 
 impl Study {
     /// All of them, in the order of their documentation.
-    pub const ALL: [Self; 5] =
-        [Self::Misprofiled, Self::Slowdown, Self::Jitter, Self::Ranks, Self::All];
+    pub const ALL: [Self; 6] =
+        [Self::Misprofiled, Self::Slowdown, Self::Jitter, Self::Ranks, Self::All, Self::Hosts];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl Study {
             Self::Jitter => "jitter",
             Self::Ranks => "ranks",
             Self::All => "all",
+            Self::Hosts => "hosts",
         }
     }
 
@@ -46,7 +49,10 @@ impl Study {
             Self::Ranks => {
                 "2, 4 and 8 accelerators that step together, with and without a common decision"
             }
-            Self::All => "All studies",
+            Self::All => "All of the above",
+            Self::Hosts => {
+                "Trainings over 1 to 1,000 hosts: how many agents they need, and what limits them"
+            }
         }
     }
 }
@@ -90,7 +96,7 @@ pub struct Document {
     refused: Vec<Refused>,
 }
 
-/// Runs a study with every strategy.
+/// Runs a study with every strategy. [`Study::Hosts`] has [a function of its own](super::hosts::run).
 pub fn run(study: Study, progress: Progress<'_>) -> Result<Document, Error> {
     let tables = robustness(|done, total| progress(done as u64, total as u64))?;
     let mut document = Document { kind: "study", rows: Vec::new(), refused: Vec::new() };

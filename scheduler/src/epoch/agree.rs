@@ -11,7 +11,6 @@ use std::collections::VecDeque;
 
 use crate::epoch::Epoch;
 use crate::epoch::board::Board;
-use crate::epoch::device::Device;
 use crate::learned::CommonTimes;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};
@@ -171,12 +170,13 @@ impl Epoch {
 impl Ranks {
     /// How many more device batches this rank may have without exceeding the slowest rank by more
     /// than its devices' lookahead.
-    pub(crate) fn surplus_left(&self, board: &Board, device: &Device) -> u32 {
+    pub(crate) fn surplus_left(&self, board: &Board) -> u32 {
         if board.terms.ranks == 1 {
             return u32::MAX;
         }
         let ledger = &board.ledger;
         let total = ledger.device_open() + ledger.consumed_by_device();
-        self.device_total.unwrap_or(0).saturating_add(device.ahead).saturating_sub(total)
+        let slowest = self.device_total.unwrap_or(0);
+        slowest.saturating_add(board.ahead_of_devices).saturating_sub(total)
     }
 }

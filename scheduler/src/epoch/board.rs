@@ -34,6 +34,8 @@ pub(crate) struct Board {
     pub(crate) now: Time,
     pub(crate) ledger: Ledger,
     pub(crate) devices: Vec<Device>,
+    /// Sum of the lookaheads of all devices.
+    pub(crate) ahead_of_devices: u32,
     pub(crate) steps: Steps,
     /// Published batches in the order of publishing. May contain batches that were taken back
     /// since. Like the two below, used only by strategies that consume in any order.
@@ -68,6 +70,10 @@ impl Board {
             now: 0,
             ledger: Ledger::new(&terms),
             devices: (0..terms.devices.len()).map(|at| Device::new(&terms, at)).collect(),
+            ahead_of_devices: terms
+                .devices
+                .iter()
+                .fold(0, |sum, device| sum.saturating_add(device.ahead)),
             steps: Steps::default(),
             // Stale entries are removed once they outnumber live ones; see `note_published`.
             publish_order: VecDeque::with_capacity(queue(terms.spool_slots()) * 2 + 1),

@@ -69,7 +69,7 @@ impl Epoch {
         let ahead = device.ahead.min(self.guard_ahead_most());
         let lookahead = ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
-        let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board, device));
+        let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board));
         most = most.min(self.guard_grants_most());
         if !self.board.ledger.parts.shared() {
             most = most.min(1);
@@ -201,7 +201,7 @@ impl Epoch {
         let allowed = self.guard.allows_grants(&self.board);
         let hopeless = self.board.devices[devices].iter().all(|device| {
             let full = device.slots() >= device.spool_slots;
-            let surplus = self.ranks.surplus_left(&self.board, device) == 0;
+            let surplus = self.ranks.surplus_left(&self.board) == 0;
             !device.usable() || (device.claimed.is_empty() && (full || surplus || !allowed))
         });
         hopeless && self.plan.give_to_host(position.batch)

@@ -1,4 +1,6 @@
-//! Devices: a queue for each rank, served in turn, one batch at a time.
+//! Devices: a queue for each rank, served in turn, one batch at a time on each core.
+//!
+//! A prepared batch is published at once, or, if a link is limited, once it has been sent.
 
 use std::collections::VecDeque;
 
@@ -11,7 +13,8 @@ use super::across::scaled;
 use super::draw::{DrawKey, Stream};
 use super::faults::Faults;
 use super::layout::Layout;
-use super::operation::{Part, Work};
+use super::network::Reader;
+use super::operation::{Part, Stages, Work};
 use super::queue::Event;
 use super::scheduler_config::transfer_ns;
 use crate::outcome::{DeviceOutcome, WorkKind};
@@ -58,19 +61,31 @@ struct GrantedWork {
 pub(super) struct Device {
     /// Lanes with work, in turn.
     turn: VecDeque<u32>,
-    current: Option<Current>,
+    /// Cores, each of which prepares a batch at a time.
+    cores: usize,
+    current: Vec<Current>,
+    /// Transfers to hosts: operation, its serial, lane.
+    sending: Vec<(u32, u32, u32)>,
     /// Batches begun, over all epochs.
     begun: u64,
-    /// Counts changes of `current`.
-    serial: u32,
+    /// Whether the next progress report has been posted.
+    signs_posted: bool,
+    /// Identifier of the next element of `current`.
+    next_id: u32,
     slots: u32,
     pub(super) faults: Faults,
     pub(super) link_is_broken: bool,
+    /// When it can be used again, if its link is broken by a failure.
+    pub(super) restarted_at: Option<Time>,
+    /// When it fails next, and how often it has.
+    pub(super) fails_at: Option<Time>,
+    failures: u64,
     outcome: DeviceOutcome,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Current {
+    id: u32,
     lane: u32,
     batch: BatchIndex,
     generation: Generation,
@@ -83,12 +98,18 @@ impl Device {
     pub(super) fn new(kind: &scenario::Device) -> Self {
         Self {
             turn: VecDeque::new(),
-            current: None,
+            cores: kind.cores as usize,
+            current: Vec::new(),
+            sending: Vec::new(),
             begun: 0,
-            serial: 0,
+            signs_posted: false,
+            next_id: 0,
             slots: 0,
             faults: Faults::new(&kind.faults),
             link_is_broken: false,
+            restarted_at: None,
+            fails_at: None,
+            failures: 0,
             outcome: DeviceOutcome::default(),
         }
     }
@@ -135,17 +156,23 @@ impl World<'_> {
     fn revoke(&mut self, lane: u32) {
         self.lanes[lane as usize].queue.clear();
         let device = self.layout.lane_device(lane);
-        if self.devices[device as usize].current.is_some_and(|it| it.lane == lane) {
-            self.drop_current(device);
+        self.cancel_sending(device, |of| of == lane);
+        if self.drop_current(device, |current| current.lane == lane) {
             self.start_device(device);
         }
     }
 
-    fn drop_current(&mut self, device: u32) {
+    /// Discards the batches in preparation for which `is_dropped`; returns whether there are any.
+    fn drop_current(&mut self, device: u32, is_dropped: impl Fn(&Current) -> bool) -> bool {
+        let current = &mut self.devices[device as usize].current;
+        let dropped: Vec<Current> = current.extract_if(.., |it| is_dropped(it)).collect();
+        dropped.iter().for_each(|current| self.discard_current(device, *current));
+        !dropped.is_empty()
+    }
+
+    fn discard_current(&mut self, device: u32, current: Current) {
         let now = self.now;
         let found = &mut self.devices[device as usize];
-        let Some(current) = found.current.take() else { return };
-        found.serial = found.serial.wrapping_add(1);
         found.outcome.busy_ns += now - current.began;
         found.outcome.dropped += 1;
         self.free_slot(current.lane);
@@ -157,13 +184,26 @@ impl World<'_> {
         self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
     }
 
-    /// Begins the next batch, if there is one and the device is idle.
+    /// Begins batches as long as there are any and the device has idle cores.
     pub(super) fn start_device(&mut self, device: u32) {
-        let found = &mut self.devices[device as usize];
-        if found.current.is_some() || found.link_is_broken || found.faults.is_dead(self.now) {
-            return;
+        loop {
+            let found = &self.devices[device as usize];
+            let is_busy = found.current.len() >= found.cores;
+            if is_busy || found.link_is_broken || found.faults.is_dead(self.now) {
+                return;
+            }
+            let Some((lane, batch, generation)) = self.next_granted(device) else { return };
+            self.begin_at_device(device, lane, batch, generation);
         }
-        let Some((lane, batch, generation)) = self.next_granted(device) else { return };
+    }
+
+    fn begin_at_device(
+        &mut self,
+        device: u32,
+        lane: u32,
+        batch: BatchIndex,
+        generation: Generation,
+    ) {
         let kind = &self.scenario.devices[self.layout.kind(device)];
         let found = &mut self.devices[device as usize];
         let drawn = DrawKey {
@@ -186,7 +226,10 @@ impl World<'_> {
         let timed_ns = self.scenario.timed_transfers_ns(kind, work_ns);
         let found = &mut self.devices[device as usize];
         let begun = found.faults.begin(self.now, found.begun, timed_ns);
-        found.current = Some(Current {
+        let id = found.next_id;
+        found.next_id = id.wrapping_add(1);
+        found.current.push(Current {
+            id,
             lane,
             batch,
             generation,
@@ -194,16 +237,14 @@ impl World<'_> {
             corrupt: begun.corrupt,
             operation: None,
         });
-        let serial = found.serial;
         found.slots += 1;
         found.outcome.slots_max = found.outcome.slots_max.max(found.slots);
         self.lanes[lane as usize].slots += 1;
-        self.bytes.device_read += self.scenario.storage.read_bytes.0;
         if begun.drops_link {
             self.break_link(device);
             return;
         }
-        self.post_signs(device, serial, begun.ends);
+        self.post_signs(device);
         let Some(ends) = begun.ends else { return };
         let (drive, storage) = (self.resources.drives[device as usize], &self.scenario.storage);
         let over_drive = |bytes: u64| match drive {
@@ -213,21 +254,38 @@ impl World<'_> {
             _ => Part::None,
         };
         let compute = Part::Timed((ends - self.now).max(1));
+        let write = over_drive(storage.batch_bytes.0);
         let read = over_drive(storage.read_bytes.0);
-        let stages = match storage.overlap {
-            true => {
-                [[read, compute], [over_drive(storage.batch_bytes.0), Part::None], [Part::None; 2]]
+        let has_drive = drive.is_some() || kind.read_bandwidth.is_some();
+        let stages = match &self.scenario.stores {
+            Some(stores) if !has_drive => {
+                let index = self.size_index(rank, epoch, batch);
+                self.read_from_store(stores, Reader::Device(device, rank), index, compute)
             }
-            false => [
-                [read, Part::None],
-                [compute, Part::None],
-                [over_drive(storage.batch_bytes.0), Part::None],
-            ],
+            _ => {
+                self.bytes.device_read += storage.read_bytes.0;
+                match storage.overlap {
+                    true => Stages::default().then([read, compute]),
+                    false => Stages::default().then([read]).then([compute]),
+                }
+            }
         };
-        let operation = self.begin_operation(Work::Device { device }, batch, stages);
-        if let Some(current) = &mut self.devices[device as usize].current {
+        let work = Work::Device { device, id };
+        let operation = self.begin_operation(work, batch, stages.then([write]));
+        if let Some(current) = self.current_mut(device, id) {
             current.operation = operation;
         }
+    }
+
+    /// Time that the cores of a device have worked in this epoch, including batches in progress.
+    pub(super) fn busy_ns(&self, device: u32) -> u64 {
+        let found = &self.devices[device as usize];
+        let current = found.current.iter().map(|current| self.now - current.began);
+        found.outcome.busy_ns + current.sum::<u64>()
+    }
+
+    fn current_mut(&mut self, device: u32, id: u32) -> Option<&mut Current> {
+        self.devices[device as usize].current.iter_mut().find(|current| current.id == id)
     }
 
     /// The next batch of the lane whose turn it is.
@@ -269,13 +327,12 @@ impl World<'_> {
         None
     }
 
-    /// The device has a batch in its spool.
-    pub(super) fn device_done(&mut self, device: u32) {
+    /// The device has prepared a batch.
+    pub(super) fn device_done(&mut self, device: u32, id: u32) {
         let now = self.now;
-        let latency = self.scenario.devices[self.layout.kind(device)].latency.0;
         let found = &mut self.devices[device as usize];
-        let current = found.current.take().expect("a device that is done was at work");
-        found.serial = found.serial.wrapping_add(1);
+        let at = found.current.iter().position(|current| current.id == id);
+        let current = found.current.swap_remove(at.expect("a device that is done was at work"));
         found.outcome.busy_ns += now - current.began;
         found.outcome.published += 1;
         self.bytes.spool_write += self.scenario.storage.batch_bytes.0;
@@ -283,6 +340,45 @@ impl World<'_> {
         self.note(rank, WorkKind::AtDevice(device), current.batch, current.began, now);
         self.start_device(device);
         let Current { lane, batch, generation, corrupt, .. } = current;
+        if self.resources.links.sends {
+            let bytes = self.scenario.storage.batch_bytes.0;
+            let stages = self.resources.sending(device, self.layout.host_of(rank), bytes);
+            let work = Work::Send { device, lane, generation, corrupt };
+            if let Some((op, serial)) = self.begin_operation(work, batch, stages) {
+                self.bytes.network_send += bytes;
+                self.devices[device as usize].sending.push((op, serial, lane));
+                self.post_signs(device);
+                return;
+            }
+        }
+        self.arrive(device, lane, batch, generation, corrupt);
+    }
+
+    /// A transfer to a host is complete.
+    pub(super) fn sent(
+        &mut self,
+        device: u32,
+        op: u32,
+        lane: u32,
+        batch: BatchIndex,
+        (generation, corrupt): (Generation, bool),
+    ) {
+        let sending = &mut self.devices[device as usize].sending;
+        let at = sending.iter().position(|(other, ..)| *other == op);
+        sending.swap_remove(at.expect("a transfer that is complete was in progress"));
+        self.arrive(device, lane, batch, generation, corrupt);
+    }
+
+    /// A batch is in its slot; the host learns after the latency.
+    fn arrive(
+        &mut self,
+        device: u32,
+        lane: u32,
+        batch: BatchIndex,
+        generation: Generation,
+        corrupt: bool,
+    ) {
+        let (now, latency) = (self.now, self.scenario.devices[self.layout.kind(device)].latency.0);
         if latency == 0 {
             self.published(lane, batch, generation, corrupt);
         } else {
@@ -319,32 +415,32 @@ impl World<'_> {
         self.touch(rank, lane);
     }
 
-    /// Posts the progress reports before a batch is complete, and after a silence.
-    fn post_signs(&mut self, device: u32, serial: u32, ends: Option<Time>) {
+    /// Posts the next progress report of a device that works, and the end of a silence.
+    fn post_signs(&mut self, device: u32) {
+        let now = self.now;
         let every = (self.scenario.stall_timeout.0 / SIGNS_PER_TIMEOUT).max(1);
-        let next = self.now.saturating_add(every);
-        if ends.is_none_or(|ends| next < ends) {
-            self.queue.post(next, Event::Progress { device, serial });
+        let found = &mut self.devices[device as usize];
+        if !std::mem::replace(&mut found.signs_posted, true) {
+            self.queue.post(now.saturating_add(every), Event::Progress { device });
         }
-        if let Some(at) = self.devices[device as usize].faults.recovers_at(self.now) {
+        if let Some(at) = found.faults.recovers_at(now) {
             self.queue.post(at, Event::Recovered { device });
         }
     }
 
-    /// A working device reports progress, unless it is silent.
-    pub(super) fn progress(&mut self, device: u32, serial: u32) {
+    /// A working device reports progress to all its ranks, unless it is silent.
+    pub(super) fn progress(&mut self, device: u32) {
         let now = self.now;
-        let found = &self.devices[device as usize];
-        if found.serial != serial || found.current.is_none() || found.faults.is_dead(now) {
+        let found = &mut self.devices[device as usize];
+        found.signs_posted = false;
+        let works = !found.current.is_empty() || !found.sending.is_empty();
+        if !works || found.faults.is_dead(now) {
             return;
         }
         if found.faults.speaks(now) {
             self.speak(device);
-        } else if let Some(at) = found.faults.recovers_at(now) {
-            self.queue.post(at, Event::Recovered { device });
         }
-        let every = (self.scenario.stall_timeout.0 / SIGNS_PER_TIMEOUT).max(1);
-        self.queue.post(now.saturating_add(every), Event::Progress { device, serial });
+        self.post_signs(device);
     }
 
     /// Reports progress of a device to every rank that it serves.
@@ -367,13 +463,64 @@ impl World<'_> {
 
     /// The link to a device is lost, which every rank learns.
     pub(super) fn break_link(&mut self, device: u32) {
-        self.drop_current(device);
+        self.drop_current(device, |_| true);
+        self.cancel_sending(device, |_| true);
         self.refuse_link(device);
         for at in 0..self.layout.lanes_of_device(device).len() {
             let lane = self.layout.lanes_of_device(device)[at];
             self.lanes[lane as usize].queue.clear();
             self.touch(self.layout.lane_rank(lane), lane);
         }
+    }
+
+    /// Cancels the transfers of the lanes for which `is_cancelled`.
+    fn cancel_sending(&mut self, device: u32, is_cancelled: impl Fn(u32) -> bool) {
+        let sending = &mut self.devices[device as usize].sending;
+        let cancelled: Vec<_> = sending.extract_if(.., |it| is_cancelled(it.2)).collect();
+        for (op, serial, lane) in cancelled {
+            self.cancel(op, serial);
+            self.ranks[self.layout.lane_rank(lane) as usize].outcome.redone += 1;
+            self.free_slot(lane);
+        }
+    }
+
+    /// Posts the next failure of a device with a mean time to failure.
+    pub(super) fn plan_failure(&mut self, device: u32) {
+        let kind = &self.scenario.devices[self.layout.kind(device)];
+        let Some(mean) = kind.time_to_failure else { return };
+        let (now, draws) = (self.now, self.draws);
+        let found = &mut self.devices[device as usize];
+        let nth = found.failures;
+        let at = *found.fails_at.get_or_insert_with(|| {
+            let lasts = draws.exponential(Stream::DeviceFailure, device, nth, mean.0);
+            now.saturating_add(lasts)
+        });
+        self.queue.post(at.max(now), Event::DeviceFails { device });
+    }
+
+    /// A device fails; it can be used again from the first epoch on that begins after its restart.
+    pub(super) fn device_fails(&mut self, device: u32) {
+        let restart = self.scenario.devices[self.layout.kind(device)].time_to_restart.0;
+        let now = self.now;
+        let found = &mut self.devices[device as usize];
+        if found.link_is_broken || found.fails_at.is_none_or(|at| at > now) {
+            return;
+        }
+        found.failures += 1;
+        found.outcome.failures += 1;
+        found.fails_at = None;
+        found.restarted_at = Some(now.saturating_add(restart));
+        self.break_link(device);
+    }
+
+    /// Whether a device can be used in the epoch that begins now.
+    pub(super) fn is_usable(&mut self, device: u32) -> bool {
+        let now = self.now;
+        let found = &mut self.devices[device as usize];
+        if found.restarted_at.is_some_and(|at| at <= now) {
+            (found.restarted_at, found.link_is_broken) = (None, false);
+        }
+        !found.link_is_broken && !found.faults.is_dead(now)
     }
 
     /// The same at the beginning of an epoch, before any decision.
@@ -407,7 +554,8 @@ impl World<'_> {
         let stays = |lane: u32| lanes[lane as usize].is_ahead;
         let found = &mut self.devices[device as usize];
         let now = self.now;
-        let left = found.current.take_if(|current| !stays(current.lane));
+        let left: Vec<Current> =
+            found.current.extract_if(.., |current| !stays(current.lane)).collect();
         found.turn.retain(|lane| stays(*lane));
         found.slots = 0;
         for &lane in self.layout.lanes_of_device(device) {
@@ -415,15 +563,24 @@ impl World<'_> {
             let kept = u32::try_from(lane.kept.len()).expect("no more than slots");
             found.slots += if lane.is_ahead { lane.slots } else { kept };
         }
-        if let Some(current) = left {
+        for current in left {
+            let found = &mut self.devices[device as usize];
             found.outcome.busy_ns += now - current.began;
             found.outcome.dropped += 1;
-            found.serial = found.serial.wrapping_add(1);
             if let Some((op, serial)) = current.operation {
                 self.cancel(op, serial);
             }
         }
-        std::mem::take(&mut self.devices[device as usize].outcome)
+        let sending = &mut self.devices[device as usize].sending;
+        let lanes = &self.lanes;
+        let left = sending.extract_if(.., |it| !lanes[it.2 as usize].is_ahead);
+        for (op, serial, _) in left.collect::<Vec<_>>() {
+            self.cancel(op, serial);
+        }
+        let found = &mut self.devices[device as usize];
+        // Without `run_ahead`, the queue is emptied.
+        found.signs_posted = self.scenario.run_ahead && found.signs_posted;
+        std::mem::take(&mut found.outcome)
     }
 
     /// Ends an epoch at a lane.

@@ -20,6 +20,12 @@ pub(super) enum Stream {
     Step = 3,
     /// The size of a batch; index: epoch and batch.
     Size = 4,
+    /// The backoff of a rejected request; index: its ordinal.
+    Backoff = 5,
+    /// The time to the next failure of a device; index: its ordinal.
+    DeviceFailure = 6,
+    /// The same of a host.
+    HostFailure = 7,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,6 +90,17 @@ impl Draws {
         }
         let what = DrawKey { stream: Stream::Size, entity: rank, index, nth: 0, now: 0 };
         libm::exp(sigma * normal_quantile(self.uniform(what)) - sigma * sigma / 2.0)
+    }
+
+    /// From 0 to 1.
+    pub(super) fn share(&self, stream: Stream, entity: u32, index: u64) -> f64 {
+        self.uniform(DrawKey { stream, entity, index, nth: 0, now: 0 })
+    }
+
+    /// Exponentially distributed with this mean, in nanoseconds.
+    pub(super) fn exponential(&self, stream: Stream, entity: u32, nth: u64, mean_ns: u64) -> u64 {
+        let time = -libm::log(self.share(stream, entity, nth)) * mean_ns as f64;
+        (time.round() as u64).max(1)
     }
 
     /// Above 0 and below 1.

@@ -21,6 +21,8 @@ pub(super) struct Layout {
     device_lanes: Vec<Vec<u32>>,
     /// Index of each device's table in the scenario.
     kinds: Vec<u16>,
+    /// Ranks of a host.
+    ranks_each: u32,
 }
 
 impl Layout {
@@ -30,16 +32,23 @@ impl Layout {
             .flat_map(|(kind, device)| (0..device.count).map(move |_| kind))
             .collect();
         let devices = u32::try_from(kinds.len()).expect("checked: at most 60,000");
-        let count = scenario.ranks.count;
+        let count = scenario.rank_count();
         let mut layout = Self {
             ranks: Vec::with_capacity(count as usize + 1),
             lane_devices: Vec::new(),
             lane_ranks: Vec::new(),
             device_lanes: vec![Vec::new(); kinds.len()],
             kinds,
+            ranks_each: scenario.ranks.count,
         };
         for rank in 0..count {
             layout.ranks.push(layout.lanes());
+            if let Some(each) = scenario.devices_per_rank {
+                let first = u64::from(rank) * u64::from(each);
+                let used = (first..first + u64::from(each)).map(|it| it % u64::from(devices));
+                used.for_each(|it| layout.add(rank, u32::try_from(it).expect("a remainder")));
+                continue;
+            }
             match scenario.serve {
                 Serve::AllRanks => (0..devices).for_each(|device| layout.add(rank, device)),
                 Serve::OwnRanks if devices >= count => {
@@ -84,6 +93,11 @@ impl Layout {
 
     pub(super) fn lane_rank(&self, lane: u32) -> u32 {
         self.lane_ranks[lane as usize]
+    }
+
+    /// The host of a rank.
+    pub(super) fn host_of(&self, rank: u32) -> u32 {
+        rank / self.ranks_each
     }
 
     /// The rank of a lane, and the device's number within it.

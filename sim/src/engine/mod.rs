@@ -7,14 +7,15 @@
 //! In reading order: this file (the state, its epochs and its event loop), `layout` (which device
 //! serves which rank), `scheduler_config` (the configuration of the scheduler), `rank` (the
 //! decisions of a rank), `steps` (what ranks do together), `across` (state that one epoch passes to
-//! the next), `device`, `faults`, `operation` and `progress` (work that takes time), `shared`
-//! (shared resources), `queue`, `draw`.
+//! the next), `device`, `faults`, `operation` and `progress` (work that takes time), `network`
+//! (links and stores), `shared` (shared resources), `uses` (how busy they were), `queue`, `draw`.
 
 mod across;
 mod device;
 mod draw;
 mod faults;
 mod layout;
+mod network;
 mod operation;
 mod progress;
 mod queue;
@@ -22,15 +23,17 @@ mod rank;
 mod scheduler_config;
 mod shared;
 mod steps;
+mod uses;
 
 use meetpoint_scheduler::{BatchIndex, Epoch, Learned, Time};
 
 use crate::Error;
 use crate::outcome::{EpochOutcome, Interval, LegBytes, LostRank, Outcome, Recording, WorkKind};
-use crate::scenario::{RankFaultKind, Scenario};
+use crate::scenario::{Bandwidth, RankFaultKind, Scenario};
 use device::{Device, Lane};
-use draw::Draws;
+use draw::{Draws, Stream};
 use layout::Layout;
+use network::{Links, Throttle};
 use operation::Operations;
 use queue::{Event, Queue};
 use rank::Rank;
@@ -64,6 +67,8 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Recording) -> Result<Ou
         }
     }
     world.outcome.total_ns = world.now;
+    world.outcome.uses = uses::between(None, &world.served(), (0, world.now));
+    world.outcome.throttled = world.throttles.iter().map(|it| it.rejected).sum();
     world.outcome.lost_rank = world.lost;
     world.outcome.events_waiting_max = world.queue.waiting_max();
     Ok(world.outcome)
@@ -78,11 +83,15 @@ const EVENTS_OF_EACH_MAX: u64 = 2_000;
 #[derive(Debug, Default)]
 struct Resources {
     all: Vec<Shared>,
-    cores: Option<u32>,
-    host_read: Option<u32>,
-    spool_read: Option<u32>,
+    /// Of each host.
+    cores: Vec<Option<u32>>,
+    /// Of each host.
+    host_read: Vec<Option<u32>>,
+    /// Of each host.
+    spool_read: Vec<Option<u32>>,
     /// Of each device.
     drives: Vec<Option<u32>>,
+    links: Links,
 }
 
 struct World<'s> {
@@ -99,7 +108,20 @@ struct World<'s> {
     devices: Vec<Device>,
     operations: Operations,
     resources: Resources,
-    steps: Steps,
+    throttles: Vec<Throttle>,
+    /// Random backoffs so far.
+    drawn: u64,
+    /// When each host fails next, and how often it has.
+    host_failures: Vec<(Option<Time>, u64)>,
+    /// Of each training.
+    steps: Vec<Steps>,
+    /// Trainings whose ranks have consumed every batch.
+    trainings_done: u32,
+    /// Steps of the epoch that have ended, of all trainings.
+    steps_taken: u64,
+    /// The beginning of the middle half of the last epoch: when, after how many steps, and how busy
+    /// the resources had been.
+    middle: Option<(Time, u64, Vec<uses::Served>)>,
     bytes: LegBytes,
     lost: Option<LostRank>,
     outcome: Outcome,
@@ -114,7 +136,16 @@ impl<'s> World<'s> {
         Self {
             resources: Resources::new(scenario, &layout),
             lanes: (0..layout.lanes()).map(|lane| Lane::new(scenario, &layout, lane)).collect(),
-            steps: Steps::new(scenario.ranks.count),
+            steps: (0..scenario.rank_count() / scenario.ranks_together())
+                .map(|training| training * scenario.ranks_together())
+                .map(|first| Steps::new(first, scenario.ranks_together()))
+                .collect(),
+            trainings_done: 0,
+            steps_taken: 0,
+            middle: None,
+            throttles: Throttle::all(scenario.stores.as_ref()),
+            drawn: 0,
+            host_failures: vec![(None, 0); scenario.hosts.count as usize],
             devices,
             layout,
             scenario,
@@ -124,7 +155,7 @@ impl<'s> World<'s> {
             now: 0,
             epoch: 0,
             epoch_began: 0,
-            ranks: Vec::with_capacity(scenario.ranks.count as usize),
+            ranks: Vec::with_capacity(scenario.rank_count() as usize),
             operations: Operations::default(),
             bytes: LegBytes::default(),
             lost: None,
@@ -137,7 +168,7 @@ impl<'s> World<'s> {
         self.epoch_began = self.now;
         self.bytes = LegBytes::default();
         let mut before = std::mem::take(&mut self.ranks);
-        for rank in 0..self.scenario.ranks.count {
+        for rank in 0..self.scenario.rank_count() {
             let mut before = before.get_mut(rank as usize);
             let scheduler = match before.as_mut().and_then(|before| before.ahead.take()) {
                 Some(ahead) => ahead,
@@ -151,12 +182,13 @@ impl<'s> World<'s> {
             self.choose(rank);
             self.hand_on(rank);
         }
-        self.steps.begin_epoch();
+        self.steps.iter_mut().for_each(Steps::begin_epoch);
+        (self.trainings_done, self.steps_taken) = (0, 0);
         self.announce_faults();
         for rank in self.ranks.iter_mut().filter(|rank| !rank.is_absent()) {
             rank.scheduler.accelerator_ready(self.now);
         }
-        for rank in 0..self.scenario.ranks.count {
+        for rank in 0..self.scenario.rank_count() {
             if !self.dies_now(rank) {
                 self.poll(rank);
             }
@@ -188,35 +220,65 @@ impl<'s> World<'s> {
                 self.queue.post(self.now.saturating_add(by.0), Event::Arrives { rank: fault.rank });
             }
         }
+        (0..self.scenario.hosts.count).for_each(|host| self.plan_host_failure(host));
         for device in 0..self.layout.devices() {
-            let found = &self.devices[device as usize];
-            if found.link_is_broken || found.faults.is_dead(self.now) {
+            if !self.is_usable(device) {
                 // No session can be opened with it for this epoch.
                 self.refuse_link(device);
                 continue;
             }
+            self.plan_failure(device);
+            let found = &self.devices[device as usize];
             if let Some(at) = found.faults.link_breaks_at().filter(|at| *at >= self.now) {
                 self.queue.post(at, Event::LinkBreaks { device });
             }
         }
     }
 
+    /// Posts the next failure of a host.
+    fn plan_host_failure(&mut self, host: u32) {
+        let Some(mean) = self.scenario.hosts.time_to_failure else { return };
+        let (now, draws) = (self.now, self.draws);
+        let (at, nth) = &mut self.host_failures[host as usize];
+        let nth = *nth;
+        let at = *at.get_or_insert_with(|| {
+            now.saturating_add(draws.exponential(Stream::HostFailure, host, nth, mean.0))
+        });
+        self.queue.post(at.max(now), Event::HostFails { host });
+    }
+
+    /// A host fails, and its next failure is drawn.
+    fn host_failed(&mut self, host: u32) {
+        let found = &mut self.host_failures[host as usize];
+        if found.0.is_none_or(|at| at > self.now) {
+            return;
+        }
+        *found = (None, found.1 + 1);
+        self.outcome.host_failures += 1;
+        self.host_fails(host);
+        self.plan_host_failure(host);
+    }
+
     fn run_epoch(&mut self) -> Result<(), Error> {
-        let parts = u64::from(self.layout.lanes()) + u64::from(self.scenario.ranks.count);
+        let parts = u64::from(self.layout.lanes()) + u64::from(self.scenario.rank_count());
         let limit = EVENTS_WITHOUT_STEP_MAX + parts * EVENTS_OF_EACH_MAX;
-        let (mut steps, mut since) = (self.steps.taken(), self.outcome.events);
-        while self.lost.is_none() && !self.steps.all_done() {
-            if self.steps.taken() != steps {
-                (steps, since) = (self.steps.taken(), self.outcome.events);
+        let (mut steps, mut since) = (self.steps_taken(), self.outcome.events);
+        while self.lost.is_none() && !self.all_done() {
+            if self.steps_taken() != steps {
+                (steps, since) = (self.steps_taken(), self.outcome.events);
             } else if self.outcome.events - since > limit {
                 let (epoch, at_ns) = (self.epoch, self.now);
-                return Err(Error::NoProgress { epoch, step: steps, events: limit, at_ns });
+                let step = u32::try_from(steps).unwrap_or(u32::MAX);
+                return Err(Error::NoProgress { epoch, step, events: limit, at_ns });
             }
             let (time, event) = self.queue.pop().expect("a waiting rank has requested a tick");
             debug_assert!(time >= self.now, "time went back");
             self.now = time;
             self.outcome.events += 1;
+            // Hosts fail whatever else happens.
+            since += u64::from(matches!(event, Event::HostFails { .. }));
             self.happen(event);
+            self.note_middle();
         }
         Ok(())
     }
@@ -224,20 +286,23 @@ impl<'s> World<'s> {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Elapsed { op, serial } => self.part_done(op, serial),
-            Event::Join { op, serial } => self.join_resource(op, serial),
+            Event::Join { op, serial, part } => self.join_resource(op, serial, part),
+            Event::Request { op, serial, store } => self.request(op, serial, store),
             Event::Shared { resource, version } => self.resource_due(resource, version),
             Event::Published { lane, batch, generation, corrupt } => {
                 self.published(lane, batch, generation, corrupt);
             }
             Event::Poke { device } => self.start_device(device),
-            Event::Progress { device, serial } => self.progress(device, serial),
+            Event::Progress { device } => self.progress(device),
             Event::Recovered { device } => self.speak(device),
             Event::LinkBreaks { device } => self.break_link(device),
-            Event::StepEnds => self.step_ends(),
-            Event::Agreed => self.agreed(),
+            Event::DeviceFails { device } => self.device_fails(device),
+            Event::HostFails { host } => self.host_failed(host),
+            Event::StepEnds { training } => self.step_ends(training),
+            Event::Agreed { training } => self.agreed(training),
             Event::Wake { rank } => self.wake(rank),
             Event::Arrives { rank } => self.arrives(rank),
-            Event::Timeout => self.timeout(),
+            Event::Timeout { training } => self.timeout(training),
         }
     }
 
@@ -272,25 +337,26 @@ impl<'s> World<'s> {
 
 impl Resources {
     fn new(scenario: &Scenario, layout: &Layout) -> Self {
-        let mut found = Self::default();
+        let mut all = Vec::new();
         let threads = scenario.ranks.count.saturating_mul(scenario.host.workers.max(1));
         // Cores are not a limit if there is one for each thread.
         let cores = scenario.host.cores.filter(|cores| *cores < threads);
-        found.cores = cores.map(|cores| found.add(Shared::cores(cores)));
-        let storage = &scenario.storage;
-        let mut leg = |bandwidth: Option<crate::scenario::Bandwidth>| {
-            bandwidth.map(|it| found.add(Shared::bandwidth(it.0)))
+        let mut add = |shared: Option<Shared>| {
+            all.push(shared?);
+            Some(u32::try_from(all.len() - 1).expect("a few for each host and device"))
         };
-        let (host_read, spool_read) =
-            (leg(storage.host_read_bandwidth), leg(storage.spool_read_bandwidth));
-        let drives = (0..layout.devices())
-            .map(|device| leg(scenario.devices[layout.kind(device)].drive_bandwidth))
-            .collect();
-        Self { host_read, spool_read, drives, ..found }
-    }
-
-    fn add(&mut self, shared: Shared) -> u32 {
-        self.all.push(shared);
-        u32::try_from(self.all.len() - 1).expect("as many as devices, and three")
+        let leg = |bandwidth: Option<Bandwidth>| bandwidth.map(|it| Shared::bandwidth(it.0));
+        let (hosts, storage) = (0..scenario.hosts.count, &scenario.storage);
+        let read = |_| leg(storage.host_read_bandwidth);
+        let spool = |_| leg(storage.spool_read_bandwidth);
+        let drive = |device| leg(scenario.devices[layout.kind(device)].drive_bandwidth);
+        Self {
+            cores: hosts.clone().map(|_| add(cores.map(Shared::cores))).collect(),
+            host_read: hosts.clone().map(read).map(&mut add).collect(),
+            spool_read: hosts.map(spool).map(&mut add).collect(),
+            drives: (0..layout.devices()).map(drive).map(&mut add).collect(),
+            links: Links::new(scenario, layout, &mut all),
+            all,
+        }
     }
 }

@@ -3,7 +3,7 @@
 use meetpoint_scheduler::BatchIndex;
 
 use super::World;
-use super::operation::{Operation, Part, STAGES, Work};
+use super::operation::{Operation, PARTS, Part, Stages, Work};
 use super::queue::Event;
 
 impl World<'_> {
@@ -12,48 +12,46 @@ impl World<'_> {
         &mut self,
         work: Work,
         batch: BatchIndex,
-        stages: [[Part; 2]; STAGES],
+        stages: Stages,
     ) -> Option<(u32, u32)> {
-        let is_nothing = |part: &Part| matches!(part, Part::None | Part::Timed(0));
-        if stages.iter().flatten().all(is_nothing) {
+        if stages.are_none() {
             return None;
         }
-        let began = self.now;
-        let operation = Operation { work, batch, began, stages, stage: 0, parts_left: 0, at: None };
-        let (op, serial) = self.operations.begin(operation);
+        let (op, serial) = self.operations.begin(Operation {
+            work,
+            batch,
+            began: self.now,
+            stages,
+            stage: 0,
+            parts_left: 0,
+            at: [None; PARTS],
+            requests_left: 0,
+            rejections: 0,
+        });
         self.begin_stage(op, serial);
         Some((op, serial))
     }
 
-    /// Begins the next stage that has parts; ends the operation if there is none.
+    /// Begins the next stage; ends the operation if there is none.
     fn begin_stage(&mut self, op: u32, serial: u32) {
-        loop {
-            let Some(operation) = self.operations.get_mut(op, serial) else { return };
-            let Some(parts) = operation.stages.get(usize::from(operation.stage)).copied() else {
-                return self.operation_done(op, serial);
-            };
-            let mut left = 0;
-            for part in parts {
-                match part {
-                    Part::None => {}
-                    Part::Timed(time) => {
-                        left += 1;
-                        self.queue
-                            .post(self.now.saturating_add(time), Event::Elapsed { op, serial });
-                    }
-                    Part::Shared { latency_ns, .. } => {
-                        left += 1;
-                        self.queue
-                            .post(self.now.saturating_add(latency_ns), Event::Join { op, serial });
-                    }
+        let Some(operation) = self.operations.get_mut(op, serial) else { return };
+        let Some(parts) = operation.stages.get(operation.stage) else {
+            return self.operation_done(op, serial);
+        };
+        operation.parts_left = 0;
+        for (part, it) in (0_u8..).zip(parts) {
+            let (after, event) = match it {
+                Part::None => continue,
+                Part::Timed(time) => (time, Event::Elapsed { op, serial }),
+                Part::Shared { latency_ns, .. } => (latency_ns, Event::Join { op, serial, part }),
+                Part::Requests { store, count } => {
+                    operation.requests_left = count;
+                    operation.rejections = 0;
+                    (0, Event::Request { op, serial, store })
                 }
-            }
-            let operation = self.operations.get_mut(op, serial).expect("it was there above");
-            operation.parts_left = left;
-            if left > 0 {
-                return;
-            }
-            operation.stage += 1;
+            };
+            operation.parts_left += 1;
+            self.queue.post(self.now.saturating_add(after), event);
         }
     }
 
@@ -68,15 +66,13 @@ impl World<'_> {
     }
 
     /// The latency of a transfer is over.
-    pub(super) fn join_resource(&mut self, op: u32, serial: u32) {
+    pub(super) fn join_resource(&mut self, op: u32, serial: u32, part: u8) {
         let Some(operation) = self.operations.get_mut(op, serial) else { return };
-        let parts = operation.stages[usize::from(operation.stage)];
-        let shared = parts.iter().find_map(|part| match part {
-            Part::Shared { resource, work, .. } => Some((*resource, *work)),
-            _ => None,
-        });
-        let (resource, work) = shared.expect("only a part that shares joins");
-        operation.at = Some(resource);
+        let parts = operation.stages.get(operation.stage).expect("a stage is in progress");
+        let Part::Shared { resource, work, .. } = parts[usize::from(part)] else {
+            unreachable!("only a part that shares joins")
+        };
+        operation.at[usize::from(part)] = Some(resource);
         let now = self.now;
         self.resources.all[resource as usize].join(now, op, serial, work);
         self.announce(resource);
@@ -93,7 +89,8 @@ impl World<'_> {
             let is_live = |op, serial| operations.is_live(op, serial);
             let Some((op, serial)) = self.resources.all[at].done(now, is_live) else { break };
             if let Some(operation) = self.operations.get_mut(op, serial) {
-                operation.at = None;
+                let used = operation.at.iter_mut().find(|it| **it == Some(resource));
+                *used.expect("it was a user of the resource") = None;
             }
             self.part_done(op, serial);
         }
@@ -112,7 +109,7 @@ impl World<'_> {
     /// Cancels an operation.
     pub(super) fn cancel(&mut self, op: u32, serial: u32) {
         let Some(ended) = self.operations.end(op, serial) else { return };
-        if let Some(resource) = ended.at {
+        for resource in ended.at.into_iter().flatten() {
             self.resources.all[resource as usize].leave(self.now);
             self.announce(resource);
         }
@@ -121,8 +118,11 @@ impl World<'_> {
     fn operation_done(&mut self, op: u32, serial: u32) {
         let ended = self.operations.end(op, serial).expect("only what is live is done");
         match ended.work {
-            Work::Host { rank } => self.host_done(rank, ended.batch, ended.began),
-            Work::Device { device } => self.device_done(device),
+            Work::Host { rank, .. } => self.host_done(rank, ended.batch, ended.began),
+            Work::Device { device, id } => self.device_done(device, id),
+            Work::Send { device, lane, generation, corrupt } => {
+                self.sent(device, op, lane, ended.batch, (generation, corrupt));
+            }
             Work::Fetch { lane, generation } => {
                 self.fetch_done(lane, ended.batch, generation, ended.began);
             }

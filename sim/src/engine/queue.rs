@@ -11,7 +11,9 @@ pub(super) enum Event {
     /// A timed part of an operation is complete.
     Elapsed { op: u32, serial: u32 },
     /// An operation's transfer begins: its latency is over.
-    Join { op: u32, serial: u32 },
+    Join { op: u32, serial: u32, part: u8 },
+    /// Requests arrive at a store.
+    Request { op: u32, serial: u32, store: u32 },
     /// The next transfer of a shared resource is complete, unless others have joined or left since.
     Shared { resource: u32, version: u32 },
     /// A published batch arrives at the host.
@@ -19,21 +21,25 @@ pub(super) enum Event {
     /// A grant arrives at a device.
     Poke { device: u32 },
     /// A working device reports progress.
-    Progress { device: u32, serial: u32 },
+    Progress { device: u32 },
     /// A stalled device resumes.
     Recovered { device: u32 },
     /// A device's link breaks.
     LinkBreaks { device: u32 },
-    /// All ranks have ended their step.
-    StepEnds,
-    /// The proposals of the ranks have been combined.
-    Agreed,
+    /// A device fails, to be used again in a later epoch.
+    DeviceFails { device: u32 },
+    /// A host fails, and its training restarts.
+    HostFails { host: u32 },
+    /// All ranks of a training have ended their step.
+    StepEnds { training: u32 },
+    /// The proposals of the ranks of a training have been combined.
+    Agreed { training: u32 },
     /// A tick that a rank's scheduler requested.
     Wake { rank: u32 },
     /// A late rank arrives.
     Arrives { rank: u32 },
-    /// The timeout for a late rank may have expired.
-    Timeout,
+    /// The timeout for a late rank of a training may have expired.
+    Timeout { training: u32 },
 }
 
 /// An event with its key in the order: time, then number of posting.

@@ -8,7 +8,8 @@ use meetpoint_scheduler::{
 use super::World;
 use super::across::scaled;
 use super::draw::{DrawKey, Stream};
-use super::operation::{Part, Work};
+use super::network::Reader;
+use super::operation::{Part, Stages, Work};
 use super::queue::Event;
 use crate::outcome::{RankOutcome, Recording, WorkKind};
 
@@ -239,23 +240,28 @@ impl World<'_> {
         let core_ns = (core_ns as f64 / efficiency).round() as u64;
         let found = &mut self.ranks[rank as usize];
         found.outcome.host_busy_ns += core_ns;
-        let compute = match self.resources.cores {
+        let compute = match self.resources.cores[self.layout.host_of(rank) as usize] {
             Some(resource) => Part::Shared { resource, work: core_ns as f64, latency_ns: 0 },
             None => Part::Timed(core_ns),
         };
-        let read = self.host_read(rank, batch);
-        let stages = match (scenario.storage.overlap, read, self.resources.cores) {
-            // Only one part of a stage may use a shared resource; otherwise the parts are
-            // sequential.
-            (true, Part::Timed(_) | Part::None, _) | (true, _, None) => {
-                [[read, compute], [Part::None; 2], [Part::None; 2]]
+        let stages = match &scenario.stores {
+            Some(stores) => {
+                let index = self.size_index(rank, self.epoch, batch);
+                self.read_from_store(stores, Reader::Rank(rank), index, compute)
             }
-            _ => [[read, Part::None], [compute, Part::None], [Part::None; 2]],
+            None => {
+                let read = self.host_read(rank, batch);
+                match scenario.storage.overlap {
+                    true => Stages::default().then([read, compute]),
+                    false => Stages::default().then([read]).then([compute]),
+                }
+            }
         };
-        if self.begin_operation(Work::Host { rank }, batch, stages).is_none() {
+        let work = Work::Host { rank, core_ns };
+        if self.begin_operation(work, batch, stages).is_none() {
             // Takes 1 ns, so that it ends through the queue: the caller is still polling.
-            let stages = [[Part::Timed(1), Part::None], [Part::None; 2], [Part::None; 2]];
-            self.begin_operation(Work::Host { rank }, batch, stages);
+            let stages = Stages::default().then([Part::Timed(1)]);
+            self.begin_operation(work, batch, stages);
         }
     }
 
@@ -269,7 +275,7 @@ impl World<'_> {
         let drive = (count > 0)
             .then(|| self.layout.lane_device(lanes.start + batch.0 % count))
             .and_then(|device| self.resources.drives[device as usize]);
-        match drive.or(self.resources.host_read) {
+        match drive.or(self.resources.host_read[self.layout.host_of(rank) as usize]) {
             Some(resource) if bytes > 0 => {
                 Part::Shared { resource, work: bytes as f64, latency_ns }
             }
@@ -299,14 +305,15 @@ impl World<'_> {
             let device = self.layout.lane_device(lane);
             let storage = &self.scenario.storage;
             let (bytes, latency_ns) = (storage.batch_bytes.0, storage.latency.0);
-            let resource = self.resources.drives[device as usize].or(self.resources.spool_read);
+            let spool = self.resources.spool_read[self.layout.host_of(rank) as usize];
+            let resource = self.resources.drives[device as usize].or(spool);
             let part = match resource {
                 Some(resource) if bytes > 0 => {
                     Part::Shared { resource, work: bytes as f64, latency_ns }
                 }
                 _ => Part::Timed(latency_ns),
             };
-            let stages = [[part, Part::None], [Part::None; 2], [Part::None; 2]];
+            let stages = Stages::default().then([part]);
             let work = Work::Fetch { lane, generation };
             if self.begin_operation(work, batch, stages).is_none() {
                 self.fetched(lane, batch, generation, self.now);
@@ -370,7 +377,7 @@ impl World<'_> {
             AcceleratorDecision::Agree(proposal) => self.propose(rank, proposal),
             AcceleratorDecision::Done => {
                 self.ranks[at].phase = Phase::Done;
-                self.steps.rank_done();
+                self.rank_done(rank);
             }
             AcceleratorDecision::WaitUntil(until) => {
                 let found = &mut self.ranks[at];
@@ -439,6 +446,6 @@ impl World<'_> {
             self.ranks[rank as usize].freed_lane = Some(lane);
         }
         self.note(rank, WorkKind::Step(source), batch, now, ends);
-        self.step_started(ends);
+        self.step_started(rank, ends);
     }
 }

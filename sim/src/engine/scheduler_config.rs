@@ -17,6 +17,7 @@ impl Scenario {
     pub fn preparation_ns(&self) -> f64 {
         let host = &self.host;
         let threads = self.ranks.count.saturating_mul(host.workers.max(1));
+        let all_threads = self.rank_count().saturating_mul(host.workers.max(1));
         let contention =
             host.cores.map_or(1.0, |cores| (f64::from(threads) / f64::from(cores)).max(1.0));
         let efficiency = if host.workers == 0 { 1.0 } else { host.efficiency };
@@ -24,7 +25,23 @@ impl Scenario {
         let storage = &self.storage;
         let shared = threads as f64;
         let read = transfer_ns(storage.read_bytes.0, storage.host_read_bandwidth) * shared;
-        let read = read + storage.latency.0 as f64;
+        let read = match &self.stores {
+            None => read + storage.latency.0 as f64,
+            Some(stores) => {
+                // Each leg, if all threads read at once, and the cached share is read beside it.
+                let rate = self.hit_rate(self.epochs.min(2).saturating_sub(1));
+                let bytes = storage.read_bytes.0 as f64;
+                let leg = |share: f64, bandwidth, users: u32| {
+                    transfer_ns((bytes * share) as u64, bandwidth) * f64::from(users)
+                };
+                let store = leg(1.0 - rate, stores.bandwidth, all_threads);
+                let core = leg(1.0 - rate, self.network.core_bandwidth, all_threads);
+                let link = leg(1.0 - rate, self.hosts.link_bandwidth, threads);
+                let cache = self.cache.as_ref().and_then(|cache| cache.bandwidth);
+                let slowest = (store / f64::from(stores.count)).max(core).max(link);
+                slowest.max(leg(rate, cache, threads)) + stores.latency.0 as f64
+            }
+        };
         if storage.overlap { compute.max(read) } else { compute + read }
     }
 
@@ -40,7 +57,8 @@ impl Scenario {
         }
     }
 
-    /// The true mean t_s of a device of this kind, for one rank alone, in nanoseconds.
+    /// The true mean t_s of a device of this kind, on one core for one rank alone and without links,
+    /// in nanoseconds.
     pub fn device_ns(&self, device: &Device) -> f64 {
         let read = transfer_ns(self.storage.read_bytes.0, device.read_bandwidth);
         let write = transfer_ns(self.storage.batch_bytes.0, device.write_bandwidth);
@@ -50,6 +68,25 @@ impl Scenario {
         let compute = device.preparation.mean_ns();
         write + if self.storage.overlap { compute.max(read) } else { compute + read }
     }
+}
+
+/// The true mean time between two batches that a lane's device prepares for its rank, if all ranks
+/// use all their devices, in nanoseconds.
+fn lane_ns(scenario: &Scenario, layout: &Layout, lane: u32) -> f64 {
+    let device = layout.lane_device(lane);
+    let rank = layout.lane_rank(lane);
+    let kind = &scenario.devices[layout.kind(device)];
+    let ranks = layout.lanes_of_device(device).len() as f64;
+    // A core without a granted batch is idle.
+    let busy = f64::from(kind.cores).min(f64::from(kind.ahead) * ranks);
+    let prepared = scenario.device_ns(kind) * ranks / busy;
+    let leg =
+        |bandwidth, lanes: f64| transfer_ns(scenario.storage.batch_bytes.0, bandwidth) * lanes;
+    let of_rank = layout.lanes_of_rank(rank).len() as f64;
+    prepared
+        .max(leg(kind.link_bandwidth, ranks))
+        .max(leg(scenario.hosts.link_bandwidth, of_rank * f64::from(scenario.ranks.count)))
+        .max(leg(scenario.network.core_bandwidth, f64::from(layout.lanes())))
 }
 
 /// Nanoseconds of an unshared transfer; 0 without a limit.
@@ -65,12 +102,8 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
     }
     let (t_c, t_g) = scenario.step_times_ns();
     let at_least_one = |ns: f64| (ns.round() as u64).max(1);
-    let device_ns = |lane: u32| {
-        let device = layout.lane_device(lane);
-        let ranks = layout.lanes_of_device(device).len() as f64;
-        let kind = &scenario.devices[layout.kind(device)];
-        at_least_one(scenario.device_ns(kind) * ranks * profile.device_factor)
-    };
+    let device_ns =
+        |lane: u32| at_least_one(lane_ns(scenario, layout, lane) * profile.device_factor);
     Learned {
         host_ns: at_least_one(t_c * profile.host_factor),
         ready_ns: at_least_one(t_g * profile.ready_factor),
@@ -125,7 +158,7 @@ pub(super) fn config(
         profile_batches: scenario.profile_batches,
         learned,
         replay: replay.transpose()?,
-        ranks: if scenario.ranks.collective { scenario.ranks.count } else { 1 },
+        ranks: if scenario.ranks.collective { scenario.ranks_together() } else { 1 },
         costs: scenario.power.as_ref().map(|power| {
             let microwatts = |watts: f64| (watts * 1e6).round() as u64;
             Costs {

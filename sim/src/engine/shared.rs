@@ -20,6 +20,8 @@ pub(super) struct Shared {
     /// Maximum work per nanosecond of one user.
     each_max: f64,
     users: u32,
+    /// Work that all users have received since the beginning.
+    served: f64,
     /// Work that a user has received if it has been present since the resource was last idle.
     given: f64,
     updated: Time,
@@ -66,6 +68,7 @@ impl Shared {
             capacity,
             each_max,
             users: 0,
+            served: 0.0,
             given: 0.0,
             updated: 0,
             version: 0,
@@ -133,6 +136,14 @@ impl Shared {
         None
     }
 
+    /// Time from the beginning to `now` in which it would have done, at full capacity, the work that
+    /// users received.
+    pub(super) fn busy_ns(&self, now: Time) -> f64 {
+        let since = now.saturating_sub(self.updated) as f64;
+        let open = if self.users == 0 { 0.0 } else { since * self.speed() * f64::from(self.users) };
+        (self.served + open) / self.capacity
+    }
+
     pub(super) fn is_current(&self, version: u32) -> bool {
         self.version == version
     }
@@ -143,7 +154,9 @@ impl Shared {
 
     fn advance(&mut self, now: Time) {
         if self.users > 0 {
-            self.given += now.saturating_sub(self.updated) as f64 * self.speed();
+            let each = now.saturating_sub(self.updated) as f64 * self.speed();
+            self.given += each;
+            self.served += each * f64::from(self.users);
         }
         self.updated = now;
     }

@@ -14,6 +14,8 @@ const RANKS_MAX: u32 = 1 << 16;
 const DEVICES_MAX: usize = 60_000;
 const EPOCHS_MAX: u32 = 100_000;
 const WORKERS_MAX: u32 = 1 << 16;
+/// Most links between ranks and devices.
+const LANES_MAX: u64 = 4_000_000;
 
 impl Scenario {
     /// Checks whether it can be simulated; an error names the key and the remedy.
@@ -28,6 +30,8 @@ impl Scenario {
         self.check_host()?;
         self.check_devices()?;
         self.check_ranks()?;
+        self.check_hosts()?;
+        self.check_stores()?;
         self.accelerator.step.check("accelerator.step")?;
         if self.accelerator.fetch_ahead == Some(0) {
             return wrong("accelerator.fetch_ahead", "is 0", "at least 1, or leave it out");
@@ -169,6 +173,10 @@ impl Scenario {
         let named = |name: &str| format!("{key}.{name}");
         within(&named("count"), device.count, 1, u32::MAX)?;
         within(&named("ahead"), device.ahead, 1, u32::MAX)?;
+        within(&named("cores"), device.cores, 1, WORKERS_MAX)?;
+        if let Some(time) = device.time_to_failure {
+            above_zero(&named("time_to_failure"), time)?;
+        }
         if device.spool_slots == Some(0) {
             return wrong(named("spool_slots"), "is 0", "at least 1, or leave it out");
         }
@@ -193,18 +201,99 @@ impl Scenario {
     fn check_ranks(&self) -> Result<(), ScenarioError> {
         let ranks = &self.ranks;
         within("ranks.count", ranks.count, 1, RANKS_MAX)?;
+        within("hosts.count", self.hosts.count, 1, RANKS_MAX)?;
+        let all = self.rank_count();
+        if all > RANKS_MAX {
+            let problem = format!("times `ranks.count` is {all} ranks");
+            return wrong("hosts.count", problem, format!("at most {RANKS_MAX} ranks"));
+        }
         above_zero("ranks.timeout", ranks.timeout)?;
         for (index, fault) in ranks.faults.iter().enumerate() {
             let key = format!("ranks.faults.{index}");
-            if fault.rank >= ranks.count {
-                let problem = format!("names rank {} of {}", fault.rank, ranks.count);
-                return wrong(key, problem, format!("a rank from 0 to {}", ranks.count - 1));
+            if fault.rank >= all {
+                let problem = format!("names rank {} of {all}", fault.rank);
+                return wrong(key, problem, format!("a rank from 0 to {}", all - 1));
             }
             let last = u64::from(self.batches) * u64::from(self.epochs);
             if let RankFaultKind::Die(step) = fault.kind
                 && step > last
             {
                 return wrong(key, format!("names step {step}"), format!("a step up to {last}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scenario {
+    fn check_hosts(&self) -> Result<(), ScenarioError> {
+        if let Some(time) = self.hosts.time_to_failure {
+            above_zero("hosts.time_to_failure", time)?;
+            let hosts = if self.hosts.together { self.hosts.count } else { 1 };
+            let between = time.0 as f64 / f64::from(hosts);
+            let step = self.longest_step_ns();
+            if between < 2.0 * step {
+                let problem = format!(
+                    "lets a training of {hosts} hosts fail every {:.3} s, and a step takes {:.3} s",
+                    between / 1e9,
+                    step / 1e9
+                );
+                let remedy = "at least two steps times the hosts of a training";
+                return wrong("hosts.time_to_failure", problem, remedy);
+            }
+        }
+        let (ranks, devices) = (u64::from(self.rank_count()), self.device_count());
+        if let Some(each) = self.devices_per_rank {
+            let most = u32::try_from(devices).unwrap_or(u32::MAX);
+            within("devices_per_rank", each, 1, most.max(1))?;
+            if self.serve != Serve::default() {
+                let problem = "is set together with `serve`";
+                return wrong("devices_per_rank", problem, "one of the two");
+            }
+        }
+        let each = self.devices_per_rank.map_or(devices as u64, u64::from);
+        if self.serve == Serve::AllRanks && ranks.saturating_mul(each) > LANES_MAX {
+            let problem = format!("is \"all-ranks\" with {ranks} ranks and {devices} devices");
+            return wrong("serve", problem, "\"own-ranks\", or set `devices_per_rank`");
+        }
+        Ok(())
+    }
+
+    fn check_stores(&self) -> Result<(), ScenarioError> {
+        if let Some(stores) = &self.stores {
+            within("stores.count", stores.count, 1, 1 << 16)?;
+            within("stores.requests", stores.requests, 1, 1 << 20)?;
+            if stores.requests_per_second == Some(0) {
+                let remedy = "at least 1, or leave it out";
+                return wrong("stores.requests_per_second", "is 0", remedy);
+            }
+            above_zero("stores.backoff", stores.backoff)?;
+            if stores.backoff_max < stores.backoff {
+                let problem = "is shorter than `stores.backoff`";
+                return wrong("stores.backoff_max", problem, "at least `stores.backoff`");
+            }
+            if self.storage.read_bytes.0 == 0 {
+                let problem = "is 0, and [stores] are read";
+                return wrong("storage.read_bytes", problem, "the bytes of the samples of a batch");
+            }
+            if self.storage.host_read_bandwidth.is_some() {
+                let problem = "is set together with [stores]";
+                let remedy = "`hosts.link_bandwidth` and `stores.bandwidth` instead";
+                return wrong("storage.host_read_bandwidth", problem, remedy);
+            }
+        }
+        let Some(cache) = &self.cache else { return Ok(()) };
+        if self.stores.is_none() {
+            return wrong("cache", "is set without [stores]", "a table [stores], or no [cache]");
+        }
+        if cache.hit_rate.is_some() && cache.bytes.is_some() {
+            return wrong("cache.bytes", "is set together with `cache.hit_rate`", "one of the two");
+        }
+        let rates = [("hit_rate", cache.hit_rate), ("first_hit_rate", Some(cache.first_hit_rate))];
+        for (name, rate) in rates {
+            if rate.is_some_and(|rate| !(0.0..=1.0).contains(&rate)) {
+                let problem = format!("is {}", rate.unwrap_or_default());
+                return wrong(format!("cache.{name}"), problem, "a number from 0 to 1");
             }
         }
         Ok(())

@@ -2,14 +2,15 @@
 //! about them, and faults.
 //!
 //! A scenario is a TOML text with the same names as job files; it specifies what a job measures.
-//! In reading order: this file (the whole), `parts` (its tables), `strategy` and `options` (the
-//! strategy), `distribution`, `fault`, `quantity` (the values), `check` (validation), `sweep` (many
+//! In reading order: this file (the whole), `parts` and `network` (its tables), `strategy` and
+//! `options` (the strategy), `distribution`, `fault`, `quantity` (the values), `check` (validation), `sweep` (many
 //! scenarios from one).
 
 mod check;
 mod distribution;
 mod error;
 mod fault;
+mod network;
 mod options;
 mod parts;
 mod quantity;
@@ -23,6 +24,7 @@ pub use distribution::{Distribution, Values};
 pub use error::{ScenarioError, SweptParameters};
 pub use fault::{Fault, FaultKind, NotAFault, RankFault, RankFaultKind, When};
 pub use meetpoint_scheduler::StrategyName;
+pub use network::{Cache, Hosts, Network, Stores};
 pub use parts::{Accelerator, Device, Holders, Host, Knowledge, Power, Ranks, Serve, Storage};
 pub use quantity::{Bandwidth, Bytes, NotAQuantity, Span};
 pub use strategy::ChoiceName;
@@ -96,6 +98,23 @@ pub struct Scenario {
     /// How many accelerators there are, and how they agree.
     #[serde(default)]
     pub ranks: Ranks,
+    /// How many hosts there are, each with its ranks.
+    #[serde(default)]
+    pub hosts: Hosts,
+    /// What hosts, devices and stores share.
+    #[serde(default)]
+    pub network: Network,
+    /// The stores from which hosts, and devices without drives, read samples; absent: they read as
+    /// `storage` says.
+    #[serde(default)]
+    pub stores: Option<Stores>,
+    /// The cache of each host; absent: there is none.
+    #[serde(default)]
+    pub cache: Option<Cache>,
+    /// Instead of `serve`: number of devices of each rank. Rank r uses this many, from r times this
+    /// number on, modulo the number of devices.
+    #[serde(default)]
+    pub devices_per_rank: Option<u32>,
     /// Parameters to vary; see [`points`]. A run of the scenario itself ignores them.
     #[serde(default)]
     pub sweep: Vec<Sweep>,
@@ -143,6 +162,11 @@ impl Scenario {
             storage: Storage::default(),
             accelerator: Accelerator::new(step),
             ranks: Ranks::default(),
+            hosts: Hosts::default(),
+            network: Network::default(),
+            stores: None,
+            cache: None,
+            devices_per_rank: None,
             sweep: Vec::new(),
         }
     }
@@ -195,6 +219,34 @@ impl Scenario {
     /// Number of devices: the sum of the `count` of each table.
     pub fn device_count(&self) -> usize {
         self.devices.iter().map(|device| device.count as usize).sum()
+    }
+
+    /// Number of ranks of all hosts.
+    pub fn rank_count(&self) -> u32 {
+        self.hosts.count.saturating_mul(self.ranks.count)
+    }
+
+    /// Number of ranks that step together.
+    pub fn ranks_together(&self) -> u32 {
+        if self.hosts.together { self.rank_count() } else { self.ranks.count }
+    }
+
+    /// The mean time of a step on a batch of the source for which it takes longer, in nanoseconds.
+    pub fn longest_step_ns(&self) -> f64 {
+        let extra = self.host.copy.max(self.accelerator.direct_read);
+        self.accelerator.step.mean_ns() + extra.0 as f64
+    }
+
+    /// Share of the bytes of an epoch that a host reads from its cache, from 0 to 1.
+    pub fn hit_rate(&self, epoch: u32) -> f64 {
+        let Some(cache) = &self.cache else { return 0.0 };
+        if epoch == 0 {
+            return cache.first_hit_rate;
+        }
+        let all = u64::from(self.batches) * u64::from(self.rank_count());
+        let all = all as f64 * self.storage.read_bytes.0 as f64;
+        let sized = |bytes: Bytes| (bytes.0 as f64 / all.max(1.0)).min(1.0);
+        cache.hit_rate.or(cache.bytes.map(sized)).unwrap_or(0.0)
     }
 
     /// Maximum number of batches that the host may have claimed and not consumed at a rank, as in

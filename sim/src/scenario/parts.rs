@@ -7,7 +7,7 @@ use super::distribution::Distribution;
 use super::fault::{Fault, RankFault};
 use super::quantity::{Bandwidth, Bytes, Span};
 
-/// The host's side of a rank; the ranks share its cores.
+/// The host's side of a rank; the ranks of a host share its cores.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
@@ -23,7 +23,7 @@ pub struct Host {
     /// preparation / η. Ignored without workers.
     #[serde(default = "whole")]
     pub efficiency: f64,
-    /// Cores that all ranks share, fairly; absent: one for each thread that prepares.
+    /// Cores that the ranks of a host share, fairly; absent: one for each thread that prepares.
     #[serde(default)]
     pub cores: Option<u32>,
     /// t_h: additional time of a step on a host batch (copy to the accelerator).
@@ -56,8 +56,22 @@ pub struct Device {
     /// Number of these devices.
     #[serde(default = "one")]
     pub count: u32,
-    /// Time of a batch; if bandwidths are set, its reads and writes are added. The sum is t_s.
+    /// Core time of a batch; if bandwidths are set, its reads and writes are added. The sum is
+    /// t_s.
     pub preparation: Distribution,
+    /// Cores, each of which prepares a batch at a time.
+    #[serde(default = "one")]
+    pub cores: u32,
+    /// Bandwidth at which it sends prepared batches to hosts, and at which it receives samples
+    /// from stores.
+    #[serde(default)]
+    pub link_bandwidth: Option<Bandwidth>,
+    /// Mean time between failures, exponentially distributed; absent: it fails only by `faults`.
+    #[serde(default)]
+    pub time_to_failure: Option<Span>,
+    /// Time after which a failed device can be used again, from the next epoch on.
+    #[serde(default = "ten_seconds")]
+    pub time_to_restart: Span,
     /// Slots of its spool, shared fairly by the ranks that it serves; absent: never limits.
     #[serde(default)]
     pub spool_slots: Option<u32>,
@@ -91,6 +105,10 @@ impl Device {
         Self {
             count: one(),
             preparation,
+            cores: one(),
+            link_bandwidth: None,
+            time_to_failure: None,
+            time_to_restart: ten_seconds(),
             spool_slots: None,
             ahead: four(),
             latency: Span(0),
@@ -118,7 +136,7 @@ pub enum Holders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Serve {
-    /// Each device serves all ranks in turn, one batch each.
+    /// Each device serves the ranks of all hosts in turn, one batch each.
     #[default]
     AllRanks,
     /// Device d serves rank d mod G, or, with fewer devices than ranks, the ranks r with
@@ -134,10 +152,10 @@ pub struct Storage {
     pub read_bytes: Bytes,
     /// Bytes of a prepared batch: written to the spool and read from it.
     pub batch_bytes: Bytes,
-    /// Bandwidth of the host's reads of samples, all ranks together; absent: they take no
+    /// Bandwidth of a host's reads of samples, all its ranks together; absent: they take no
     /// additional time.
     pub host_read_bandwidth: Option<Bandwidth>,
-    /// Bandwidth of reads of slots, all ranks and devices together.
+    /// Bandwidth of a host's reads of slots, all its ranks and devices together.
     pub spool_read_bandwidth: Option<Bandwidth>,
     /// Time before the first byte of a read by the host.
     pub latency: Span,
@@ -170,11 +188,11 @@ impl Accelerator {
     }
 }
 
-/// How many accelerators there are, and how they agree.
+/// How many accelerators each host has, and how they agree.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ranks {
-    /// G.
+    /// G, of each host.
     pub count: u32,
     /// Whether all ranks decide together on the source of a step; otherwise each decides alone. In
     /// both cases, steps end together.
@@ -238,6 +256,10 @@ fn one() -> u32 {
 
 fn two() -> u32 {
     2
+}
+
+fn ten_seconds() -> Span {
+    Span(10_000_000_000)
 }
 
 fn four() -> u32 {

@@ -2,8 +2,8 @@
 
 use meetpoint_scheduler::{Auto, Goal, Mte, Order, Split, StrategyName, Tail, Windowed};
 use meetpoint_sim::scenario::{
-    Bandwidth, Bytes, ChoiceName, Device, Distribution, Fault, FaultKind, Holders, Scenario, Serve,
-    Span, When,
+    Bandwidth, Bytes, Cache, ChoiceName, Device, Distribution, Fault, FaultKind, Holders, Scenario,
+    Serve, Span, Stores, When,
 };
 use meetpoint_storage::random::SplitMix64;
 
@@ -167,6 +167,52 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
             scenario.host.by_size = 0.9;
         }
         _ => {}
+    }
+    scenario
+}
+
+/// The scenario of a seed with several hosts, agents with cores, links, stores, a cache and failures.
+pub(crate) fn many_hosts(seed: u64) -> Scenario {
+    let mut scenario = scenario(seed);
+    let mut random = Random::new(seed ^ 0x0005_7057);
+    let bandwidth = |random: &mut Random| {
+        random.one_in(2).then(|| Bandwidth(random.among(&[20_000_000, 200_000_000, 2_000_000_000])))
+    };
+    scenario.hosts.count = random.small(1, 4);
+    scenario.hosts.together = random.one_in(2);
+    scenario.hosts.link_bandwidth = bandwidth(&mut random);
+    let step_ns = 1 + scenario.longest_step_ns() as u64;
+    if random.one_in(4) {
+        scenario.hosts.time_to_failure = Some(Span(step_ns * 80));
+        scenario.hosts.time_to_restart = Span(step_ns);
+    }
+    for device in &mut scenario.devices {
+        device.cores = random.small(1, 4);
+        device.link_bandwidth = bandwidth(&mut random);
+        if random.one_in(4) {
+            device.time_to_failure = Some(Span(1 + device.preparation.mean_ns() as u64 * 10));
+            device.time_to_restart = random.time();
+        }
+    }
+    scenario.network.core_bandwidth = bandwidth(&mut random);
+    scenario.storage.read_bytes = Bytes(1_000_000);
+    scenario.storage.batch_bytes = Bytes(2_000_000);
+    if random.one_in(2) {
+        scenario.storage.host_read_bandwidth = None;
+        scenario.stores = Some(Stores {
+            count: random.small(1, 3),
+            bandwidth: bandwidth(&mut random),
+            latency: random.time(),
+            requests: random.small(1, 3),
+            requests_per_second: random.one_in(2).then(|| random.small(5, 50)),
+            ..Stores::default()
+        });
+        let rate = random.among(&[0.0, 0.3, 1.0]);
+        scenario.cache = random.one_in(2).then(|| Cache {
+            hit_rate: Some(rate),
+            bandwidth: bandwidth(&mut random),
+            ..Cache::default()
+        });
     }
     scenario
 }
