@@ -257,7 +257,7 @@ fn a_later_attempt_takes_over_the_address() {
         let (ours, theirs) = (attempt(3), attempt(4));
         let expected = CollectiveError::Superseded { ours, theirs };
         assert_eq!(old.join().unwrap().unwrap_err(), expected);
-        new.map(|thread| thread.join().unwrap().unwrap());
+        let _ = new.map(|thread| thread.join().unwrap().unwrap());
     });
 }
 
@@ -291,7 +291,7 @@ fn a_rank_that_was_restarted_while_others_are_missing_is_accepted() {
             let config = config(&place, rank, 3, LONG);
             scope.spawn(move || meet(config).map(drop))
         });
-        ranks.map(|thread| thread.join().unwrap().unwrap());
+        let _ = ranks.map(|thread| thread.join().unwrap().unwrap());
         hub.join().unwrap().unwrap();
     });
 }
