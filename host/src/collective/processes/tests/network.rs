@@ -257,7 +257,7 @@ fn a_later_attempt_takes_over_the_address() {
         let (ours, theirs) = (attempt(3), attempt(4));
         let expected = CollectiveError::Superseded { ours, theirs };
         assert_eq!(old.join().unwrap().unwrap_err(), expected);
-        let _ = new.map(|thread| thread.join().unwrap().unwrap());
+        new.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
     });
 }
 
@@ -291,7 +291,7 @@ fn a_rank_that_was_restarted_while_others_are_missing_is_accepted() {
             let config = config(&place, rank, 3, LONG);
             scope.spawn(move || meet(config).map(drop))
         });
-        let _ = ranks.map(|thread| thread.join().unwrap().unwrap());
+        ranks.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
         hub.join().unwrap().unwrap();
     });
 }
@@ -329,17 +329,12 @@ fn a_rank_of_another_version_is_named_at_both_ends() {
 
 #[test]
 fn ranks_of_different_jobs_or_numbers_of_ranks_are_refused() {
-    let differs =
-        |rank: &RendezvousAddress| RendezvousConfig { job: "wrr".to_owned(), ..rank_1(rank) };
-    let expected =
-        CollectiveError::Differs { rank: 1, theirs: "wrr".to_owned(), ours: "job".to_owned() };
-    let more = |rank: &RendezvousAddress| config(rank, 1, 3, LONG);
+    let (theirs, ours) = ("wrr".to_owned(), "job".to_owned());
+    let differs = CollectiveError::Differs { rank: 1, theirs, ours };
     let other_world = CollectiveError::OtherWorld { rank: 1, theirs: 3, ranks: 2 };
-    let cases: [(&dyn Fn(&RendezvousAddress) -> RendezvousConfig, _); 2] =
-        [(&differs, expected), (&more, other_world)];
-    for (second, expected) in cases {
+    for (job, ranks, expected) in [("wrr", 2, differs), ("job", 3, other_world)] {
         let (listener, place) = tcp();
-        let second = second(&place);
+        let second = RendezvousConfig { job: job.to_owned(), ranks, ..rank_1(&place) };
         let errors = scope(|scope| {
             let waits = scope.spawn(|| meet(rank_0(listener, &place, LONG)).unwrap_err());
             [meet(second).unwrap_err(), waits.join().unwrap()]
