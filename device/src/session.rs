@@ -25,6 +25,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Reads that a worker keeps in flight.
@@ -66,6 +67,29 @@ pub(crate) struct Job {
     /// Records the waits for reads of the worker.
     pub(crate) waits: Arc<StorageWaits>,
     pub(crate) spool: Spool,
+    /// Shared by the workers of the job, and held while one of them exists.
+    _memory: Arc<Reservation>,
+}
+
+/// Memory that the workers of a job use once they prepare batches. It is counted from the load on,
+/// because the kernel provides memory only when it is first used.
+struct Reservation {
+    bytes: u64,
+    /// Sum over all jobs.
+    reserved: Arc<AtomicU64>,
+}
+
+impl Reservation {
+    fn new(bytes: u64, reserved: &Arc<AtomicU64>) -> Self {
+        reserved.fetch_add(bytes, Ordering::Relaxed);
+        Self { bytes, reserved: Arc::clone(reserved) }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// Why a job is refused. The messages are sent to the host.
@@ -273,6 +297,8 @@ pub(crate) struct DeviceResources {
     hosts: u32,
     preparers: Arc<dyn PreparerFactory>,
     datasets: Arc<Datasets>,
+    /// Memory reserved by jobs, in bytes.
+    reserved: Arc<AtomicU64>,
 }
 
 /// Datasets of current jobs, so that jobs on the same dataset share its index.
@@ -309,6 +335,7 @@ impl DeviceResources {
             hosts: options.hosts,
             preparers: Arc::clone(&options.preparers),
             datasets: Arc::default(),
+            reserved: Arc::default(),
         }
     }
 
@@ -374,6 +401,9 @@ pub(crate) fn load(
     };
     job.dataset.keep_small_samples_by_memory();
     let decode_memory = decode_memory(request, payload_bytes_max, resources);
+    let workers = workers(geometry.slots, of_worker, resources);
+    let bytes = of_worker.saturating_mul(workers.into());
+    let memory = Arc::new(Reservation::new(bytes, &resources.reserved));
     let worker = || {
         let spool = match spool.filter(|_| !is_stream) {
             None => Spool::stream(geometry.slot_bytes, resources.write_pace()),
@@ -388,10 +418,18 @@ pub(crate) fn load(
         let decode_memory = Some(Arc::clone(&decode_memory));
         let of_preparer = Resources { engine: Box::new(engine), decode_memory, cache: None };
         let preparer = resources.preparers.preparer(&job, of_preparer)?;
-        let (batching, recipe) = (batching.clone(), recipe.hash());
-        Ok(Job { batching, device, recipe, payload_bytes_max, preparer, read_meter, waits, spool })
+        Ok(Job {
+            batching: batching.clone(),
+            device,
+            recipe: recipe.hash(),
+            payload_bytes_max,
+            preparer,
+            read_meter,
+            waits,
+            spool,
+            _memory: Arc::clone(&memory),
+        })
     };
-    let workers = workers(geometry.slots, of_worker, resources);
     Ok(LoadedJob {
         batches,
         slots: geometry.slots,
@@ -410,7 +448,7 @@ fn workers(slots: u32, bytes_each: u64, resources: &DeviceResources) -> u32 {
         return 1;
     }
     let wanted = resources.threads.saturating_add(1).min(slots);
-    let left = memory_limit(resources).saturating_sub(memory::own_memory_bytes());
+    let left = memory_limit(resources).saturating_sub(memory_used(resources));
     let fitting = left / bytes_each.max(1);
     wanted.min(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1)
 }
@@ -577,8 +615,13 @@ pub(crate) fn announced_bytes(
 /// process.
 fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal> {
     let limit = memory_limit(resources);
-    let needed = memory::own_memory_bytes().saturating_add(payload);
+    let needed = memory_used(resources).saturating_add(payload);
     if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+}
+
+/// The memory that this process uses, or that its jobs will use.
+fn memory_used(resources: &DeviceResources) -> u64 {
+    memory::own_memory_bytes().max(resources.reserved.load(Ordering::Relaxed))
 }
 
 /// The memory of the emulated device, or of this process.
