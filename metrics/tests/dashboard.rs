@@ -1,4 +1,5 @@
-//! The dashboard in deploy/grafana names only metrics that loaders and agents have, and all of them.
+//! The dashboard in deploy/grafana names only metrics that loaders and agents have, and all of
+//! them.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -84,6 +84,8 @@ fn agents_for_some_ranks_are_as_fast_as_agents_for_all() {
     let all = total_ms(&scenario);
     scenario.devices_per_rank = Some(2);
     let some = simulated(&scenario);
+    let alone = Scenario { devices: Vec::new(), ..scenario.under(meetpoint_scheduler::HostOnly) };
+    assert_eq!(simulated(&alone).device_share(), 0.0, "it is ignored without devices");
     let ratio = some.total_ns as f64 / MS as f64 / all;
     assert!((0.85..1.15).contains(&ratio), "{ratio}");
     // Rank r uses agents 2r and 2r+1 of 4: each agent serves three ranks, as much as any other.

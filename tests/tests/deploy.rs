@@ -41,11 +41,14 @@ fn of_agent() -> BTreeSet<String> {
     of_program(&["agent"]).unwrap_or_else(|| options(&table.join("\n")))
 }
 
-/// The lines of a file without comments, from the one with `begin` on, while they are continued.
+/// A command in a file, from `begin` on, with the lines that continue it.
 fn command_line(text: &str, begin: &str) -> String {
-    let mut lines = text.lines().skip_while(|line| !line.contains(begin));
+    let at = text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let column = line.find(begin)?;
+        Some(line.as_ptr().addr() - text.as_ptr().addr() + column)
+    });
     let mut found = String::new();
-    for line in lines.by_ref() {
+    for line in text[at.unwrap_or(text.len())..].lines() {
         found.push_str(line.trim_end_matches('\\'));
         found.push('\n');
         if !line.ends_with('\\') {

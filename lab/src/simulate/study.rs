@@ -96,7 +96,8 @@ pub struct Document {
     refused: Vec<Refused>,
 }
 
-/// Runs a study with every strategy. [`Study::Hosts`] has [a function of its own](super::hosts::run).
+/// Runs a study with every strategy. [`Study::Hosts`] has a function of its own:
+/// [`super::hosts::run`].
 pub fn run(study: Study, progress: Progress<'_>) -> Result<Document, Error> {
     let tables = robustness(|done, total| progress(done as u64, total as u64))?;
     let mut document = Document { kind: "study", rows: Vec::new(), refused: Vec::new() };

@@ -43,7 +43,7 @@ impl Layout {
         };
         for rank in 0..count {
             layout.ranks.push(layout.lanes());
-            if let Some(each) = scenario.devices_per_rank {
+            if let Some(each) = scenario.devices_per_rank.filter(|_| devices > 0) {
                 let first = u64::from(rank) * u64::from(each);
                 let used = (first..first + u64::from(each)).map(|it| it % u64::from(devices));
                 used.for_each(|it| layout.add(rank, u32::try_from(it).expect("a remainder")));

@@ -57,8 +57,8 @@ impl Scenario {
         }
     }
 
-    /// The true mean t_s of a device of this kind, on one core for one rank alone and without links,
-    /// in nanoseconds.
+    /// The true mean t_s of a device of this kind, on one core for one rank alone and without
+    /// links, in nanoseconds.
     pub fn device_ns(&self, device: &Device) -> f64 {
         let read = transfer_ns(self.storage.read_bytes.0, device.read_bandwidth);
         let write = transfer_ns(self.storage.batch_bytes.0, device.write_bandwidth);

@@ -136,8 +136,8 @@ impl Shared {
         None
     }
 
-    /// Time from the beginning to `now` in which it would have done, at full capacity, the work that
-    /// users received.
+    /// Time from the beginning to `now` in which it would have done, at full capacity, the work
+    /// that users received.
     pub(super) fn busy_ns(&self, now: Time) -> f64 {
         let since = now.saturating_sub(self.updated) as f64;
         let open = if self.users == 0 { 0.0 } else { since * self.speed() * f64::from(self.users) };

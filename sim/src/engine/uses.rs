@@ -11,8 +11,8 @@ use crate::outcome::{MiddleHalf, Resource, ResourceUse};
 /// nanoseconds.
 pub(super) type Served = (Resource, Vec<f64>);
 
-/// The utilisation of each kind of resource during an interval, at whose beginning `before` had been
-/// served and at whose end `after` had been.
+/// The utilisation of each kind of resource during an interval, at whose beginning `before` had
+/// been served and at whose end `after` had been.
 pub(super) fn between(
     before: Option<&[Served]>,
     after: &[Served],

@@ -243,9 +243,10 @@ impl Scenario {
             }
         }
         let (ranks, devices) = (u64::from(self.rank_count()), self.device_count());
-        if let Some(each) = self.devices_per_rank {
+        // Without devices, as under `host-only`, it has no meaning.
+        if let Some(each) = self.devices_per_rank.filter(|_| devices > 0) {
             let most = u32::try_from(devices).unwrap_or(u32::MAX);
-            within("devices_per_rank", each, 1, most.max(1))?;
+            within("devices_per_rank", each, 1, most)?;
             if self.serve != Serve::default() {
                 let problem = "is set together with `serve`";
                 return wrong("devices_per_rank", problem, "one of the two");

@@ -3,8 +3,8 @@
 //!
 //! A scenario is a TOML text with the same names as job files; it specifies what a job measures.
 //! In reading order: this file (the whole), `parts` and `network` (its tables), `strategy` and
-//! `options` (the strategy), `distribution`, `fault`, `quantity` (the values), `check` (validation), `sweep` (many
-//! scenarios from one).
+//! `options` (the strategy), `distribution`, `fault`, `quantity` (the values), `check`
+//! (validation), `sweep` (many scenarios from one).
 
 mod check;
 mod distribution;

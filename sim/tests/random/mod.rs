@@ -171,7 +171,8 @@ pub(crate) fn scenario(seed: u64) -> Scenario {
     scenario
 }
 
-/// The scenario of a seed with several hosts, agents with cores, links, stores, a cache and failures.
+/// The scenario of a seed with several hosts, agents with cores, links, stores, a cache and
+/// failures.
 pub(crate) fn many_hosts(seed: u64) -> Scenario {
     let mut scenario = scenario(seed);
     let mut random = Random::new(seed ^ 0x0005_7057);
