@@ -1,6 +1,7 @@
 //! Errors between a batch index and its tensor.
 
 use crate::decode_memory::TooLargeToDecode;
+use crate::extents_error::ExtentFolderError;
 use crate::recipe_files_error::RecipeFilesError;
 use crate::remote::RemoteFailure;
 use meetpoint_diagnose::Remedy;
@@ -51,6 +52,14 @@ pub enum Error {
         url: PathBuf,
         /// Why.
         refusal: RemoteRefusal,
+    },
+    /// A dataset that cannot be read by its extents.
+    #[error("extents {}: {source}", path.display())]
+    Extents {
+        /// The file of extents.
+        path: PathBuf,
+        /// Cause.
+        source: Box<ExtentFolderError>,
     },
     /// No folder was named.
     #[error("no dataset is named")]
@@ -514,6 +523,7 @@ impl Error {
             | Self::Dataset { .. }
             | Self::RecipeFile(_)
             | Self::Remote { .. }
+            | Self::Extents { .. }
             | Self::NoDataset
             | Self::TooManyDatasets { .. }
             | Self::ColumnsDiffer { .. }

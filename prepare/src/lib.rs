@@ -3,7 +3,8 @@
 //! Host and device both prepare through this crate, so their samples are equal. In reading order:
 //! [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset), [`KeyLookup`] (how
 //! it looks up keys), [`SampleReader`] (stored samples, in any order), [`MappedDataset`] (the same
-//! without a copy), [`RemoteFolder`] (a dataset in a store), [`original`] (the original file of a
+//! without a copy), [`RemoteFolder`] (a dataset in a store), [`ExtentFolder`] (a dataset by its
+//! extents on a block device), [`original`] (the original file of a
 //! stored sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of
 //! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
 //! elsewhere), [`gpu`] (an offload to a GPU),
@@ -30,6 +31,8 @@ mod decode_memory;
 mod diagnose;
 mod encoded;
 mod error;
+mod extents;
+mod extents_error;
 mod factory;
 mod filter;
 pub mod gpu;
@@ -67,6 +70,8 @@ pub use decode_memory::{
 };
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
+pub use extents::ExtentFolder;
+pub use extents_error::ExtentFolderError;
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
 pub use helper_threads::abandoning;
 pub use job::Job;
