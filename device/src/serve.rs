@@ -2,6 +2,7 @@
 
 use crate::agent::{Agent, Counts};
 use crate::cgroup::Guard;
+use crate::extents::ServedExtents;
 use crate::link::ConnectionAcceptor;
 use crate::listener::{self, Listener};
 use crate::owner::Owner;
@@ -55,14 +56,23 @@ pub fn serve(
         return Err(Error::Hosts { given: options.hosts });
     }
     let is_remote = matches!(options.listen, Listen::Tcp { .. });
-    let roots = Roots::find(&options.roots, is_remote)?;
+    let extents = ServedExtents::open(&options.extents, is_remote)?;
+    let roots = match options.extents.is_empty() || !options.roots.is_empty() {
+        true => Roots::find(&options.roots, is_remote)?,
+        false => Roots::none(),
+    };
     let token = listener::token(&options)?;
     let choice = cores::choose(&options.emulation)?;
     let guard = match options.cgroup {
         true => Some(Guard::enter(&options.emulation, Path::new("/"), std::process::id())?),
         false => None,
     };
-    let (device, mut notices) = describe(&options, &roots, choice.core)?;
+    let (mut device, mut notices) = describe(&options, &roots, choice.core)?;
+    match is_remote {
+        true => device.roots.extend(extents.names().map(Into::into)),
+        false => device.roots.extend(extents.paths()),
+    }
+    notices.extend(extents.notices());
     notices.extend(choice.notice);
     if options.once {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
@@ -84,7 +94,7 @@ pub fn serve(
     let ready_now = Ready { endpoint: listener.endpoint(&options), device, notices };
     let process = Process {
         owner: Arc::new(Owner::new(options.hosts as usize)),
-        resources: DeviceResources::new(&options, roots, is_remote),
+        resources: DeviceResources::new(&options, (roots, extents), is_remote),
         token,
         core: choice.core,
         options: Arc::new(options),

@@ -1,5 +1,6 @@
 //! Errors between a batch index and its tensor.
 
+use crate::csx::error::CsxRefusal;
 use crate::decode_memory::TooLargeToDecode;
 use crate::extents_error::ExtentFolderError;
 use crate::recipe_files_error::RecipeFilesError;
@@ -61,6 +62,9 @@ pub enum Error {
         /// Cause.
         source: Box<ExtentFolderError>,
     },
+    /// A device with primitive requests refused a job.
+    #[error(transparent)]
+    Csx(CsxRefusal),
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
@@ -524,6 +528,7 @@ impl Error {
             | Self::RecipeFile(_)
             | Self::Remote { .. }
             | Self::Extents { .. }
+            | Self::Csx(_)
             | Self::NoDataset
             | Self::TooManyDatasets { .. }
             | Self::ColumnsDiffer { .. }

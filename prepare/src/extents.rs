@@ -3,20 +3,15 @@
 //! Nothing outside of the declared extents is requested of the device, and nothing is written.
 
 use crate::Error;
-use crate::member::Member;
-use crate::{Dataset, ExtentFolderError};
+use crate::ExtentFolderError;
 use meetpoint_format::checksum::Crc32c;
 use meetpoint_format::dataset::{
-    DatasetExtents, EXTENTS_BYTES_MAX, ExtentDevice, FileExtents, MANIFEST_BYTES_MAX,
-    MANIFEST_NAME, Manifest,
+    DatasetExtents, EXTENTS_BYTES_MAX, ExtentDevice, FileExtents, MANIFEST_BYTES_MAX, Manifest,
 };
 use meetpoint_kernels::Interrupt;
-use meetpoint_storage::extents::{
-    DeviceRange, ExtentEngine, ExtentFile, ExtentFiles, ExtentReader, block_bytes,
-    open_block_engine,
-};
+use meetpoint_storage::Error as StorageError;
+use meetpoint_storage::extents::{DeviceRange, ExtentFile, ExtentFiles, ExtentReader, block_bytes};
 use meetpoint_storage::files::read_regular;
-use meetpoint_storage::{Engine, EngineKind, Error as StorageError, SelectedEngine, open_engine};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -97,6 +92,11 @@ impl ExtentFolder {
     /// SHA-256 of `dataset.json`.
     pub fn manifest_sha256(&self) -> [u8; 32] {
         self.sha256
+    }
+
+    /// The files, by their names below [`Self::path`].
+    pub(crate) fn files(&self) -> &ExtentFiles {
+        &self.files
     }
 
     fn failed(&self, source: ExtentFolderError) -> Error {
@@ -186,50 +186,6 @@ fn beginning(device: &ExtentDevice, bytes: u64) -> Option<u64> {
         return Some(0);
     }
     (bytes == device.drive_bytes).then_some(device.partition_offset)
-}
-
-impl Dataset {
-    /// Opens one or several datasets by their extents as one.
-    pub fn open_extents(folders: &[Arc<ExtentFolder>]) -> Result<Self, Error> {
-        let members = folders.iter().map(Member::open_extents).collect::<Result<_, _>>()?;
-        Self::of_members(members)
-    }
-
-    /// The folders that are read by their extents.
-    pub(crate) fn extent_folders(&self) -> impl Iterator<Item = &Arc<ExtentFolder>> {
-        self.members().filter_map(|(_, member)| member.extents())
-    }
-
-    /// Whether the dataset is read by its extents.
-    pub fn has_extents(&self) -> bool {
-        self.extent_folders().next().is_some()
-    }
-
-    /// Creates the engine that a preparer of this dataset needs: of the given kind, unless the
-    /// dataset is on an NVMe namespace that is read by commands.
-    pub fn open_engine(
-        &self,
-        kind: EngineKind,
-        depth: usize,
-    ) -> Result<SelectedEngine, StorageError> {
-        match self.extent_folders().next() {
-            None => open_engine(kind, depth),
-            Some(folder) => open_block_engine(kind, depth, folder.block()),
-        }
-    }
-
-    /// `engine`, limited to the extents of the dataset if it is read by them.
-    pub(crate) fn limited_to_extents(&self, engine: Box<dyn Engine>) -> Box<dyn Engine> {
-        let files: ExtentFiles = self
-            .extent_folders()
-            .flat_map(|folder| folder.files.iter())
-            .map(|(path, file)| (path.clone(), Arc::clone(file)))
-            .collect();
-        match files.is_empty() {
-            true => engine,
-            false => Box::new(ExtentEngine::new(engine, files)),
-        }
-    }
 }
 
 #[cfg(test)]

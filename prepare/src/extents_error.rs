@@ -92,9 +92,11 @@ impl Diagnose for ExtentFolderError {
     }
 
     fn remedy(&self) -> Option<Remedy> {
-        let map_again = || Remedy::advice("map the dataset again (`meetpoint device extents`)");
+        let map_again = || Remedy::run(Command::MapExtents);
         Some(match self {
-            Self::Read(_) => "name a readable file that `meetpoint device extents` wrote".into(),
+            Self::Read(_) => {
+                "name a readable file of extents (`meetpoint dataset extents --to`)".into()
+            }
             Self::Block(source) => return source.remedy(),
             Self::Length { .. } => {
                 Remedy::advice("name the device or the drive that the dataset is on")

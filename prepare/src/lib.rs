@@ -7,7 +7,7 @@
 //! extents on a block device), [`original`] (the original file of a
 //! stored sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of
 //! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
-//! elsewhere), [`gpu`] (an offload to a GPU),
+//! elsewhere), [`gpu`] (an offload to a GPU), [`csx`] (devices that load, compute and copy),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
 //! for large images, shared by preparers), [`abandoning`] (an interrupt that ends a wait for any
 //! decoder), [`Start`] (applies a recipe to samples on which its first operations were executed),
@@ -25,6 +25,7 @@ mod column_cache;
 mod columns;
 mod concatenation;
 mod contents;
+pub mod csx;
 mod damage;
 mod dataset;
 mod decode_memory;
@@ -37,6 +38,7 @@ mod factory;
 mod filter;
 pub mod gpu;
 mod helper_threads;
+mod in_extents;
 mod in_store;
 mod job;
 mod keys;

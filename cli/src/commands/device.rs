@@ -7,13 +7,17 @@ use crate::surface::remote::RemoteArguments;
 use crate::surface::{Output, Stop, output, units};
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use meetpoint_device::{Listen, Ready, Root, ServeOptions, ServeSummary};
+use meetpoint_device::{ExtentRoot, Listen, Ready, Root, ServeOptions, ServeSummary};
 use meetpoint_host::DeviceKind;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, Emulation, Fault, Target, Targets, TcpAddress};
+use meetpoint_prepare::PreparerFactory;
+use meetpoint_prepare::csx::{EmulatedCsxPreparers, Leg, LegTotals};
 use meetpoint_storage::EngineKind;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Run a storage-side device, or query one.
@@ -43,7 +47,8 @@ enum Command {
   meetpoint device serve --socket s --root photos.set --read-bandwidth 500MB/s --latency 100us
   meetpoint device serve --socket s --root photos.set --fault stall@3:2s
   meetpoint device serve --listen tcp://10.0.0.7:7000 --root photos=/data/photos.set \\
-      --ca ca.pem --cert server.pem --key server.key")]
+      --ca ca.pem --cert server.pem --key server.key
+  meetpoint device serve --socket s --extents photos.extents.json --block /dev/nvme0n1")]
 struct Serve {
     /// Unix socket to listen on; created with mode 0600, removed at the end.
     #[arg(long, value_name = "PATH", required_unless_present = "listen")]
@@ -70,8 +75,17 @@ struct Serve {
     token_file: Option<PathBuf>,
     /// Folder whose datasets may be served; may be given several times. With --listen it has a
     /// name, by which hosts find it: NAME=FOLDER.
-    #[arg(long = "root", required = true, value_name = "[NAME=]FOLDER")]
+    #[arg(long = "root", required_unless_present = "extents", value_name = "[NAME=]FOLDER")]
     roots: Vec<OsString>,
+    /// Serve a dataset by its extents, without mounting its file system: a file that `dataset
+    /// extents --to` wrote; may be given several times. It is read from the device of --block.
+    #[arg(long, value_name = "[NAME=]FILE", requires = "blocks", help_heading = "Extents")]
+    extents: Vec<OsString>,
+    /// Device that the extents are on: the block device or its drive, an image of either, or an
+    /// NVMe namespace (/dev/ng0n1). Only the extents are read, and nothing is written. Once for
+    /// all, or once for each --extents.
+    #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
+    blocks: Vec<PathBuf>,
     /// Share of a core's time that the device may use, above 0 and at most 1.
     #[arg(long, value_name = "RATIO", help_heading = "Emulation")]
     cpu_ratio: Option<f64>,
@@ -95,6 +109,11 @@ struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
           help_heading = "Emulation")]
     memory_max: Option<u64>,
+    /// Prepare batches as jobs of an emulated device that only has primitive requests (load,
+    /// compute, copy), with function data memory of this size, such as 256MiB.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
+          help_heading = "Emulation")]
+    function_memory: Option<u64>,
     /// Also limit CPU time and memory by a control group, a little above the emulated values, so
     /// that the device never takes more. Needs a group that this user may change.
     #[arg(long, help_heading = "Emulation")]
@@ -215,10 +234,19 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         }
         (None, socket) => Listen::Socket(socket.expect("the parser asks for it")),
     };
+    let extents = extent_roots(&arguments.extents, &arguments.blocks)?;
+    let csx = arguments.function_memory.map(|bytes| Arc::new(EmulatedCsxPreparers::new(bytes)));
+    let plain = ServeOptions::new("", Vec::new());
+    let preparers: Arc<dyn PreparerFactory> = match &csx {
+        Some(csx) => Arc::clone(csx) as _,
+        None => Arc::clone(&plain.preparers),
+    };
     let options = ServeOptions {
         listen,
+        preparers,
         token_file: arguments.token_file,
         roots: arguments.roots.iter().map(|root| Root::parse(root)).collect(),
+        extents,
         report: output::notice,
         emulation: Emulation {
             targets: Targets {
@@ -240,7 +268,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         once: arguments.once,
         parent: arguments.parent,
         idle_timeout: arguments.idle_timeout,
-        ..ServeOptions::new("", Vec::new())
+        ..plain
     };
     let ready = |ready: &Ready| {
         ready.notices.iter().for_each(|text| output::notice(text));
@@ -255,17 +283,53 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         }
         error => anyhow::Error::from(error),
     })?;
-    output.result(&summary, || {
+    let legs = csx.map(|csx| csx.totals());
+    output.result(&Served { summary: &summary, legs }, || {
         let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = &summary;
         let held = summary
             .cgroup_throttled_ns
             .map(|ns| format!("; its control group throttled it for {}", units::nanoseconds(ns)));
         format!(
             "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
-             {loads_refused} jobs{}",
-            held.unwrap_or_default()
+             {loads_refused} jobs{}{}",
+            held.unwrap_or_default(),
+            legs.map(legs_in_words).unwrap_or_default()
         )
     })
+}
+
+/// What a device did until it ended.
+#[derive(Debug, Serialize)]
+struct Served<'a> {
+    #[serde(flatten)]
+    summary: &'a ServeSummary,
+    /// With --function-memory: bytes and time of each leg of its jobs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    legs: Option<LegTotals>,
+}
+
+fn legs_in_words(legs: LegTotals) -> String {
+    let leg = |name: &str, leg: Leg| {
+        format!("{name} {} in {}", units::bytes(leg.bytes), units::nanoseconds(leg.device_ns))
+    };
+    let LegTotals { load, compute, copy } = legs;
+    format!("; {}, {}, {}", leg("loaded", load), leg("computed", compute), leg("copied", copy))
+}
+
+/// The files of extents with their devices.
+fn extent_roots(extents: &[OsString], blocks: &[PathBuf]) -> anyhow::Result<Vec<ExtentRoot>> {
+    if blocks.len() > 1 && blocks.len() != extents.len() {
+        let message = format!("{} --block for {} --extents", blocks.len(), extents.len());
+        let remedy = "give --block once, or once for each --extents";
+        return Err(failure::Fault::usage(message, remedy).into());
+    }
+    let block = |index: usize| blocks.get(index).or(blocks.first());
+    let root = |(index, text): (usize, &OsString)| {
+        let Root { name, folder: file } = Root::parse(text);
+        let block = block(index).expect("the parser asks for it").clone();
+        ExtentRoot { name, file, block }
+    };
+    Ok(extents.iter().enumerate().map(root).collect())
 }
 
 fn describe(info: &DeviceInfo) -> String {

@@ -71,6 +71,13 @@ impl ExtentFile {
         &self.ranges
     }
 
+    /// The ranges of the device that hold a range of the file, in order. Bytes after the end of the
+    /// file are left out.
+    pub fn device_ranges(&self, offset: u64, bytes: usize) -> Vec<DeviceRange> {
+        let pieces = self.pieces(offset, bytes).into_iter();
+        pieces.map(|it| DeviceRange { offset: it.offset, bytes: it.bytes as u64 }).collect()
+    }
+
     /// The pieces of a range of the file, in order. Bytes after the end of the file are left out:
     /// no piece has a byte outside of the ranges.
     pub(super) fn pieces(&self, offset: u64, bytes: usize) -> Vec<Piece> {
