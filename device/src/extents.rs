@@ -1,4 +1,4 @@
-//! Datasets that a device serves by their extents: it reads them without mounting their file system.
+//! Datasets that a device serves by their extents, without mounting their file system.
 //!
 //! A host names them by the checksum of `dataset.json`; its paths mean nothing here.
 

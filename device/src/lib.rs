@@ -3,10 +3,10 @@
 //!
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
 //! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
-//! `roots` and `extents` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
-//! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of them at a
-//! time), `spool` (the destination of batches), `pieces` (slots as messages), `governor` and
-//! `waits` (the emulation of a slow core), [`SlowCore`] (the same outside of a device),
+//! `roots` and `extents` (what may be served), `agent` (the service), `session` (the checks of a
+//! job), `queue` (work, slots and the fence), `worker` (a job's preparing thread), `turns` (one of
+//! them at a time), `spool` (the destination of batches), `pieces` (slots as messages), `governor`
+//! and `waits` (the emulation of a slow core), [`SlowCore`] (the same outside of a device),
 //! [`DeviceProfile`] (declared speeds of real devices), `cgroup` (an outer limit), `fault` (which
 //! faults occur when), [`probe()`].
 

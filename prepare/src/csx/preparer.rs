@@ -32,8 +32,8 @@ impl CsxPreparer {
     }
 }
 
-/// The pipeline job of a batch: loads its samples, and executes the recipe on them. Nothing is loaded
-/// beforehand of a dataset whose content is in other files or in a store.
+/// The pipeline job of a batch: loads its samples, and executes the recipe on them. Nothing is
+/// loaded beforehand of a dataset whose content is in other files or in a store.
 pub fn pipeline_job(
     job: &Job,
     epoch: u32,

@@ -45,7 +45,7 @@ impl ExtentReader {
         Ok(Self { files, state })
     }
 
-    /// Length of a file; `None` if there is no file of this name.
+    /// Length of a file; `None` if it has no such file.
     pub fn file_bytes(&self, path: &Path) -> Option<u64> {
         Some(self.files.get(path)?.bytes())
     }
