@@ -3,7 +3,8 @@
 //! In reading order: [`pack()`] (a folder of images into a dataset), [`JpegOptions`] (in which form
 //! JPEGs are stored), [`unpack()`] (a dataset into a folder of files of another kind),
 //! [`convert()`] (a source into such a folder), [`inspect()`] (what is in a dataset), [`verify()`]
-//! (whether every bit is unchanged, and the location of damage), [`preview()`] (a contact sheet of
+//! (whether every bit is unchanged, and the location of damage), [`extents`] (where on its block
+//! device a dataset is), [`preview()`] (a contact sheet of
 //! a recipe's results), [`Writer`] (rows into a dataset), [`shards`] (these commands divided among
 //! hosts), [`options`] (the values of their options), [`Error`].
 //!
@@ -33,6 +34,7 @@ mod choice;
 mod destination;
 mod diagnose;
 mod error;
+pub mod extents;
 mod in_store;
 pub mod index;
 pub mod inspect;

@@ -156,6 +156,9 @@ pub enum Error {
     /// The control group around the device cannot be set up.
     #[error(transparent)]
     Cgroup(#[from] CgroupError),
+    /// A dataset cannot be served by its extents.
+    #[error(transparent)]
+    Extents(meetpoint_prepare::Error),
     /// No storage engine can be opened.
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
@@ -201,6 +204,7 @@ impl Diagnose for Error {
             Self::Process { .. } => "process",
             Self::Orphan => "orphan",
             Self::Cgroup(source) => source.cause(),
+            Self::Extents(source) => source.cause(),
             Self::Storage(source) => source.cause(),
             Self::NoDevice { .. } => "device_unreachable",
             Self::NotADevice { .. } => "not_a_device",
@@ -215,6 +219,7 @@ impl Diagnose for Error {
         Some(match self {
             Self::Emulation(source) => return source.remedy(),
             Self::Cgroup(source) => return source.remedy(),
+            Self::Extents(source) => return source.remedy(),
             Self::Storage(source) => return source.remedy(),
             Self::Hosts { .. } => {
                 let most = crate::ServeOptions::HOSTS_MAX;

@@ -3,7 +3,7 @@
 //!
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
 //! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
-//! `roots` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
+//! `roots` and `extents` (what may be served), `agent` (the service), `session` (the checks of a job), `queue`
 //! (work, slots and the fence), `worker` (a job's preparing thread), `turns` (as many of them at a
 //! time as there are threads) and `shares` (whose is next), `spool` (the destination of batches),
 //! `pieces` (slots as messages), `metrics` (counters by client), `monitoring` (where they are
@@ -16,6 +16,7 @@ mod cgroup;
 mod clock;
 mod cores;
 mod error;
+mod extents;
 mod fault;
 mod governor;
 mod link;
@@ -50,6 +51,6 @@ pub use error::Error;
 pub use options::{ClientSummary, Listen, Ready, ServeOptions, ServeSummary, Shutdown};
 pub use probe::probe;
 pub use profile::{Basis, DeviceProfile, Figure, PROFILE_BYTES_MAX, PROFILES, ProfileError};
-pub use root::Root;
+pub use root::{ExtentRoot, Root};
 pub use serve::serve;
 pub use slow_core::{CoreUse, SlowCore, core_steal};

@@ -1,6 +1,6 @@
 //! The configuration of a device, and its description of itself.
 
-use crate::Root;
+use crate::{ExtentRoot, Root};
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, Emulation, Endpoint, Fault, TcpAddress};
 use meetpoint_prepare::{CpuPreparers, PreparerFactory};
@@ -22,6 +22,8 @@ pub struct ServeOptions {
     /// Folders whose datasets may be served; datasets elsewhere are invisible to hosts. For a
     /// network, all of them have names.
     pub roots: Vec<Root>,
+    /// Datasets that are served by their extents, and found before those of the roots.
+    pub extents: Vec<ExtentRoot>,
     /// The speed to emulate.
     pub emulation: Emulation,
     /// Whether control groups limit CPU time and memory besides, so that a device never takes
@@ -104,6 +106,7 @@ impl ServeOptions {
             listen: Listen::Socket(socket.into()),
             token_file: None,
             roots: roots.into_iter().map(Root::from).collect(),
+            extents: Vec::new(),
             emulation: Emulation::default(),
             cgroup: false,
             faults: Vec::new(),

@@ -1,4 +1,4 @@
-//! A folder whose datasets are served, as given by an option.
+//! What is served, as given by options: folders of datasets, and datasets by their extents.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -34,6 +34,17 @@ impl Root {
             _ => Self { name: None, folder: text.into() },
         }
     }
+}
+
+/// A dataset to serve by its extents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtentRoot {
+    /// The name by which hosts on other machines may refer to it.
+    pub name: Option<String>,
+    /// File of extents.
+    pub file: PathBuf,
+    /// The block device, an image of it, or the NVMe namespace.
+    pub block: PathBuf,
 }
 
 #[cfg(test)]

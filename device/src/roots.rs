@@ -52,6 +52,11 @@ impl Roots {
         Ok(Self { roots, known: Mutex::default() })
     }
 
+    /// No folders.
+    pub(crate) fn none() -> Self {
+        Self { roots: Vec::new(), known: Mutex::default() }
+    }
+
     /// Whether a path with all links resolved is within one of them.
     pub(crate) fn contain(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(&root.folder))

@@ -2,6 +2,7 @@
 
 use crate::agent::{Agent, Counts};
 use crate::cgroup::Guard;
+use crate::extents::ServedExtents;
 use crate::link::ConnectionAcceptor;
 use crate::listener::{self, Listener};
 use crate::metrics::{JobRefusal, Metrics};
@@ -66,14 +67,23 @@ pub fn serve(
         return Err(Error::Threads { given: options.threads, most: threads_max });
     }
     let is_remote = matches!(options.listen, Listen::Tcp { .. });
-    let roots = Roots::find(&options.roots, is_remote)?;
+    let extents = ServedExtents::open(&options.extents, is_remote)?;
+    let roots = match options.extents.is_empty() || !options.roots.is_empty() {
+        true => Roots::find(&options.roots, is_remote)?,
+        false => Roots::none(),
+    };
     let token = listener::token(&options)?;
     let choice = cores::choose(&options.emulation)?;
     let guard = match options.cgroup {
         true => Some(Guard::enter(&options.emulation, Path::new("/"), std::process::id())?),
         false => None,
     };
-    let (device, mut notices) = describe(&options, &roots, choice.core)?;
+    let (mut device, mut notices) = describe(&options, &roots, choice.core)?;
+    match is_remote {
+        true => device.roots.extend(extents.names().map(Into::into)),
+        false => device.roots.extend(extents.paths()),
+    }
+    notices.extend(extents.notices());
     notices.extend(choice.notice);
     if options.once {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::TERM))
@@ -103,7 +113,7 @@ pub fn serve(
         owner: Arc::new(Owner::new(options.hosts as usize)),
         turns: Arc::new(Turns::new(options.threads)),
         metrics: Arc::new(Metrics::new(&options, SystemTime::now())),
-        resources: DeviceResources::new(&options, roots, is_remote),
+        resources: DeviceResources::new(&options, (roots, extents), is_remote),
         token,
         core: choice.core,
         options: Arc::new(options),

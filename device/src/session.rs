@@ -1,5 +1,6 @@
 //! Checks a job before the device accepts it.
 
+use crate::extents::ServedExtents;
 use crate::metrics::JobRefusal;
 use crate::roots::Roots;
 use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
@@ -17,10 +18,11 @@ use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError, SpoolKind};
 use meetpoint_link::{Emulation, refusal};
 use meetpoint_prepare::{
-    Dataset, DecodeMemory, OnError, Preparer, PreparerFactory, Resources, read_recipe_files,
+    Dataset, DecodeMemory, ExtentFolder, OnError, Preparer, PreparerFactory, Resources,
+    read_recipe_files,
 };
 use meetpoint_storage::slow::{Meter, Pace};
-use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit, open_engine};
+use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit};
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -287,6 +289,7 @@ impl Refusal {
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceResources {
     pub(crate) roots: Arc<Roots>,
+    pub(crate) extents: Arc<ServedExtents>,
     /// Whether hosts are on other machines, and name datasets by root and checksum.
     pub(crate) is_remote: bool,
     pub(crate) engine: EngineKind,
@@ -307,11 +310,27 @@ struct Datasets(Mutex<Vec<Weak<Dataset>>>);
 
 impl Datasets {
     fn open(&self, paths: &[PathBuf]) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
+        self.open_by(paths, || Dataset::open_all(paths))
+    }
+
+    fn open_extents(
+        &self,
+        folders: &[Arc<ExtentFolder>],
+    ) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
+        let paths: Vec<_> = folders.iter().map(|folder| folder.path().to_path_buf()).collect();
+        self.open_by(&paths, || Dataset::open_extents(folders))
+    }
+
+    fn open_by(
+        &self,
+        paths: &[PathBuf],
+        open: impl FnOnce() -> Result<Dataset, meetpoint_prepare::Error>,
+    ) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
         let is_it = |dataset: &Arc<Dataset>| dataset.paths().eq(paths) && dataset.is_unchanged();
         if let Some(dataset) = self.lock().iter().filter_map(Weak::upgrade).find(is_it) {
             return Ok(dataset);
         }
-        let dataset = Arc::new(Dataset::open_all(paths)?);
+        let dataset = Arc::new(open()?);
         let mut datasets = self.lock();
         datasets.retain(|other| other.strong_count() > 0);
         datasets.push(Arc::downgrade(&dataset));
@@ -325,9 +344,14 @@ impl Datasets {
 }
 
 impl DeviceResources {
-    pub(crate) fn new(options: &ServeOptions, roots: Roots, is_remote: bool) -> Self {
+    pub(crate) fn new(
+        options: &ServeOptions,
+        (roots, extents): (Roots, ServedExtents),
+        is_remote: bool,
+    ) -> Self {
         Self {
             roots: Arc::new(roots),
+            extents: Arc::new(extents),
             is_remote,
             engine: options.engine,
             emulation: options.emulation,
@@ -411,7 +435,7 @@ pub(crate) fn load(
                 Spool::open(fd.as_fd(), geometry, resources.write_pace(), resources.engine)?
             }
         };
-        let engine = open_engine(resources.engine, READ_DEPTH)?.engine;
+        let engine = job.dataset.open_engine(resources.engine, READ_DEPTH)?.engine;
         let (engine, read_meter) = slowed(engine, resources.read_pace());
         let engine = WatchedEngine::new(engine);
         let waits = engine.waits();
@@ -468,13 +492,17 @@ fn open_dataset(
     let roots = || {
         let roots: Vec<_> =
             resources.roots.paths().map(|root| root.display().to_string()).collect();
-        roots.join(", ")
+        let extents = resources.extents.paths().map(|path| path.display().to_string());
+        roots.into_iter().chain(extents).collect::<Vec<_>>().join(", ")
     };
     let inside = |path: &PathBuf| resources.roots.contain(path);
     // Without a limit, a host could have many more opened than it can use.
     let count = request.datasets.len().max(request.named.len());
     if count > DATASETS_MAX {
         return Err(meetpoint_prepare::Error::TooManyDatasets { datasets: count }.into());
+    }
+    if let Some(folders) = resources.extents.of_request(request, resources.is_remote) {
+        return Ok(resources.datasets.open_extents(&folders)?);
     }
     if resources.is_remote {
         return open_named(request, resources);
@@ -514,10 +542,17 @@ fn open_named(request: &LoadRequest, resources: &DeviceResources) -> Result<Arc<
     let mut paths = Vec::with_capacity(request.named.len());
     for named in &request.named {
         let found = resources.roots.dataset(&named.root, &named.manifest_sha256);
-        paths.push(found.ok_or_else(|| Refusal::NotServed {
-            root: named.root.chars().take(ROOT_CHARS_SHOWN).collect(),
-            sha256: hex(&named.manifest_sha256),
-            names: resources.roots.names().collect::<Vec<_>>().join(", "),
+        paths.push(found.ok_or_else(|| {
+            Refusal::NotServed {
+                root: named.root.chars().take(ROOT_CHARS_SHOWN).collect(),
+                sha256: hex(&named.manifest_sha256),
+                names: resources
+                    .roots
+                    .names()
+                    .chain(resources.extents.names())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            }
         })?);
     }
     let dataset = resources.datasets.open(&paths)?;

@@ -67,6 +67,8 @@ pub enum Command {
     },
     /// Joins the results of all shards of a plan.
     CommitShards,
+    /// Maps a dataset to extents of its block device.
+    MapExtents,
     /// Reports the features of this machine.
     Doctor,
 }
@@ -95,6 +97,7 @@ impl Command {
             Self::PlanShards => "plan again",
             Self::RunShard { .. } => "run the shard again",
             Self::CommitShards => "finish it",
+            Self::MapExtents => "map the dataset again",
             Self::Doctor => "see what this machine permits",
         };
         format!("{purpose} with `{}`", self.call(surface))
@@ -137,6 +140,7 @@ impl Command {
                 (call, Some("shards.run()"))
             }
             Self::CommitShards => ("shards commit".to_owned(), Some("shards.commit()")),
+            Self::MapExtents => ("dataset extents".to_owned(), None),
             Self::Doctor => ("doctor".to_owned(), None),
         };
         match (surface, function) {

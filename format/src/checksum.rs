@@ -9,14 +9,36 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
 
 /// CRC-32C of byte strings, one after another.
 pub fn crc32c_of<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    parts.into_iter().for_each(|part| digest.update(part));
-    u32::try_from(digest.finalize()).expect("a CRC-32 fits 32 bits")
+    let mut crc = Crc32c::default();
+    parts.into_iter().for_each(|part| crc.update(part));
+    crc.finish()
+}
+
+/// CRC-32C of bytes that arrive piece by piece.
+#[derive(Debug)]
+pub struct Crc32c(Digest);
+
+impl Default for Crc32c {
+    fn default() -> Self {
+        Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
+    }
+}
+
+impl Crc32c {
+    /// Adds bytes at the end.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes.
+    pub fn finish(self) -> u32 {
+        u32::try_from(self.0.finalize()).expect("a CRC-32 fits 32 bits")
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{crc32c, crc32c_of};
+    use super::{Crc32c, crc32c, crc32c_of};
 
     /// RFC 3720 appendix B.4 and the check value of the CRC catalogue.
     #[test]
@@ -26,5 +48,8 @@ mod tests {
         assert_eq!(crc32c(&[0xffu8; 32]), 0x62a8_ab43);
         assert_eq!(crc32c(b""), 0);
         assert_eq!(crc32c_of([&b"1234"[..], b"", b"56789"]), crc32c(b"123456789"));
+        let mut pieces = Crc32c::default();
+        b"123456789".chunks(4).for_each(|piece| pieces.update(piece));
+        assert_eq!(pieces.finish(), 0xe306_9283);
     }
 }

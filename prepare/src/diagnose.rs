@@ -18,6 +18,8 @@ impl Diagnose for Error {
             Self::Remote { refusal: RemoteRefusal::NotMapped, .. } => "dataset_not_mapped",
             Self::Remote { refusal: RemoteRefusal::InPlace, .. } => "remote_in_place",
             Self::Remote { refusal: RemoteRefusal::AtDevice, .. } => "remote_at_device",
+            Self::Extents { source, .. } => source.cause(),
+            Self::Csx(source) => source.cause(),
             Self::NoDataset => "no_dataset",
             Self::TooManyDatasets { .. } => "too_many_datasets",
             Self::ColumnsDiffer { .. } => "columns_differ",
@@ -86,6 +88,8 @@ impl Diagnose for Error {
             Self::NotADataset { .. } => Some(Remedy::run(Command::Pack)),
             Self::Dataset { source, .. } => source.remedy(),
             Self::RecipeFile(source) => source.remedy(),
+            Self::Extents { source, .. } => source.remedy(),
+            Self::Csx(source) => source.remedy(),
             Self::NoDataset => Some("name one or more".into()),
             Self::TooManyDatasets { .. } => Some(Remedy::run(Command::Merge)),
             Self::ColumnsDiffer { .. } => {

@@ -1,6 +1,8 @@
 //! Errors between a batch index and its tensor.
 
+use crate::csx::error::CsxRefusal;
 use crate::decode_memory::TooLargeToDecode;
+use crate::extents_error::ExtentFolderError;
 use crate::recipe_files_error::RecipeFilesError;
 use crate::remote::RemoteFailure;
 use meetpoint_diagnose::Remedy;
@@ -52,6 +54,17 @@ pub enum Error {
         /// Why.
         refusal: RemoteRefusal,
     },
+    /// A dataset that cannot be read by its extents.
+    #[error("extents {}: {source}", path.display())]
+    Extents {
+        /// The file of extents.
+        path: PathBuf,
+        /// Cause.
+        source: Box<ExtentFolderError>,
+    },
+    /// A device with primitive requests refused a job.
+    #[error(transparent)]
+    Csx(CsxRefusal),
     /// No folder was named.
     #[error("no dataset is named")]
     NoDataset,
@@ -514,6 +527,8 @@ impl Error {
             | Self::Dataset { .. }
             | Self::RecipeFile(_)
             | Self::Remote { .. }
+            | Self::Extents { .. }
+            | Self::Csx(_)
             | Self::NoDataset
             | Self::TooManyDatasets { .. }
             | Self::ColumnsDiffer { .. }

@@ -49,10 +49,11 @@ impl Dataset {
         }
     }
 
-    /// The engine for the parts: `engine`, unless a folder is in a store.
+    /// The engine for the parts: `engine`, limited to the extents of the dataset if it is read by
+    /// them, unless a folder is in a store.
     pub(crate) fn engine(&self, engine: Box<dyn Engine>) -> Box<dyn Engine> {
         if !self.is_remote() {
-            return engine;
+            return self.limited_to_extents(engine);
         }
         let parts = self.remotes().flat_map(|(first, folder)| {
             let parts = self.member_of_part(first).0.manifest().parts.len();

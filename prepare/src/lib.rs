@@ -3,10 +3,11 @@
 //! Host and device both prepare through this crate, so their samples are equal. In reading order:
 //! [`DatasetPaths`] (the folders of a dataset), [`Dataset`] (an open dataset), [`KeyLookup`] (how
 //! it looks up keys), [`SampleReader`] (stored samples, in any order), [`MappedDataset`] (the same
-//! without a copy), [`RemoteFolder`] (a dataset in a store), [`original`] (the original file of a
+//! without a copy), [`RemoteFolder`] (a dataset in a store), [`ExtentFolder`] (a dataset by its
+//! extents on a block device), [`original`] (the original file of a
 //! stored sample), [`Preparer`] (prepares batches in one thread), [`BatchMemory`] (the memory of
 //! batches), [`CpuPreparer`] (prepares with the CPU), [`Offload`] (prepares some of the pictures
-//! elsewhere), [`gpu`] (an offload to a GPU),
+//! elsewhere), [`gpu`] (an offload to a GPU), [`csx`] (devices that load, compute and copy),
 //! [`PreparerFactory`] (creates the preparers of a loader or a device), [`DecodeMemory`] (memory
 //! for large images, shared by preparers), [`abandoning`] (an interrupt that ends a wait for any
 //! decoder), [`Start`] (applies a recipe to samples on which its first operations were executed),
@@ -24,16 +25,20 @@ mod column_cache;
 mod columns;
 mod concatenation;
 mod contents;
+pub mod csx;
 mod damage;
 mod dataset;
 mod decode_memory;
 mod diagnose;
 mod encoded;
 mod error;
+mod extents;
+mod extents_error;
 mod factory;
 mod filter;
 pub mod gpu;
 mod helper_threads;
+mod in_extents;
 mod in_store;
 mod job;
 mod keys;
@@ -67,6 +72,8 @@ pub use decode_memory::{
 };
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
+pub use extents::ExtentFolder;
+pub use extents_error::ExtentFolderError;
 pub use factory::{CpuPreparers, PreparerFactory, Resources};
 pub use helper_threads::abandoning;
 pub use job::Job;

@@ -5,7 +5,7 @@
 //! ends the process: map only files that no process writes to, and use
 //! [`SampleReader`](crate::SampleReader) for the rest.
 
-use crate::{Dataset, Error, RemoteRefusal};
+use crate::{Dataset, Error, ExtentFolderError, RemoteRefusal};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_storage::ReadMapping;
 use meetpoint_storage::files::open_regular;
@@ -50,6 +50,10 @@ impl MappedDataset {
     pub fn new(dataset: Arc<Dataset>, is_sequential: bool) -> Result<Self, Error> {
         if let Some(root) = dataset.content_root() {
             return Err(Error::NotMapped { root: root.to_path_buf() });
+        }
+        if dataset.has_extents() {
+            let (path, source) = (dataset.path().to_path_buf(), ExtentFolderError::NotMapped);
+            return Err(Error::Extents { path, source: Box::new(source) });
         }
         if dataset.is_remote() {
             let (url, refusal) = (dataset.path().to_path_buf(), RemoteRefusal::NotMapped);

@@ -7,7 +7,7 @@ use crate::contents::Contents;
 use crate::keys::Keys;
 use crate::paths::is_url;
 use crate::remote::{RemoteFolder, read_blocking};
-use crate::{Error, KeyLookup, RemoteRefusal};
+use crate::{Error, ExtentFolder, KeyLookup, RemoteRefusal};
 use arrow_array::RecordBatch;
 use meetpoint_format::dataset::{
     Columns, DatasetError, Index, KeyedRows, MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest,
@@ -48,6 +48,7 @@ pub(crate) struct Member {
 enum Parts {
     Local(Files),
     Remote(Arc<dyn RemoteFolder>),
+    Extents(Arc<ExtentFolder>),
 }
 
 /// Files of this machine.
@@ -69,6 +70,7 @@ impl PartBytes for Parts {
         match self {
             Self::Local(files) => files.part_bytes(part),
             Self::Remote(folder) => folder.part_bytes(part),
+            Self::Extents(folder) => Ok(folder.extents().parts()[part].bytes),
         }
     }
 
@@ -76,6 +78,16 @@ impl PartBytes for Parts {
         match self {
             Self::Local(files) => files.read_exact_at(part, offset, into),
             Self::Remote(folder) => read_blocking(&**folder, part, offset, into),
+            Self::Extents(folder) => {
+                // The manifest is file 0.
+                folder.read_exact_at(part + 1, offset, into).map_err(|error| match error {
+                    StorageError::Io { source, .. } => source,
+                    error @ StorageError::ShortRead { .. } => {
+                        io::Error::new(ErrorKind::UnexpectedEof, error)
+                    }
+                    error => io::Error::other(error),
+                })
+            }
         }
     }
 }
@@ -142,10 +154,35 @@ impl Member {
         })
     }
 
+    /// Opens a folder by its extents.
+    pub(crate) fn open_extents(folder: &Arc<ExtentFolder>) -> Result<Self, Error> {
+        let path = folder.path().to_path_buf();
+        let damaged = |source| Error::Dataset { path: path.clone(), source };
+        let manifest = Manifest::from_json(&folder.manifest()?).map_err(damaged)?;
+        folder.check_parts(&manifest)?;
+        let parts = Parts::Extents(Arc::clone(folder));
+        let read = |part: usize| PartLayout::read(part, &manifest.parts[part], &parts);
+        let layouts = (0..manifest.parts.len()).map(read).collect::<Result<_, _>>();
+        let layouts = layouts.map_err(damaged)?;
+        let index = Index::of_layouts(manifest, layouts).map_err(damaged)?;
+        let manifest_sha256 = folder.manifest_sha256();
+        // An index of keys has no extents: keys are found by a scan.
+        let keys = OnceLock::from(Keys::Absent);
+        Ok(Self { path, index, parts, manifest_sha256, keys, contents: None })
+    }
+
+    /// The extents, if it is read by them.
+    pub(crate) fn extents(&self) -> Option<&Arc<ExtentFolder>> {
+        match &self.parts {
+            Parts::Extents(folder) => Some(folder),
+            Parts::Local(_) | Parts::Remote(_) => None,
+        }
+    }
+
     /// The folder in a store, if it is there.
     pub(crate) fn remote(&self) -> Option<&Arc<dyn RemoteFolder>> {
         match &self.parts {
-            Parts::Local(_) => None,
+            Parts::Local(_) | Parts::Extents(_) => None,
             Parts::Remote(folder) => Some(folder),
         }
     }
@@ -180,6 +217,7 @@ impl Member {
         let text = match &self.parts {
             Parts::Local(_) => read_manifest(&self.path, &open_regular).ok(),
             Parts::Remote(folder) => folder.manifest().ok(),
+            Parts::Extents(folder) => folder.manifest().ok(),
         };
         text.map(|text| Sha256::digest(&text)).is_some_and(|now| now[..] == self.manifest_sha256)
     }
@@ -275,6 +313,7 @@ impl Member {
             let (path, wanted) = (self.part_path(part), into.len());
             let bytes = match &self.parts {
                 Parts::Local(files) => files.0.file_bytes_now(part).ok(),
+                Parts::Extents(folder) => Some(folder.extents().parts()[part].bytes),
                 Parts::Remote(_) => None,
             };
             match bytes {
@@ -288,11 +327,11 @@ impl Member {
     }
 
     /// The current state of the file of a part; `None` if it cannot be determined, or if the part
-    /// is in a store.
+    /// is in a store or read by its extents.
     pub(crate) fn part_state(&self, part: usize) -> Option<FileState> {
         match &self.parts {
             Parts::Local(files) => files.0.file_state(part).ok(),
-            Parts::Remote(_) => None,
+            Parts::Remote(_) | Parts::Extents(_) => None,
         }
     }
 

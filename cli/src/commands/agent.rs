@@ -33,5 +33,5 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
     let threads = u32::try_from(cores).unwrap_or(u32::MAX).min(ServeOptions::THREADS_MAX);
     let tls = arguments.service.tls();
     let listen = Listen::Tcp { address: arguments.listen, tls };
-    serve(arguments.service.options(listen, Defaults { threads, hosts: HOSTS }), output)
+    serve(arguments.service.options(listen, Defaults { threads, hosts: HOSTS })?, output)
 }

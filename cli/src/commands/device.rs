@@ -1,15 +1,18 @@
 //! `meetpoint device`: runs the storage-side process, queries a running one, makes certificates,
 //! and measures how well this machine emulates a device.
 
-use super::serving::{Defaults, Service, describe, serve};
+use super::serving::{Defaults, Service, describe, serve, serve_until_signal, summarize};
 use super::{calibrate, keys};
 use crate::surface::remote::RemoteArguments;
 use crate::surface::{Output, units};
 use clap::Subcommand;
-use meetpoint_device::{Listen, ServeOptions};
+use meetpoint_device::{Listen, ServeOptions, ServeSummary};
 use meetpoint_host::DeviceKind;
 use meetpoint_link::{DeviceInfo, Emulation, Fault, Target, Targets, TcpAddress};
+use meetpoint_prepare::csx::{EmulatedCsxPreparers, Leg, LegTotals};
+use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Run a storage-side device, or query one.
@@ -39,7 +42,8 @@ enum Command {
   meetpoint device serve --socket s --root photos.set --read-bandwidth 500MB/s --latency 100us
   meetpoint device serve --socket s --root photos.set --fault stall@3:2s
   meetpoint device serve --listen tcp://10.0.0.7:7000 --root photos=/data/photos.set \\
-      --ca ca.pem --cert server.pem --key server.key")]
+      --ca ca.pem --cert server.pem --key server.key
+  meetpoint device serve --socket s --extents photos.extents.json --block /dev/nvme0n1")]
 struct Serve {
     /// Unix socket to listen on; created with mode 0600, removed at the end.
     #[arg(long, value_name = "PATH", required_unless_present = "listen")]
@@ -73,6 +77,11 @@ struct Serve {
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
           help_heading = "Emulation")]
     memory_max: Option<u64>,
+    /// Prepare batches as jobs of an emulated device that only has primitive requests (load,
+    /// compute, copy), with function data memory of this size, such as 256MiB.
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes,
+          help_heading = "Emulation")]
+    function_memory: Option<u64>,
     /// Also limit CPU time and memory by a control group, a little above the emulated values, so
     /// that the device never takes more. Needs a group that this user may change.
     #[arg(long, help_heading = "Emulation")]
@@ -161,7 +170,13 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         (Some(address), _) => Listen::Tcp { address, tls: arguments.service.tls() },
         (None, socket) => Listen::Socket(socket.expect("the parser asks for it")),
     };
+    let csx = arguments.function_memory.map(|bytes| Arc::new(EmulatedCsxPreparers::new(bytes)));
+    let plain = arguments.service.options(listen, Defaults { threads: 1, hosts: 1 })?;
     let options = ServeOptions {
+        preparers: match &csx {
+            Some(csx) => Arc::clone(csx) as _,
+            None => Arc::clone(&plain.preparers),
+        },
         emulation: Emulation {
             targets: Targets {
                 cpu_ratio: arguments.cpu_ratio,
@@ -179,7 +194,28 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         faults: arguments.faults,
         once: arguments.once,
         parent: arguments.parent,
-        ..arguments.service.options(listen, Defaults { threads: 1, hosts: 1 })
+        ..plain
     };
-    serve(options, output)
+    let Some(csx) = csx else { return serve(options, output) };
+    let summary = serve_until_signal(options, output)?;
+    let legs = csx.totals();
+    let served = Served { summary: &summary, legs };
+    output.result(&served, || format!("{}{}", summarize(&summary), legs_in_words(legs)))
+}
+
+/// What a device with function memory did until it ended.
+#[derive(Debug, Serialize)]
+struct Served<'a> {
+    #[serde(flatten)]
+    summary: &'a ServeSummary,
+    /// Bytes and time of each leg of its jobs.
+    legs: LegTotals,
+}
+
+fn legs_in_words(legs: LegTotals) -> String {
+    let leg = |name: &str, leg: Leg| {
+        format!("{name} {} in {}", units::bytes(leg.bytes), units::nanoseconds(leg.device_ns))
+    };
+    let LegTotals { load, compute, copy } = legs;
+    format!("; {}, {}, {}", leg("loaded", load), leg("computed", compute), leg("copied", copy))
 }

@@ -3,7 +3,7 @@
 
 use crate::surface::{Output, Stop, failure, output, units};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use meetpoint_device::{Listen, Ready, Root, ServeOptions, ServeSummary, Shutdown};
+use meetpoint_device::{ExtentRoot, Listen, Ready, Root, ServeOptions, ServeSummary, Shutdown};
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, TcpAddress};
 use meetpoint_storage::EngineKind;
@@ -33,8 +33,17 @@ pub(super) struct Service {
     token_file: Option<PathBuf>,
     /// Folder whose datasets may be served; may be given several times. With --listen it has a
     /// name, by which hosts find it: NAME=FOLDER.
-    #[arg(long = "root", required = true, value_name = "[NAME=]FOLDER")]
+    #[arg(long = "root", required_unless_present = "extents", value_name = "[NAME=]FOLDER")]
     roots: Vec<OsString>,
+    /// Serve a dataset by its extents, without mounting its file system: a file that `dataset
+    /// extents --to` wrote; may be given several times. It is read from the device of --block.
+    #[arg(long, value_name = "[NAME=]FILE", requires = "blocks", help_heading = "Extents")]
+    extents: Vec<OsString>,
+    /// Device that the extents are on: the block device or its drive, an image of either, or an
+    /// NVMe namespace (/dev/ng0n1). Only the extents are read, and nothing is written. Once for
+    /// all, or once for each --extents.
+    #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
+    blocks: Vec<PathBuf>,
     /// Number of batches prepared at once, for all hosts together. By default 1 for `device serve`,
     /// and all cores that the process may use for `agent`.
     #[arg(long, value_name = "N")]
@@ -83,9 +92,14 @@ impl Service {
     }
 
     /// The configuration of a device that is neither slow nor faulty.
-    pub(super) fn options(self, listen: Listen, defaults: Defaults) -> ServeOptions {
-        ServeOptions {
+    pub(super) fn options(
+        self,
+        listen: Listen,
+        defaults: Defaults,
+    ) -> anyhow::Result<ServeOptions> {
+        Ok(ServeOptions {
             listen,
+            extents: extent_roots(&self.extents, &self.blocks)?,
             roots: self.roots.iter().map(|root| Root::parse(root)).collect(),
             token_file: self.token_file,
             report: output::notice,
@@ -96,8 +110,24 @@ impl Service {
             drain_timeout: self.drain_timeout,
             idle_timeout: self.idle_timeout,
             ..ServeOptions::new("", Vec::new())
-        }
+        })
     }
+}
+
+/// The files of extents with their devices.
+fn extent_roots(extents: &[OsString], blocks: &[PathBuf]) -> anyhow::Result<Vec<ExtentRoot>> {
+    if blocks.len() > 1 && blocks.len() != extents.len() {
+        let message = format!("{} --block for {} --extents", blocks.len(), extents.len());
+        let remedy = "give --block once, or once for each --extents";
+        return Err(failure::Fault::usage(message, remedy).into());
+    }
+    let block = |index: usize| blocks.get(index).or(blocks.first());
+    let root = |(index, text): (usize, &OsString)| {
+        let Root { name, folder: file } = Root::parse(text);
+        let block = block(index).expect("the parser asks for it").clone();
+        ExtentRoot { name, file, block }
+    };
+    Ok(extents.iter().enumerate().map(root).collect())
 }
 
 /// Parses the name of a storage engine.
@@ -111,6 +141,15 @@ fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
 
 /// Serves until a signal, and prints the summary.
 pub(super) fn serve(options: ServeOptions, output: Output) -> anyhow::Result<()> {
+    let summary = serve_until_signal(options, output)?;
+    output.result(&summary, || summarize(&summary))
+}
+
+/// Serves until a signal.
+pub(super) fn serve_until_signal(
+    options: ServeOptions,
+    output: Output,
+) -> anyhow::Result<ServeSummary> {
     let (stop, shutdown) = (Stop::install()?, Arc::new(Shutdown::default()));
     let asked = Arc::clone(&shutdown);
     stop.on_signal(move || asked.ask());
@@ -124,17 +163,17 @@ pub(super) fn serve(options: ServeOptions, output: Output) -> anyhow::Result<()>
         output.line(text.trim_end());
     };
     let served = meetpoint_device::serve(options, ready, shutdown);
-    let summary: ServeSummary = served.map_err(|error| match error {
+    served.map_err(|error| match error {
         meetpoint_device::Error::Emulation(error) => {
             let option = error.setting.as_str().replace('_', "-");
             failure::Fault::usage(format!("--{option} is {}", error.value), error.remedy).into()
         }
         error => anyhow::Error::from(error),
-    })?;
-    output.result(&summary, || summarize(&summary))
+    })
 }
 
-fn summarize(summary: &ServeSummary) -> String {
+/// A summary in words.
+pub(super) fn summarize(summary: &ServeSummary) -> String {
     let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = summary;
     let mut text = format!(
         "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \

@@ -145,6 +145,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_host::collective::CollectiveError,
         meetpoint_datasets::Error,
         meetpoint_datasets::PreviewError,
+        meetpoint_datasets::extents::MapError,
         meetpoint_prepare::Error,
         meetpoint_prepare::RecipeFileError,
         meetpoint_kernels::Error,

@@ -9,12 +9,14 @@
 //! [`Columns`] (the columns of samples), [`PartEncoder`] (encodes rows as a part), [`PartLayout`]
 //! (the footer of a part), [`RecordBatchMetadata`] (a record batch without its images and further
 //! columns), [`ExtraTable`] (offsets and values of further columns), [`Index`] (locates a sample's
-//! bytes with few reads), [`ContentLocation`] (content that stays in other files).
+//! bytes with few reads), [`ContentLocation`] (content that stays in other files),
+//! [`DatasetExtents`] (where on a block device the files are).
 
 mod columns;
 mod encode;
 mod encode_extra;
 mod error;
+mod extents;
 mod extra;
 mod in_place;
 mod index;
@@ -32,6 +34,10 @@ mod stored;
 pub use columns::{ColumnEntry, Columns, ContentEntry, ContentKind, labels_of};
 pub use encode::{FinishedPart, PartEncoder};
 pub use error::DatasetError;
+pub use extents::{
+    DatasetExtents, EXTENTS_BYTES_MAX, EXTENTS_FORMAT, EXTENTS_VERSION, ExtentDevice, ExtentsError,
+    FileExtent, FileExtents,
+};
 pub use extra::{ExtraBytes, ExtraTable};
 pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY};
 pub use index::{ENTRY_POINTS_BYTES_MAX, Index, KeyedRows, SampleLocation};

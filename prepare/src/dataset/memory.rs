@@ -80,8 +80,10 @@ impl Dataset {
     /// Whether some samples may be small, by the lengths of the parts.
     pub(super) fn has_small_samples(&self) -> bool {
         let parts = &self.manifest().parts;
-        // The cache of a store retains what is read in whole blocks already.
-        let is_read_here = self.content_root().is_none() && !self.is_remote();
+        // The cache of a store retains what is read in whole blocks already. Extents have no state
+        // by which a change would be detected.
+        let is_read_here =
+            self.content_root().is_none() && !self.is_remote() && !self.has_extents();
         is_read_here && parts.iter().any(|it| may_be_small(it.bytes, it.samples))
     }
 

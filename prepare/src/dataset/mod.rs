@@ -111,7 +111,7 @@ impl Dataset {
         Self::of_members(members)
     }
 
-    fn of_members(mut members: Vec<Member>) -> Result<Self, Error> {
+    pub(crate) fn of_members(mut members: Vec<Member>) -> Result<Self, Error> {
         match members.len() {
             1 => Ok(Self::alone(members.remove(0))),
             _ => Self::of_several(members),

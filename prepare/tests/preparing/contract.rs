@@ -1,6 +1,7 @@
 //! The contract of preparers.
 
 use crate::caching::caching;
+use crate::csx::on_csx;
 use crate::faulty::FaultyPreparer;
 use crate::offloaded::{PartialOffload, offloading, on_gpu};
 use crate::support::{NoRoom, damage, expected, job, shuffled, write};
@@ -27,9 +28,10 @@ fn cpu(job: &Job, engine: Box<dyn Engine>) -> Box<dyn Preparer> {
 }
 
 /// The preparers under test.
-pub(crate) const SUBJECTS: [MakePreparer; 10] = [
+pub(crate) const SUBJECTS: [MakePreparer; 11] = [
     |job| cpu(job, shuffled(&job.dataset, 8, 1)),
     |job| cpu(job, Box::new(NoRoom)),
+    |job| on_csx(job, 1 << 20),
     |job| {
         let engine = shuffled(&job.dataset, 1, 2);
         Box::new(CpuPreparer::new(job.clone(), engine, Cpu::Portable).unwrap())

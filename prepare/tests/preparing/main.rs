@@ -5,7 +5,9 @@
 mod batches;
 mod caching;
 mod contract;
+mod csx;
 mod damage;
+mod extents;
 mod faulty;
 mod limits;
 mod mixing;

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, what fails panics")]
 
 mod drive;
+mod extents;
 mod failures;
 mod harness;
 mod limits;

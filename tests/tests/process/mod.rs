@@ -7,6 +7,7 @@ mod columns;
 mod dataset;
 mod doctor;
 mod every_operation;
+mod extents;
 mod faults;
 mod file_size;
 mod gpu;

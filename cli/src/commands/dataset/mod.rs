@@ -3,6 +3,7 @@
 mod cat;
 mod diff;
 mod draw;
+mod extents;
 mod merge;
 mod repair;
 mod select;
@@ -16,7 +17,7 @@ use clap::Subcommand;
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{self, CopyOptions, CopySummary};
 
-/// Shuffle, split, merge, sample and select datasets; show, count, compare and repair them.
+/// Shuffle, split, merge, sample and select datasets; show, count, compare, repair and map them.
 ///
 /// The result is an independent dataset that appears complete or not at all. Stored rows are copied
 /// with every column and checked. Memory is bounded for datasets of any size.
@@ -38,6 +39,7 @@ enum Command {
     Stats(stats::Arguments),
     Diff(diff::Arguments),
     Repair(repair::Arguments),
+    Extents(extents::Arguments),
 }
 
 /// Runs the operation that was typed.
@@ -53,6 +55,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         Command::Stats(arguments) => stats::run(arguments, output),
         Command::Diff(arguments) => diff::run(arguments, output),
         Command::Repair(arguments) => repair::run(arguments, output),
+        Command::Extents(arguments) => extents::run(arguments, output),
     }
 }
 

@@ -1,0 +1,33 @@
+//! Computational storage devices with primitive requests, driven as preparers.
+//!
+//! The terms are those of SNIA's computational storage architecture:
+//!
+//! | term | here |
+//! |---|---|
+//! | CSx, a computational storage device | [`Csx`] |
+//! | CSF, a function that it executes | [`FunctionId`]: the recipe of a job |
+//! | AFDM, allocated function data memory | [`Afdm`] |
+//! | storage request | [`Csx::load`] |
+//! | compute request | [`Csx::compute`] |
+//! | copy request | [`Csx::copy`] |
+//! | batch request, serial | [`Csx::run`], of a [`PipelineJob`] |
+//! | completion | [`JobCompletion`]: bytes and device time of each leg |
+//!
+//! A device that takes a batch whole is not behind this interface: that is an agent, which hosts
+//! reach over the link, and whose worker calls a [`Preparer`](crate::Preparer). A device that only
+//! has primitives is driven by the agent in front of it, or by the host: [`CsxPreparer`] turns each
+//! batch into a pipeline job. In reading order: `device` (the interface), `preparer` (jobs from
+//! batches), [`EmulatedCsx`] with `engine` (a device in this process, with memory of a fixed size).
+
+mod device;
+mod emulated;
+mod engine;
+pub(crate) mod error;
+mod preparer;
+
+pub use device::{
+    Afdm, Computed, Csx, CsxError, CsxProperties, Input, JobCompletion, Leg, LegTotals, PipelineJob,
+};
+pub use emulated::EmulatedCsx;
+pub use error::{CsxRefusal, FunctionId};
+pub use preparer::{CsxPreparer, EmulatedCsxPreparers, pipeline_job};
