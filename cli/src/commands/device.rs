@@ -217,5 +217,5 @@ fn legs_in_words(legs: LegTotals) -> String {
         format!("{name} {} in {}", units::bytes(leg.bytes), units::nanoseconds(leg.device_ns))
     };
     let LegTotals { load, compute, copy } = legs;
-    format!("; {}, {}, {}", leg("loaded", load), leg("computed", compute), leg("copied", copy))
+    format!("\n{}, {}, {}", leg("loaded", load), leg("computed", compute), leg("copied", copy))
 }
