@@ -14,11 +14,13 @@ pub enum EngineKind {
     Uring,
     /// Blocking reads on a few threads.
     Threads,
+    /// SPDK; an error if this program was built without the feature `spdk`.
+    Spdk,
 }
 
 impl EngineKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Auto, Self::Uring, Self::Threads];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Uring, Self::Threads, Self::Spdk];
 
     /// Its name on the command line, in jobs and in reports.
     pub const fn as_str(self) -> &'static str {
@@ -26,6 +28,7 @@ impl EngineKind {
             Self::Auto => "auto",
             Self::Uring => "io_uring",
             Self::Threads => "threads",
+            Self::Spdk => "spdk",
         }
     }
 }
@@ -54,6 +57,7 @@ pub fn open_engine_with(
     match kind {
         EngineKind::Threads => Ok(SelectedEngine { engine: threads()?, note: None }),
         EngineKind::Uring => Ok(SelectedEngine { engine: uring(depth)?, note: None }),
+        EngineKind::Spdk => Ok(SelectedEngine { engine: spdk(depth)?, note: None }),
         EngineKind::Auto => match uring(depth) {
             Ok(engine) => Ok(SelectedEngine { engine, note: None }),
             Err(error) => {
@@ -62,6 +66,21 @@ pub fn open_engine_with(
             }
         },
     }
+}
+
+/// The engine over SPDK.
+#[cfg(feature = "spdk")]
+fn spdk(depth: usize) -> Result<Box<dyn Engine>, Error> {
+    Ok(Box::new(crate::spdk::SpdkEngine::new(depth)?))
+}
+
+/// The engine over SPDK, which is not part of this program.
+#[cfg(not(feature = "spdk"))]
+fn spdk(_depth: usize) -> Result<Box<dyn Engine>, Error> {
+    let reason = "this program was built without the feature spdk".to_owned();
+    let remedy = "build it where SPDK is installed: cargo build --release --features spdk, see \
+                  docs/spdk.md";
+    Err(Error::Unavailable { engine: "spdk", reason, remedy: Some(remedy.into()) })
 }
 
 #[cfg(test)]
@@ -93,6 +112,15 @@ mod tests {
             open_engine_with(EngineKind::Threads, 4, |_| unreachable!("threads were asked for"))
                 .unwrap();
         assert_eq!((chosen.engine.name(), chosen.note), ("threads", None));
+    }
+
+    #[cfg(not(feature = "spdk"))]
+    #[test]
+    fn without_its_feature_asking_for_spdk_is_an_error_with_a_remedy() {
+        use meetpoint_diagnose::Diagnose;
+        let error = open_engine(EngineKind::Spdk, 4).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::Unavailable { engine: "spdk", .. }));
+        assert!(error.remedy().is_some());
     }
 
     #[test]

@@ -28,6 +28,18 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
+    /// A device outside of the kernel does not open.
+    #[error("failed to open {} ({device}): {reason}", path.display())]
+    Device {
+        /// The name under which it was to be opened.
+        path: PathBuf,
+        /// Its name in the library that drives it.
+        device: String,
+        /// Why.
+        reason: String,
+        /// What may help.
+        remedy: Remedy,
+    },
     /// The length of a file cannot be determined.
     #[error("failed to find the length of {}: {source}", path.display())]
     Length {
@@ -106,6 +118,7 @@ impl Error {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Open { path, .. }
+            | Self::Device { path, .. }
             | Self::Length { path, .. }
             | Self::Io { path, .. }
             | Self::ShortRead { path, .. } => Some(path),
@@ -118,6 +131,7 @@ impl Diagnose for Error {
     fn cause(&self) -> &'static str {
         match self {
             Self::Open { .. } => "file_not_opened",
+            Self::Device { .. } => "device_not_opened",
             Self::Length { .. } => "file_length",
             Self::Io { .. } => "input_output",
             Self::ShortRead { .. } => "file_ends_early",
@@ -132,6 +146,7 @@ impl Diagnose for Error {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Open { source, .. } => Some(remedy_of_open(source)),
+            Self::Device { remedy, .. } => Some(remedy.clone()),
             Self::Length { source, .. } | Self::Io { source, .. } => {
                 open_files_limit(source).map(Remedy::from)
             }

@@ -1,9 +1,10 @@
-//! Reads and writes blocks through io_uring, threads, memory or NVMe commands.
+//! Reads and writes blocks through io_uring, threads, memory, NVMe commands or SPDK.
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
 //! completion, so no other code accesses memory that the kernel is writing to. In reading order:
 //! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`],
-//! [`extents`] (files as ranges of a block device), the decorators [`slow`] and [`faulty`],
+//! `spdk` (with the feature of this name), [`extents`] (files as ranges of a block device), the
+//! decorators [`slow`] and [`faulty`],
 //! [`choose`] (selects an engine), [`probe`] (storage features of this machine), [`files`] (random
 //! access for metadata), [`ReadMapping`], [`SharedMapping`] and [`HugeMemory`] (mapped memory),
 //! [`MemoryLimit`] (how much memory this process may use and how it is divided),
@@ -33,6 +34,8 @@ pub mod probe;
 pub mod random;
 mod slots;
 pub mod slow;
+#[cfg(feature = "spdk")]
+pub mod spdk;
 pub mod threads;
 mod transfer;
 pub mod uring;

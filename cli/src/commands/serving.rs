@@ -68,7 +68,8 @@ pub(super) struct Service {
     /// How blocks are read and written.
     ///
     /// auto: io_uring if it works, otherwise threads, and the reason is printed; io_uring: an error
-    /// if it does not work; threads: blocking reads on a few threads.
+    /// if it does not work; threads: blocking reads on a few threads; spdk: block devices of SPDK,
+    /// in programs that were built with it.
     #[arg(long, value_parser = engine_parser(), default_value = "auto", value_name = "ENGINE")]
     engine: EngineKind,
 }

@@ -114,7 +114,19 @@ pub(super) fn computational(probes: &Probes) -> Finding {
     if is_refused { finding.remedy("run as root to query the drives") } else { finding }
 }
 
+/// Whether SPDK is part of this program.
+#[cfg(feature = "spdk")]
+pub(super) fn spdk() -> Finding {
+    let release = meetpoint_storage::spdk::RELEASE;
+    Finding::ready(
+        "SPDK",
+        format!("built in, {release}"),
+        "for block devices, by engine = \"spdk\"",
+    )
+}
+
 /// SPDK is not part of this program.
+#[cfg(not(feature = "spdk"))]
 pub(super) fn spdk() -> Finding {
     Finding::missing("SPDK", "not built in", "the kernel's NVMe driver, through io_uring")
 }

@@ -9,12 +9,21 @@ use std::path::{Path, PathBuf};
 /// Names the namespace, such as /dev/ng0n1.
 const VARIABLE: &str = "MEETPOINT_TEST_NVME_OVERWRITE";
 
+/// Names a device of SPDK, such as `spdk:trtype:TCP traddr:127.0.0.1 subnqn:NQN`.
+#[cfg(feature = "spdk")]
+const SPDK_DEVICE: &str = "MEETPOINT_TEST_SPDK_DEVICE";
+
+/// Names the file or block device with the contents of the device of SPDK.
+#[cfg(feature = "spdk")]
+const SPDK_BACKING: &str = "MEETPOINT_TEST_SPDK_OVERWRITE";
+
 /// Where extents begin: multiples of this.
 const ALIGNMENT: u64 = 1 << 20;
 
 /// A namespace, and where its next extent begins.
 pub(crate) struct Drive {
     namespace: PathBuf,
+    block_device: PathBuf,
     next: Cell<u64>,
 }
 
@@ -25,7 +34,32 @@ impl Drive {
             eprintln!("skipped: the engine nvme: {VARIABLE} names no namespace");
             return None;
         };
-        Some(Self { namespace: namespace.into(), next: Cell::new(0) })
+        let namespace = PathBuf::from(namespace);
+        let name = namespace.file_name().unwrap().to_str().unwrap();
+        let block_device = namespace.with_file_name(name.replacen("ng", "nvme", 1));
+        Some(Self { namespace, block_device, next: Cell::new(0) })
+    }
+
+    /// The device of SPDK that the environment names; `None` and a message on standard error
+    /// without one.
+    #[cfg(feature = "spdk")]
+    pub(crate) fn of_spdk() -> Option<Self> {
+        let variables = [SPDK_DEVICE, SPDK_BACKING].map(std::env::var_os);
+        let [Some(namespace), Some(block_device)] = variables else {
+            eprintln!("skipped: a device of SPDK: {SPDK_DEVICE} and {SPDK_BACKING} name none");
+            return None;
+        };
+        let (namespace, block_device) = (namespace.into(), block_device.into());
+        Some(Self { namespace, block_device, next: Cell::new(0) })
+    }
+
+    /// A device of SPDK over a file in a folder.
+    #[cfg(feature = "spdk")]
+    pub(crate) fn of_file(module: &str, folder: &Path) -> Self {
+        let block_device = folder.join(format!("{module}.img"));
+        std::fs::File::create(&block_device).unwrap().set_len(64 << 20).unwrap();
+        let namespace = format!("{module}:{}", block_device.display()).into();
+        Self { namespace, block_device, next: Cell::new(0) }
     }
 
     pub(crate) fn namespace(&self) -> &Path {
@@ -34,8 +68,7 @@ impl Drive {
 
     /// The block device of the same namespace.
     pub(crate) fn block_device(&self) -> PathBuf {
-        let name = self.namespace.file_name().unwrap().to_str().unwrap();
-        self.namespace.with_file_name(name.replacen("ng", "nvme", 1))
+        self.block_device.clone()
     }
 
     /// The address of a fresh extent with these bytes, written through the block device. When the
@@ -50,14 +83,12 @@ impl Drive {
         let mut padded = bytes.to_vec();
         padded.resize(bytes.len().next_multiple_of(4096), 0xee);
         write(&mut engine, device, begin, &padded).unwrap();
-        let name = self.namespace.file_name().unwrap().to_str().unwrap();
-        self.namespace.with_file_name(format!("{name}@{begin}+{}", bytes.len()))
+        PathBuf::from(format!("{}@{begin}+{}", self.namespace.display(), bytes.len()))
     }
 
     /// The content of an extent, read through the block device.
     pub(crate) fn contents(&self, path: &Path) -> Vec<u8> {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let (_, extent) = name.split_once('@').unwrap();
+        let (_, extent) = path.to_str().unwrap().rsplit_once('@').unwrap();
         let (begin, bytes) = extent.split_once('+').unwrap();
         let mut engine = ThreadsEngine::new(1).unwrap();
         let device = engine.open(&self.block_device(), Access::Read).unwrap();

@@ -48,8 +48,8 @@ impl Subject {
         matches!(self.files, Files::Disk)
     }
 
-    /// Whether its files are extents of a drive: they have a fixed length, and a name.
-    pub(crate) fn is_namespace(&self) -> bool {
+    /// Whether its files have a fixed length and a name, such as extents of a drive.
+    pub(crate) fn is_fixed(&self) -> bool {
         matches!(self.files, Files::Namespace(_))
     }
 
@@ -90,6 +90,8 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         .inspect_err(|error| eprintln!("skipped: files in /dev/shm: {error}"));
     // With a namespace to test, the engines over files are left out: they run elsewhere.
     let is_elsewhere = Drive::of_environment().is_some();
+    #[cfg(feature = "spdk")]
+    let is_elsewhere = is_elsewhere || Drive::of_spdk().is_some();
     let folders = [Some(&disk), shared.as_ref().ok()].map(|it| it.filter(|_| !is_elsewhere));
     let decorators: &[Decorate] = if decorated { &DECORATORS } else { &DECORATORS[..1] };
     let mut ran = 0;
@@ -114,6 +116,8 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
             test(&Subject { name, make, folder: "memory".into(), files });
             ran += 1;
         }
+        #[cfg(feature = "spdk")]
+        run_spdk(label, *decorate, &folders, &test);
         if let Some(drive) = Drive::of_environment() {
             let name = format!("{label} nvme on {}", drive.namespace().display());
             let make: EngineFactory =
@@ -123,6 +127,40 @@ fn run(decorated: bool, test: impl Fn(&Subject)) {
         }
     }
     assert!(ran >= 2 * decorators.len(), "at least the engines in memory ran");
+}
+
+/// Runs a test on SPDK: on the device of the environment or, without one, on files.
+#[cfg(feature = "spdk")]
+fn run_spdk(
+    label: &str,
+    decorate: fn(Box<dyn Engine>) -> Box<dyn Engine>,
+    folders: &[Option<&tempfile::TempDir>],
+    test: &impl Fn(&Subject),
+) {
+    use meetpoint_storage::spdk::SpdkEngine;
+    let make = || -> EngineFactory {
+        Box::new(move |depth| decorate(Box::new(SpdkEngine::new(depth).unwrap())))
+    };
+    if let Some(drive) = Drive::of_spdk() {
+        let name = format!("{label} {}", drive.namespace().display());
+        let files = Files::Namespace(drive);
+        test(&Subject { name, make: make(), folder: "/dev".into(), files });
+    }
+    for folder in folders.iter().flatten() {
+        for module in ["aio", "uring"] {
+            let drive = Drive::of_file(module, folder.path());
+            let mut engine = SpdkEngine::new(1).unwrap();
+            if let Err(error) = engine.open(drive.namespace(), Access::Read) {
+                // SPDK may have been configured without liburing.
+                assert_eq!(module, "uring", "{error}");
+                eprintln!("skipped: {error}");
+                continue;
+            }
+            let name = format!("{label} spdk {module} in {}", folder.path().display());
+            let files = Files::Namespace(drive);
+            test(&Subject { name, make: make(), folder: "/dev".into(), files });
+        }
+    }
 }
 
 type MakeAny = fn(usize) -> Box<dyn Engine>;

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# Builds SPDK from a source tree that you name, builds the storage engine `spdk` with it, and runs
+# the contract tests of the storage engines over files and over an NVMe/TCP target.
+#
+#     scripts/spdk.sh SPDK_SOURCE_TREE      builds the tree if it is not built, then tests
+#     scripts/spdk.sh --installed           uses the SPDK that pkg-config finds
+#
+# It downloads nothing and installs nothing. The tree is a release of SPDK with its submodules dpdk,
+# isa-l and isa-l-crypto in place:
+#
+#     git clone --branch v26.05 --recurse-submodules https://github.com/spdk/spdk
+#
+# No huge pages and no privileges are needed, because drives on the PCIe bus are not used. `JOBS` is
+# the number of parallel compilations, by default that of the processors. The target is tested only
+# if the tree, or PATH, has the program nvmf_tgt.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fail() {
+    printf 'spdk.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+[ $# = 1 ] || fail "usage: scripts/spdk.sh SPDK_SOURCE_TREE, or --installed"
+case "$(uname -sm)" in
+    "Linux x86_64" | "Linux aarch64") ;;
+    *) fail "SPDK is used on Linux on x86_64 and aarch64 only, this is $(uname -sm)" ;;
+esac
+
+packages="gcc make pkg-config python3 meson ninja-build python3-pyelftools python3-jinja2
+    python3-tabulate python3-yaml libaio-dev libnuma-dev libssl-dev uuid-dev libkeyutils-dev
+    libfuse3-dev libncurses-dev liburing-dev nasm autoconf automake libtool patchelf help2man
+    libclang-dev"
+install="on Debian and Ubuntu, as root: apt-get install $(echo $packages)"
+ran=()
+
+# build_tree: configures and compiles the tree, with the libraries that the engine links.
+build_tree() {
+    local part program begun=$SECONDS arguments
+    for part in configure dpdk/meson.build isa-l/autogen.sh isa-l-crypto/autogen.sh; do
+        [ -e "$tree/$part" ] || fail "$tree/$part is missing: a release of SPDK with the \
+submodules dpdk, isa-l and isa-l-crypto is needed (git submodule update --init)"
+    done
+    for program in gcc make meson ninja nasm autoconf automake libtoolize pkg-config; do
+        command -v "$program" >/dev/null || fail "there is no $program; $install"
+    done
+    python3 -c 'import elftools, jinja2, tabulate, yaml' 2>/dev/null ||
+        fail "Python has no elftools, jinja2, tabulate or yaml; $install"
+    arguments=(--disable-tests --disable-unit-tests --disable-examples --without-vhost
+        --without-virtio --without-crypto --with-uring)
+    if [ "$(uname -m)" = x86_64 ]; then
+        # Runs on every processor that this program runs on, not only on this machine's.
+        arguments+=(--target-arch=x86-64-v2)
+    fi
+    printf '== build SPDK: ./configure %s\n' "${arguments[*]}"
+    (cd "$tree" && ./configure "${arguments[@]}" && make -j"${JOBS:-$(nproc)}") \
+        >"$base/build.log" 2>&1 || {
+        tail -n 30 "$base/build.log" >&2
+        fail "SPDK was not built, see $base/build.log; $install"
+    }
+    ran+=("SPDK built in $((SECONDS - begun)) s")
+}
+
+base="${CARGO_TARGET_DIR:-target}/spdk"
+mkdir -p "$base"
+base=$(cd "$base" && pwd)
+if [ "$1" = --installed ]; then
+    tree=
+else
+    tree=$(cd "$1" 2>/dev/null && pwd) || fail "$1 is not a folder"
+    if [ -e "$tree/build/lib/pkgconfig/spdk_event_bdev.pc" ] && [ -e "$tree/build/bin/nvmf_tgt" ]
+    then
+        ran+=("SPDK was built before")
+    else
+        build_tree
+    fi
+    PKG_CONFIG_PATH="$tree/build/lib/pkgconfig:$tree/dpdk/build/lib/pkgconfig:${PKG_CONFIG_PATH:-}"
+    export PKG_CONFIG_PATH
+fi
+includes=$(pkg-config --cflags-only-I spdk_bdev) ||
+    fail "pkg-config finds no spdk_bdev; set PKG_CONFIG_PATH, or name a source tree"
+release=$(printf '#include <spdk/version.h>\nSPDK_VERSION_STRING\n' |
+    gcc -E -P $includes - | tail -n 1 | tr -d '" ' | sed 's,SPDKv,SPDK ,')
+dpdk=$(pkg-config --modversion libdpdk) || fail "pkg-config finds no libdpdk"
+ran+=("$release with DPDK $dpdk")
+
+printf '== the crate and its tests\n'
+cargo test -p meetpoint-storage-spdk --features spdk
+ran+=("tests of storage/spdk")
+
+printf '== the contract over files, by bdev_aio and bdev_uring, without huge pages\n'
+begun=$SECONDS
+cargo test -p meetpoint-storage --features spdk
+ran+=("contract over files, all engines: $((SECONDS - begun)) s with the build")
+
+target=$(command -v "$tree/build/bin/nvmf_tgt" || command -v nvmf_tgt || true)
+if [ -z "$target" ]; then
+    ran+=("SKIP: an NVMe/TCP target: there is no nvmf_tgt")
+else
+    printf '== the contract over an NVMe/TCP target\n'
+    folder=$(mktemp -d)
+    process=
+    # shellcheck disable=SC2317
+    clean_up() {
+        [ -z "$process" ] || kill "$process" 2>/dev/null || true
+        rm -rf "$folder"
+    }
+    trap clean_up EXIT
+    truncate -s 256M "$folder/drive.img"
+    port=$((20000 + RANDOM % 20000))
+    name=nqn.2016-06.io.spdk:meetpoint
+    cat >"$folder/target.json" <<JSON
+{"subsystems": [
+  {"subsystem": "bdev", "config": [
+    {"method": "bdev_aio_create",
+     "params": {"name": "drive", "filename": "$folder/drive.img", "block_size": 512}}]},
+  {"subsystem": "nvmf", "config": [
+    {"method": "nvmf_create_transport", "params": {"trtype": "TCP"}},
+    {"method": "nvmf_create_subsystem",
+     "params": {"nqn": "$name", "allow_any_host": true, "serial_number": "MEETPOINT0"}},
+    {"method": "nvmf_subsystem_add_ns",
+     "params": {"nqn": "$name", "namespace": {"bdev_name": "drive", "nsid": 1}}},
+    {"method": "nvmf_subsystem_add_listener",
+     "params": {"nqn": "$name", "listen_address": {"trtype": "TCP", "adrfam": "IPv4",
+                "traddr": "127.0.0.1", "trsvcid": "$port"}}}]}
+]}
+JSON
+    "$target" --no-huge --no-pci -s 512 -m 0x1 --interrupt-mode -r "$folder/rpc.sock" \
+        -c "$folder/target.json" >"$base/target.log" 2>&1 &
+    process=$!
+    for _ in $(seq 300); do
+        grep -q 'Target Listening' "$base/target.log" && break
+        kill -0 "$process" 2>/dev/null || break
+        sleep 0.1
+    done
+    grep -q 'Target Listening' "$base/target.log" || {
+        tail -n 20 "$base/target.log" >&2
+        fail "the target does not listen, see $base/target.log"
+    }
+    address="trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:$port subnqn:$name"
+    begun=$SECONDS
+    # One after the other: all tests use the same namespace.
+    MEETPOINT_TEST_SPDK_DEVICE="spdk:$address ns:1" \
+        MEETPOINT_TEST_SPDK_OVERWRITE="$folder/drive.img" \
+        cargo test -p meetpoint-storage --features spdk --test contract -- --test-threads=1
+    ran+=("contract over an NVMe/TCP target, by transport id: $((SECONDS - begun)) s")
+
+    printf '== some of the contract over the same target, by a configuration of SPDK\n'
+    cat >"$folder/drives.json" <<JSON
+{"subsystems": [{"subsystem": "bdev", "config": [{"method": "bdev_nvme_attach_controller",
+  "params": {"name": "Nvme0", "trtype": "TCP", "adrfam": "IPv4", "traddr": "127.0.0.1",
+             "trsvcid": "$port", "subnqn": "$name"}}]}]}
+JSON
+    MEETPOINT_SPDK_CONFIG="$folder/drives.json" MEETPOINT_TEST_SPDK_DEVICE=spdk:Nvme0n1 \
+        MEETPOINT_TEST_SPDK_OVERWRITE="$folder/drive.img" \
+        cargo test -p meetpoint-storage --features spdk --test contract -- --test-threads=1 \
+        reads:: writes:: spdk::
+    ran+=("reads and writes over the same target, by a configuration")
+fi
+
+printf '\n== ran\n'
+printf '%s\n' "${ran[@]}"
