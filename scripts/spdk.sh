@@ -145,6 +145,11 @@ JSON
         cargo test -p meetpoint-storage --features spdk --test contract -- --test-threads=1
     ran+=("contract over an NVMe/TCP target, by transport id: $((SECONDS - begun)) s")
 
+    printf '== targets that stop and that are killed\n'
+    MEETPOINT_TEST_NVMF_TGT="$target" \
+        cargo test -p meetpoint-storage --features spdk --test contract -- that_stops
+    ran+=("requests to targets that stop")
+
     printf '== some of the contract over the same target, by a configuration of SPDK\n'
     cat >"$folder/drives.json" <<JSON
 {"subsystems": [{"subsystem": "bdev", "config": [{"method": "bdev_nvme_attach_controller",
