@@ -125,8 +125,8 @@ else
                 "traddr": "127.0.0.1", "trsvcid": "$port"}}}]}
 ]}
 JSON
-    "$target" --no-huge --no-pci -s 512 -m 0x1 --interrupt-mode -r "$folder/rpc.sock" \
-        -c "$folder/target.json" >"$base/target.log" 2>&1 &
+    "$target" --no-huge --no-pci -s 512 -m 0x1 --interrupt-mode --disable-cpumask-locks \
+        -r "$folder/rpc.sock" -c "$folder/target.json" >"$base/target.log" 2>&1 &
     process=$!
     for _ in $(seq 300); do
         grep -q 'Target Listening' "$base/target.log" && break

@@ -189,7 +189,9 @@ impl Target {
         let file = folder.path().join("target.json");
         std::fs::write(&file, config).unwrap();
         let mut process = Command::new(program)
-            .args(["--no-huge", "--no-pci", "-s", "512", "-m", "0x1", "--interrupt-mode", "-r"])
+            .args(["--no-huge", "--no-pci", "-s", "512", "-m", "0x1", "--interrupt-mode"])
+            // Targets that run at the same time share the processor.
+            .args(["--disable-cpumask-locks", "-r"])
             .arg(folder.path().join("rpc.sock"))
             .arg("-c")
             .arg(&file)
