@@ -135,7 +135,10 @@ JSON
     done
     grep -q 'Target Listening' "$base/target.log" || {
         tail -n 20 "$base/target.log" >&2
-        fail "the target does not listen, see $base/target.log"
+        kill "$process" 2>/dev/null || true
+        status=0
+        wait "$process" || status=$?
+        fail "the target does not listen (it ended with $status), see $base/target.log"
     }
     address="trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:$port subnqn:$name"
     begun=$SECONDS
