@@ -11,8 +11,8 @@ use meetpoint_device::{ExtentRoot, Listen, Ready, Root, ServeOptions, ServeSumma
 use meetpoint_host::DeviceKind;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, Emulation, Fault, Target, Targets, TcpAddress};
-use meetpoint_prepare::PreparerFactory;
 use meetpoint_prepare::csx::{EmulatedCsxPreparers, Leg, LegTotals};
+use meetpoint_prepare::{CpuPreparers, PreparerFactory};
 use meetpoint_storage::EngineKind;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -236,10 +236,9 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     };
     let extents = extent_roots(&arguments.extents, &arguments.blocks)?;
     let csx = arguments.function_memory.map(|bytes| Arc::new(EmulatedCsxPreparers::new(bytes)));
-    let plain = ServeOptions::new("", Vec::new());
     let preparers: Arc<dyn PreparerFactory> = match &csx {
         Some(csx) => Arc::clone(csx) as _,
-        None => Arc::clone(&plain.preparers),
+        None => Arc::new(CpuPreparers::default()),
     };
     let options = ServeOptions {
         listen,
@@ -268,7 +267,6 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
         once: arguments.once,
         parent: arguments.parent,
         idle_timeout: arguments.idle_timeout,
-        ..plain
     };
     let ready = |ready: &Ready| {
         ready.notices.iter().for_each(|text| output::notice(text));
