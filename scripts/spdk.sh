@@ -125,8 +125,8 @@ else
                 "traddr": "127.0.0.1", "trsvcid": "$port"}}}]}
 ]}
 JSON
-    "$target" --no-huge --no-pci -s 512 -m 0x1 --interrupt-mode -r "$folder/rpc.sock" \
-        -c "$folder/target.json" >"$base/target.log" 2>&1 &
+    "$target" --no-huge --no-pci -s 512 -m 0x1 --interrupt-mode --disable-cpumask-locks \
+        -r "$folder/rpc.sock" -c "$folder/target.json" >"$base/target.log" 2>&1 &
     process=$!
     for _ in $(seq 300); do
         grep -q 'Target Listening' "$base/target.log" && break
@@ -135,7 +135,10 @@ JSON
     done
     grep -q 'Target Listening' "$base/target.log" || {
         tail -n 20 "$base/target.log" >&2
-        fail "the target does not listen, see $base/target.log"
+        kill "$process" 2>/dev/null || true
+        status=0
+        wait "$process" || status=$?
+        fail "the target does not listen (it ended with $status), see $base/target.log"
     }
     address="trtype:TCP adrfam:IPv4 traddr:127.0.0.1 trsvcid:$port subnqn:$name"
     begun=$SECONDS
@@ -144,6 +147,11 @@ JSON
         MEETPOINT_TEST_SPDK_OVERWRITE="$folder/drive.img" \
         cargo test -p meetpoint-storage --features spdk --test contract -- --test-threads=1
     ran+=("contract over an NVMe/TCP target, by transport id: $((SECONDS - begun)) s")
+
+    printf '== targets that stop and that are killed\n'
+    MEETPOINT_TEST_NVMF_TGT="$target" \
+        cargo test -p meetpoint-storage --features spdk --test contract -- that_stops
+    ran+=("requests to targets that stop")
 
     printf '== some of the contract over the same target, by a configuration of SPDK\n'
     cat >"$folder/drives.json" <<JSON

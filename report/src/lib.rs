@@ -2,9 +2,9 @@
 //!
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
 //! figures never share a field. In reading order: this file (the data), [`collect`] (measurements
-//! of the runtime), [`uneven`] (repeated and omitted batches), [`predict`] and [`energy`] (results of
-//! models), [`table`] (terminal), [`html`] (one self-contained page), [`charts`] (generic charts),
-//! [`plots`] (charts of runs), both drawn with [`svg`].
+//! of the runtime), [`uneven`] (repeated and omitted batches), [`predict`] and [`energy`] (results
+//! of models), [`table`] (terminal), [`html`] (one self-contained page), [`charts`] (generic
+//! charts), [`plots`] (charts of runs), both drawn with [`svg`].
 
 pub mod charts;
 pub mod collect;

@@ -2,14 +2,13 @@
 //!
 //! An [`Engine`] belongs to one thread. Buffers move into a request and come back in its
 //! completion, so no other code accesses memory that the kernel is writing to. In reading order:
-//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`],
-//! `spdk` (with the feature of this name), [`extents`] (files as ranges of a block device), the
-//! decorators [`slow`] and [`faulty`],
-//! [`choose`] (selects an engine), [`probe`] (storage features of this machine), [`files`] (random
-//! access for metadata), [`ReadMapping`], [`SharedMapping`] and [`HugeMemory`] (mapped memory),
-//! [`MemoryLimit`] (how much memory this process may use and how it is divided),
-//! [`open_files_limit`] (failures at limits of this process), [`LocalSocket`] (Unix sockets for
-//! processes of one user).
+//! [`buffer`], [`engine`] (the contract), [`uring`], [`threads`], [`memory`], [`nvme`], `spdk`
+//! (with the feature of this name), [`extents`] (files as ranges of a block device), the decorators
+//! [`slow`] and [`faulty`], [`choose`] (selects an engine), [`probe`] (storage features of this
+//! machine), [`files`] (random access for metadata), [`ReadMapping`], [`SharedMapping`] and
+//! [`HugeMemory`] (mapped memory), [`MemoryLimit`] (how much memory this process may use and how it
+//! is divided), [`open_files_limit`] (failures at limits of this process), [`LocalSocket`] (Unix
+//! sockets for processes of one user).
 
 mod arena;
 mod block;

@@ -155,7 +155,7 @@ fn what_was_written_over_is_detected_wherever_it_is() {
     assert!(matches!(damaged, Error::ChecksumMismatch { .. }), "{damaged}");
     assert_eq!(dataset.read_sample(3).unwrap(), expected.read_sample(3).unwrap());
     // The manifest: nothing is served any more.
-    image.write_all_at(&[b'x'], extents.files[0].extents[0].offset + 9).unwrap();
+    image.write_all_at(b"x", extents.files[0].extents[0].offset + 9).unwrap();
     image.sync_all().unwrap();
     assert!(!dataset.is_unchanged());
     assert!(matches!(refusal(folder.path()), ExtentFolderError::OtherManifest { .. }));

@@ -1,7 +1,6 @@
 //! SPDK's functions and structures, generated from its headers by `build.rs`.
 #![expect(
-    clippy::all,
-    clippy::undocumented_unsafe_blocks,
+    clippy::allow_attributes,
     dead_code,
     non_camel_case_types,
     non_upper_case_globals,

@@ -209,9 +209,15 @@ impl Source {
 }
 
 /// SPDK's configuration before that of the user. Without it, a flush of an NVMe namespace succeeds
-/// and does nothing, and connecting to a host that does not answer takes minutes.
+/// and does nothing, and connections that are not answered have no time limit.
+///
+/// The limit of commands for reading and writing is an hour, because after it SPDK asks the target
+/// for its state and waits for the answer. A target that is silent is noticed by its keep-alive
+/// command, which is sent every 5 s.
 pub(crate) fn defaults() -> String {
-    let parameters = "\"enable_flush\":true,\"tcp_connect_timeout_ms\":5000";
+    let parameters = "\"enable_flush\":true,\"tcp_connect_timeout_ms\":5000,\
+                      \"timeout_us\":3600000000,\"timeout_admin_us\":8000000,\
+                      \"action_on_timeout\":\"reset\"";
     configuration("bdev_nvme_set_options", parameters)
 }
 

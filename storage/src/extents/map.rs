@@ -38,7 +38,7 @@ pub fn map_file(path: &Path) -> Result<MappedFile, ExtentError> {
     let bytes = file.metadata().map_err(failed("read its length"))?.len();
     let statistics = rustix::fs::fstatfs(&file)
         .map_err(|errno| failed("ask for its file system")(errno.into()))?;
-    let magic = u64::from(statistics.f_type.cast_unsigned());
+    let magic = statistics.f_type.cast_unsigned();
     if !SUPPORTED.contains(&magic) {
         return Err(ExtentError::FileSystem { path: path.to_path_buf(), magic });
     }

@@ -124,7 +124,7 @@ impl SpdkEngine {
     /// environment.
     pub fn new(depth: usize) -> Result<Self, Error> {
         let depth = clamp_depth(depth);
-        let spdk = Spdk::get(Options::from_environment).map_err(unavailable)?;
+        let spdk = Spdk::get(Options::from_environment).map_err(|error| unavailable(&error))?;
         // There is room for every answer, so that SPDK's thread never waits for an engine.
         let (reply, done) = sync_channel(depth);
         Ok(Self {
@@ -218,7 +218,7 @@ impl SpdkEngine {
                 remedy: "check its name or address, and that nothing else has it open for writing"
                     .into(),
             },
-            other => unavailable(other),
+            other => unavailable(&other),
         })
     }
 
@@ -308,8 +308,8 @@ fn io_error(failure: Failure) -> io::Error {
 }
 
 /// The error for SPDK as a whole.
-fn unavailable(error: SpdkError) -> Error {
-    let remedy: Remedy = match &error {
+fn unavailable(error: &SpdkError) -> Error {
+    let remedy: Remedy = match error {
         SpdkError::Option { .. } => "set the variable as docs/spdk.md describes it".into(),
         SpdkError::Start { .. } => {
             "free memory, or set MEETPOINT_SPDK_MEMORY_MIB; engine = \"io_uring\" needs no SPDK"
@@ -416,7 +416,7 @@ impl Engine for SpdkEngine {
             // The end of SPDK's thread does not close the channel, of which this engine has an end.
             match self.done.recv_timeout(remaining.min(Duration::from_secs(1))) {
                 Ok(done) => self.take(done),
-                Err(_) if self.spdk.has_ended() => return Err(unavailable(SpdkError::Ended)),
+                Err(_) if self.spdk.has_ended() => return Err(unavailable(&SpdkError::Ended)),
                 Err(_) => {}
             }
         }

@@ -6,6 +6,9 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// First byte and length.
+type Range = (u64, u64);
+
 /// A device, parsed from the path under which it is opened.
 ///
 /// | path | device |
@@ -20,11 +23,11 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// A file or block device of this machine, and a range of it.
-    File(PathBuf, FileModule, Option<(u64, u64)>),
+    File(PathBuf, FileModule, Option<Range>),
     /// A device of the configuration, and a range of it.
-    Bdev(String, Option<(u64, u64)>),
+    Bdev(String, Option<Range>),
     /// A namespace, and a range of it.
-    Target(Target, Option<(u64, u64)>),
+    Target(Target, Option<Range>),
 }
 
 impl Name {
@@ -59,7 +62,7 @@ impl Name {
 }
 
 /// Splits a name at its range.
-fn split(name: &[u8]) -> io::Result<(&[u8], Option<(u64, u64)>)> {
+fn split(name: &[u8]) -> io::Result<(&[u8], Option<Range>)> {
     let Some(at) = name.iter().rposition(|&byte| byte == b'@') else { return Ok((name, None)) };
     let range = std::str::from_utf8(&name[at + 1..]).ok().and_then(parse_range);
     let range = range.ok_or_else(|| {
@@ -69,7 +72,7 @@ fn split(name: &[u8]) -> io::Result<(&[u8], Option<(u64, u64)>)> {
     Ok((&name[..at], Some(range)))
 }
 
-fn parse_range(text: &str) -> Option<(u64, u64)> {
+fn parse_range(text: &str) -> Option<Range> {
     let (offset, bytes) = text.split_once('+')?;
     let (offset, bytes): (u64, u64) = (offset.parse().ok()?, bytes.parse().ok()?);
     offset.checked_add(bytes).map(|_| (offset, bytes))

@@ -1,12 +1,16 @@
 //! Functions of the engine `spdk` alone: names, files of fixed length, failures of devices.
 
 use crate::drive::Drive;
-use crate::harness::{drain, open, pattern, read, request, write};
+use crate::harness::{drain, open, pattern, read, request, tracked, write};
 use meetpoint_diagnose::Diagnose;
 use meetpoint_storage::spdk::SpdkEngine;
-use meetpoint_storage::{Access, Engine, EngineKind, Error, RequestKind, open_engine};
-use std::io::ErrorKind;
+use meetpoint_storage::{Access, Engine, EngineKind, Error, Request, RequestKind, open_engine};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::TcpListener;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 #[test]
 fn the_engine_is_chosen_by_name() {
@@ -124,6 +128,128 @@ fn many_engines_share_the_thread_with_more_requests_than_it_has_memory_for() {
             assert!(got == &bytes[begin..][..100]);
         }
     }
+}
+
+/// An NVMe/TCP target of SPDK, from the program that `MEETPOINT_TEST_NVMF_TGT` names.
+struct Target {
+    process: Child,
+    /// Has its drive, and is deleted after it.
+    _folder: tempfile::TempDir,
+    port: u16,
+}
+
+impl Target {
+    const NAME: &str = "nqn.2016-06.io.spdk:meetpoint-stops";
+
+    /// `None` and a message on standard error without the program.
+    fn start() -> Option<Self> {
+        let variable = "MEETPOINT_TEST_NVMF_TGT";
+        let Some(program) = std::env::var_os(variable) else {
+            eprintln!("skipped: a target that stops: {variable} names no program");
+            return None;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("drive.img");
+        std::fs::write(&drive, pattern(1 << 20)).unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port();
+        drop(free);
+        let call = |method: &str, parameters: &str| {
+            format!("{{\"method\": \"{method}\", \"params\": {{{parameters}}}}}")
+        };
+        let nqn = format!("\"nqn\": \"{}\"", Self::NAME);
+        let bdev = call(
+            "bdev_aio_create",
+            &format!(
+                "\"name\": \"drive\", \"filename\": \"{}\", \"block_size\": 512",
+                drive.display()
+            ),
+        );
+        let address = format!(
+            "\"trtype\": \"TCP\", \"adrfam\": \"IPv4\", \"traddr\": \"127.0.0.1\", \
+             \"trsvcid\": \"{port}\""
+        );
+        let nvmf = [
+            call("nvmf_create_transport", "\"trtype\": \"TCP\""),
+            call("nvmf_create_subsystem", &format!("{nqn}, \"allow_any_host\": true")),
+            call(
+                "nvmf_subsystem_add_ns",
+                &format!("{nqn}, \"namespace\": {{\"bdev_name\": \"drive\", \"nsid\": 1}}"),
+            ),
+            call(
+                "nvmf_subsystem_add_listener",
+                &format!("{nqn}, \"listen_address\": {{{address}}}"),
+            ),
+        ];
+        let config = format!(
+            "{{\"subsystems\": [{{\"subsystem\": \"bdev\", \"config\": [{bdev}]}}, \
+             {{\"subsystem\": \"nvmf\", \"config\": [{}]}}]}}",
+            nvmf.join(", ")
+        );
+        let file = folder.path().join("target.json");
+        std::fs::write(&file, config).unwrap();
+        let mut process = Command::new(program)
+            .args(["--no-huge", "--no-pci", "-s", "512", "-m", "0x1", "--interrupt-mode"])
+            // Targets that run at the same time share the processor.
+            .args(["--disable-cpumask-locks", "-r"])
+            .arg(folder.path().join("rpc.sock"))
+            .arg("-c")
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let is_ready = |line: &String| line.contains("Target Listening");
+        assert!(lines.map_while(Result::ok).any(|line| is_ready(&line)), "the target listens");
+        Some(Self { process, _folder: folder, port })
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(id, signal).unwrap();
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn requests_to_a_target_that_stops_fail_and_their_buffers_are_free() {
+    for signal in [Signal::STOP, Signal::KILL] {
+        let Some(target) = Target::start() else { return };
+        let name = format!(
+            "spdk:trtype:TCP traddr:127.0.0.1 trsvcid:{} subnqn:{}",
+            target.port,
+            Target::NAME
+        );
+        let mut engine = SpdkEngine::new(8).unwrap();
+        let file = open(&mut engine, Path::new(&name));
+        assert!(read(&mut engine, file, 77, 9000).unwrap() == pattern(1 << 20)[77..9077]);
+        target.signal(signal);
+        let tracker = Arc::new(());
+        for token in 0..8 {
+            let (offset, bytes) = (token * 5000, 100_000);
+            let buffer = tracked(bytes + 8192, &tracker);
+            let kind = RequestKind::Read;
+            engine.submit(Request { token, file, kind, offset, bytes, buffer }).unwrap();
+        }
+        for completion in drain(&mut engine) {
+            assert!(matches!(completion.result, Err(Error::Io { .. })), "{signal:?}");
+        }
+        assert_eq!(Arc::strong_count(&tracker), 1);
+    }
+    // The thread still works.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    std::fs::write(&path, pattern(8192)).unwrap();
+    let mut engine = SpdkEngine::new(1).unwrap();
+    let file = open(&mut engine, &path);
+    assert!(read(&mut engine, file, 0, 8192).unwrap() == pattern(8192));
 }
 
 #[test]

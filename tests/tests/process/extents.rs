@@ -130,17 +130,18 @@ const SERVE: [&str; 9] = [
 ];
 
 fn serve(folder: &Path, more: &[&str]) -> Served {
-    started(folder, &[&SERVE[..], more].concat())
+    started(folder, &[&SERVE[..], more].concat()).0
 }
 
-fn started(folder: &Path, arguments: &[&str]) -> Served {
+/// A started device, and the line that says where it listens.
+fn started(folder: &Path, arguments: &[&str]) -> (Served, String) {
     let mut child = command(folder, arguments).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
     assert!(line.contains("listening on"), "{line}");
     std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
-    Served(child)
+    (Served(child), line)
 }
 
 /// The job with the device on the image. Its host reads the folder.
@@ -212,12 +213,49 @@ fn what_is_written_and_synced_is_seen_and_damage_is_detected_by_checksums() {
 }
 
 #[test]
+fn a_host_on_a_network_names_the_extents_and_their_checksum() {
+    let Some(folder) = image() else { return };
+    std::fs::write(folder.path().join("token"), "0123456789abcdef0123456789abcdef").unwrap();
+    let listen = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--token-file", "token"];
+    let block = ["--allow-shared", "--block", "image", "--extents"];
+    let unnamed = [&listen[..], &block, &["extents.json"]].concat();
+    run(folder.path(), &unnamed).refused(&["extents.json", "NAME="]);
+    let (_device, line) =
+        started(folder.path(), &[&listen[..], &block, &["photos=extents.json"]].concat());
+    let port = line.trim().rsplit(':').next().unwrap();
+    let device =
+        format!("kind = \"connect\"\naddress = \"tcp://127.0.0.1:{port}\"\ntoken_file = \"token\"");
+    let job =
+        job("device-only", 0, "").replace("kind = \"emulated\"\nallow_shared = true", &device);
+    let report = report(folder.path(), &job, &[]);
+    check_run(&report["runs"][0]);
+    assert_eq!(number(&report, "/runs/0/totals/device_batches"), BATCHES, "{report}");
+}
+
+#[test]
+fn blocks_that_match_no_extents_are_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    let serve = ["device", "serve", "--socket", "s"];
+    for wrong in [
+        &["--extents", "a", "--extents", "b", "--extents", "c", "--block", "x", "--block", "y"][..],
+        &["--extents", "a"],
+        &["--root", ".", "--block", "x"],
+    ] {
+        assert_eq!(run(folder.path(), &[&serve[..], wrong].concat()).code(), Some(2), "{wrong:?}");
+    }
+    let verify = ["dataset", "extents", ".", "--to", "x", "--verify", "y"];
+    assert_eq!(run(folder.path(), &verify).code(), Some(2));
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    assert_eq!(run(folder.path(), &["dataset", "extents", "file"]).code(), Some(2));
+}
+
+#[test]
 fn batches_that_do_not_fit_the_function_memory_are_prepared_by_the_host() {
     let folder = tempfile::tempdir().unwrap();
     packed(folder.path(), SAMPLES);
     let roots = ["device", "serve", "--socket", "socket", "--allow-shared", "--root", "small.set"];
     let arguments = [&roots[..], &["--function-memory", "20KB"]].concat();
-    let _device = started(folder.path(), &arguments);
+    let (_device, _) = started(folder.path(), &arguments);
     let report = report(folder.path(), &connected("device-only"), &[]);
     check_run(&report["runs"][0]);
     assert_eq!(number(&report, "/runs/0/totals/host_batches"), BATCHES, "{report}");
