@@ -1,7 +1,7 @@
 """Addresses at which ranks on other hosts reach rank 0.
 
-An address is taken from the system's routes: a datagram socket that is connected to another host
-has the source address of the way there. Nothing is sent for that.
+Addresses come from the system's routes: a datagram socket that is connected to another host has
+the source address of the route to it. Nothing is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .errors import RankError
 
 HOST = "MEETPOINT_RENDEZVOUS_HOST"
 
-# Addresses of no host (RFC 5737 and RFC 3849), which lie behind the default route.
+# Addresses that no host has (RFC 5737 and RFC 3849), which are reached by the default route.
 _ELSEWHERE = ("192.0.2.1", "2001:db8::1")
 
 # Any port: nothing is sent.
@@ -25,15 +25,15 @@ class Host(NamedTuple):
     """The host of a rank."""
 
     machine: str
-    """The same for all processes that share a loopback interface."""
+    """Identifies the machine: the same for all processes that share a loopback interface."""
     address: Optional[str]
-    """An address of it on a network; ``None`` if there is none."""
+    """An address of the host on a network; ``None`` if it has none."""
     has_token: bool
     """Whether the rank was given a token."""
 
 
 def machine() -> str:
-    """Something that is the same for all processes that share a loopback interface."""
+    """An identifier that is the same for all processes that share a loopback interface."""
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         return f"{file.read().strip()} {os.stat('/proc/self/ns/net').st_ino}"
 
@@ -48,8 +48,8 @@ def own() -> Optional[str]:
 
 
 def towards(other: str) -> Optional[str]:
-    """The address of this host on the way to another, without brackets; ``None`` without a way
-    that leaves this host."""
+    """The address of this host on the route to another, without brackets; ``None`` if no route
+    leaves this host."""
     try:
         found = socket.getaddrinfo(other, _PORT, type=socket.SOCK_DGRAM)
     except OSError:
@@ -67,7 +67,7 @@ def towards(other: str) -> Optional[str]:
 
 
 def of_rank_0(hosts: List[Host]) -> Tuple[str, Dict[str, str]]:
-    """Where rank 0 listens, and at which address each machine reaches it.
+    """The address at which rank 0 listens, and the address at which each machine reaches it.
 
     :raises RankError: rank 0 has no address that another machine could reach.
     """
@@ -92,7 +92,7 @@ def of_rank_0(hosts: List[Host]) -> Tuple[str, Dict[str, str]]:
     reached[here] = only or "127.0.0.1"
     if only is not None:
         return only, reached
-    # One socket for several networks; a connection has to prove the token.
+    # One socket for several networks; every connection must prove the token.
     is_mixed = any(address.startswith("[") for address in reached.values())
     return "[::]" if is_mixed else "0.0.0.0", reached
 
@@ -102,5 +102,5 @@ def _bracketed(address: str) -> str:
 
 
 def _is_local(address: str) -> bool:
-    """Whether only this host reaches it, or only with the name of an interface."""
+    """Whether it is reachable only from this host, or only with the name of an interface."""
     return address.startswith(("127.", "0.")) or address in ("::1", "::") or "%" in address

@@ -78,9 +78,9 @@ class Remote(NamedTuple):
 
     Start it there with ``meetpoint agent --listen``. Paths are read when the loader connects.
 
-    :param address: ``"tcp://HOST:PORT"``. ``"srv:NAME"`` stands for the targets of the DNS SRV
-        record ``_meetpoint._tcp.NAME``; it and a list of addresses, separated by commas, are
-        several devices with the same settings.
+    :param address: ``"tcp://HOST:PORT"``; or ``"srv:NAME"``, the targets of the DNS SRV record
+        ``_meetpoint._tcp.NAME``; or several of these separated by commas, which are several devices
+        with the same settings.
     :param keys: folder with ``ca.pem``, ``client.pem`` and ``client.key``, as ``meetpoint device
         keys`` writes it; by default that of the environment variable ``MEETPOINT_DEVICE_KEYS``.
         Without certificates, only devices of this machine are connected to.
@@ -136,7 +136,7 @@ class Sources(NamedTuple):
 
 
 _RUNNING = ("tcp://", "unix:", "srv:")
-"""How strings begin that name devices that are already running."""
+"""Beginnings of strings that name running devices."""
 
 Device = Union[str, Emulated, Remote]
 Devices = Union[Device, Sequence[Device], None]

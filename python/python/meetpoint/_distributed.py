@@ -29,7 +29,7 @@ _HOW = "give all ranks the same file with a token, made with: openssl rand -hex 
 
 
 class Rendezvous(NamedTuple):
-    """The arguments of a loader about how its ranks connect."""
+    """The arguments of a loader that determine how its ranks connect."""
 
     place: Optional[str]
     """``unix:PATH`` or ``tcp://HOST:PORT``."""
@@ -113,7 +113,7 @@ def _meeting(
 
 
 def attempt() -> Tuple[str, int]:
-    """The launcher's name of the run, and how often it has restarted the ranks.
+    """The launcher's name of the run, and the number of times that it has restarted the ranks.
 
     The agents of torchrun count restarts on their own and may differ, so their number is used only
     if all ranks are on one host.
@@ -139,12 +139,12 @@ def attempt() -> Tuple[str, int]:
 def _introduced(
     distributed: Any, world: World, token: Optional[bytes], timeout: float
 ) -> Tuple[Said, str, Optional[_native.RankListener]]:
-    """Rank 0 listens and sends its address, through a gloo group that lasts no longer.
+    """Rank 0 listens and sends its address through a temporary gloo group.
 
-    Returns what it sent, its address for this machine, and at rank 0 its listener.
+    Returns what rank 0 sent, its address for this machine, and on rank 0 the listener.
 
-    Its token crosses the network as unencrypted as everything else of torch.distributed, unless all
-    ranks were given one.
+    If the ranks have no token, the random one of rank 0 crosses the network unencrypted, like all
+    other traffic of torch.distributed.
     """
     import datetime
 
@@ -168,7 +168,7 @@ def _introduced(
 
 
 def _listen(hosts: List[_addresses.Host]) -> Tuple[Optional[_native.RankListener], Said]:
-    """The listener and what the other ranks need, or the error, which they would wait for."""
+    """The listener and what the other ranks need, or the error, so that they do not wait."""
     without = [rank for rank, host in enumerate(hosts) if not host.has_token]
     if 0 < len(without) < len(hosts):
         return None, _failed(f"ranks {without} have no token, the others do; {_HOW}")
@@ -189,7 +189,9 @@ def _failed(error: str) -> Said:
 
 
 def _given_token(file: Optional[str]) -> Optional[bytes]:
-    """The token in the file, in that of the environment, or in the environment itself.
+    """The token in this file, in the file that the environment names, or in the environment.
+
+    ``None`` if there is none.
 
     :raises SettingError: it is not a token.
     """

@@ -130,16 +130,16 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param rendezvous: address over which ranks with devices agree on the source of every step:
         ``"unix:PATH"`` (one machine) or ``"tcp://HOST:PORT"`` of rank 0, the same for all ranks. By
         default, ranks exchange addresses through ``torch.distributed``.
-    :param rendezvous_token_file: file with a secret that all ranks have, which a rendezvous over
-        TCP requires; by default that of the environment variable
-        ``MEETPOINT_RENDEZVOUS_TOKEN_FILE``. Both ends of a connection prove that they have it, and
-        it never crosses the network.
+    :param rendezvous_token_file: file with a token that all ranks share, required for a rendezvous
+        over TCP; by default the file that the environment variable
+        ``MEETPOINT_RENDEZVOUS_TOKEN_FILE`` names. Both ends of a connection prove that they have
+        the token, and it never crosses the network.
     :param rank_timeout: seconds after which a rank that sends no messages is treated as lost. A
         rank sends messages while it prepares a batch or waits for its devices. A rank whose process
         ends is noticed at once.
     :param rank_link_timeout: seconds after which a connection between ranks on which nothing
-        arrives is treated as broken, at least 1; by default 20 between hosts, and without a limit
-        on one machine. Ranks exchange messages all the time, also during a training step.
+        arrives is treated as broken, at least 1; by default 20 between hosts, and no limit on one
+        machine. Ranks send messages at least once a second, also during a training step.
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
         accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
         if torch finds CUDA: then every batch is copied into pinned memory.

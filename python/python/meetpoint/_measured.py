@@ -59,7 +59,7 @@ class Measured:
     def report(self) -> Dict[str, Any]:
         """The measurements: ``epochs``, ``uneven`` and ``notices``.
 
-        All are as in the reports of `meetpoint run`; each notice, and each of the ``events`` of an
+        They are as in the reports of `meetpoint run`; each notice, and each of the ``events`` of an
         epoch, also has a ``message``, a sentence. ``uneven`` names the batches that the ranks
         together deliver more than once or not at all, each with its epoch and the reason.
 

@@ -60,7 +60,7 @@ class Meeting(TypedDict):
     job: str
     """The job of this rank; the same for all ranks."""
     silence: Optional[float]
-    """Seconds without a message after which a connection is broken; ``None``: the default."""
+    """Seconds without a message after which a connection is broken; ``None`` for the default."""
 
 def rank_token(file: str) -> bytes:
     """The token in a file.
@@ -500,9 +500,10 @@ class RowReader:
 def device_addresses(argument: str, text: str) -> List[str]:
     """The devices that a text names, each as ``"tcp://HOST:PORT"`` or ``"unix:PATH"``.
 
-    :param argument: name of the argument that the text is of, for errors.
-    :param text: one of these, ``"srv:NAME"``, or several separated by commas. Names are looked up.
-    :raises SettingError: the text is none of these, or a name cannot be looked up.
+    :param argument: name of the argument that has this text, for errors.
+    :param text: one of these forms, ``"srv:NAME"``, or several separated by commas. Names are
+        looked up.
+    :raises SettingError: the text has none of these forms, or a name cannot be looked up.
     """
 
 def serve_arguments(settings: Dict[str, Any]) -> List[str]:

@@ -23,11 +23,11 @@ class Epoch(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """What is left of an epoch, and for this rank which batches count as consumed."""
+    """The rest of an epoch, and the batches of this rank that count as consumed."""
 
     consumed: Ranges
     again: Ranges
-    """Batches of this rank that are delivered although they were before."""
+    """Batches of this rank that are delivered again."""
     repeated: Numbers
     """Batches of all ranks that are delivered again, so that all ranks take equal steps."""
     omitted: Numbers
@@ -35,7 +35,7 @@ class Rest(NamedTuple):
 
 
 class Consumed(NamedTuple):
-    """What ranks delivered, by their states."""
+    """The batches that ranks delivered, according to their states."""
 
     places: Set[int]
     """Positions of the sequence."""
@@ -89,14 +89,14 @@ def consumed_in_row(states: Sequence[Dict[str, Any]], sizes: Sizes) -> Consumed:
 
 
 def is_shared(state: Dict[str, Any]) -> bool:
-    """Whether the state describes what every rank consumed: the first batches, as many by each."""
+    """Whether the state describes all ranks: each consumed the same number of its first batches."""
     ranges = state["consumed"]
     is_prefix = not ranges or (len(ranges) == 1 and ranges[0][0] == 0)
     return is_prefix and not state.get("division")
 
 
 def rest(of: Epoch, consumed: Set[int]) -> Rest:
-    """What is left of the epoch, if all ranks consumed these positions of the sequence."""
+    """The rest of the epoch, if all ranks together consumed these positions of the sequence."""
     sizes, ranks = of.sizes, of.sizes.ranks
     left: List[List[int]] = [[] for _ in range(ranks)]
     for place in range(sizes.row):

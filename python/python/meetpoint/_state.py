@@ -22,7 +22,7 @@ _ERRORS_MAX = 2**64 - 1
 _RANKS_MAX = 2**16
 
 _NAMED_MAX = 16
-"""Batches that a notice names."""
+"""Maximum number of batches that a notice names."""
 
 _DAMAGED = "load the state of another checkpoint"
 """The remedy for a state that no loader returned."""
@@ -51,9 +51,9 @@ class Position:
         """Damaged samples of the batches that were handed out."""
         self.division = division
         """How the epoch was divided again, if another number of ranks began it: ``repeated``, the
-        batches that were delivered twice before; ``planned`` and ``omitted``, those that all ranks
-        repeat and omit from now on, each by reason; ``again``, the ranges of this rank's batches
-        that are repetitions."""
+        batches that have already been delivered twice; ``planned`` and ``omitted``, those that all
+        ranks together repeat and omit from now on, each by reason; ``again``, the ranges of this
+        rank's batches that are repetitions."""
         self.is_begun = False
         # A batch was handed out since it began.
         self.is_used = False
@@ -106,7 +106,7 @@ class Position:
         }
 
     def uneven(self) -> List[Dict[str, Any]]:
-        """The batches of the divided epoch that are repeated or omitted, as rows of a report."""
+        """The batches of the divided epoch that are repeated or omitted, as entries of a report."""
         if self.division is None:
             return []
         from ._uneven import entries
@@ -246,7 +246,7 @@ def _is_whole(value: Any, most: int) -> bool:
 
 
 def _are_numbers(by_reason: Any, most: int) -> bool:
-    """Whether it has a list of whole numbers for each reason."""
+    """Whether the value has a list of whole numbers for each reason."""
     if not isinstance(by_reason, dict):
         return False
     pairs: List[Tuple[Any, Any]] = list(cast(Any, by_reason).items())

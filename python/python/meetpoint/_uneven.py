@@ -11,17 +11,17 @@ RESUME = "resume"
 """The rest of an epoch does not divide evenly among the ranks that resume it."""
 
 SHORT_BATCH = "short_batch"
-"""``drop_last`` drops the last batch, which is not full."""
+"""The last batch is not full, and ``drop_last`` drops it."""
 
 Numbers = Dict[str, List[int]]
 """Numbers of batches in the sequence of all ranks, by reason."""
 
 
 class Sizes(NamedTuple):
-    """What determines how an epoch is divided."""
+    """The numbers that determine how an epoch is divided."""
 
     samples: int
-    """Of an epoch, by the sampler."""
+    """Samples of an epoch, according to the sampler."""
     batch_size: int
     drop_last: bool
     ranks: int
@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
 
     @property
     def row(self) -> int:
-        """Different batches that the ranks deliver, which are the first ones."""
+        """Number of different batches that the ranks deliver: the first ones of the sequence."""
         return min(self.total, self.steps * self.ranks)
 
     def repeated(self) -> Numbers:
@@ -65,7 +65,7 @@ def batch_of(place: int, sizes: Sizes) -> int:
 
 
 def entries(epoch: int, repeated: Numbers, omitted: Numbers) -> List[Dict[str, Any]]:
-    """The rows of a report."""
+    """The entries of a report."""
     return [
         {"epoch": epoch, "kind": kind, "reason": reason, "batches": numbers}
         for kind, by_reason in (("repeated", repeated), ("omitted", omitted))
