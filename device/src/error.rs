@@ -21,7 +21,7 @@ pub enum Error {
         given: u32,
     },
     /// The number of preparing threads is out of range.
-    #[error("the number of preparing threads is {given}, and may be from 1 to {most}")]
+    #[error("the number of preparing threads is {given}; it must be from 1 to {most}")]
     Threads {
         /// The given value.
         given: u32,
@@ -40,7 +40,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A root has no name, which hosts on a network need.
-    #[error("root {} has no name, by which hosts of a network find it", path.display())]
+    #[error("root {} has no name; hosts on a network need one to find it", path.display())]
     UnnamedRoot {
         /// Folder.
         path: PathBuf,

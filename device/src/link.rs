@@ -318,13 +318,13 @@ async fn greet(
         }
     };
     if service.is_full() {
-        let why = "there are as many connections as it takes";
+        let why = "the device has its maximum number of connections";
         return Err(refused(ConnectionRefusal::Full, why));
     }
     let mut greeting = [0; NETWORK_GREETING.len()];
     stream.read_exact(&mut greeting).await?;
     if greeting != NETWORK_GREETING {
-        let why = "it does not greet as a host: it speaks TLS, or something else";
+        let why = "it did not send the greeting of a host; it may speak TLS or another protocol";
         return Err(refused(ConnectionRefusal::Greeting, why));
     }
     stream.write_all(&NETWORK_GREETING).await?;

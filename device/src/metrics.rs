@@ -153,7 +153,7 @@ struct ByClient {
     slot_wait: Family<ClientLabel, Seconds>,
 }
 
-/// Values that are read when they are asked for.
+/// Values that are read at each scrape.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Present {
     pub(crate) connections: usize,
@@ -202,8 +202,8 @@ impl Metrics {
             registry.register_with_unit(name, expiry, Unit::Seconds, gauge);
         }
         for (name, help, value) in [
-            ("hosts_max", "Loaders served at the same time, at most", options.hosts),
-            ("threads", "Batches prepared at the same time, at most", options.threads),
+            ("hosts_max", "Maximum number of loaders served at the same time", options.hosts),
+            ("threads", "Maximum number of batches prepared at the same time", options.threads),
         ] {
             let gauge: Gauge = Gauge::default();
             gauge.set(value.into());
@@ -294,17 +294,21 @@ fn register_clients(registry: &mut Registry, by: &ByClient) {
     registry.register_with_unit("cpu", cpu, Unit::Seconds, by.cpu.clone());
     let turn = "Time in which batches waited for a thread";
     registry.register_with_unit("turn_wait", turn, Unit::Seconds, by.turn_wait.clone());
-    let slot = "Time in which prepared batches waited for room at the host";
+    let slot = "Time that prepared batches waited for a free slot at the host";
     registry.register_with_unit("slot_wait", slot, Unit::Seconds, by.slot_wait.clone());
 }
 
 fn register_gauges(registry: &mut Registry, gauges: &Gauges) {
     let connections = "Open connections of hosts";
     registry.register("connections", connections, gauges.connections.clone());
-    registry.register("running_jobs", "Jobs with a stream of work", gauges.running_jobs.clone());
+    registry.register(
+        "running_jobs",
+        "Jobs that currently receive batches",
+        gauges.running_jobs.clone(),
+    );
     let busy = "Threads that prepare a batch now";
     registry.register("busy_threads", busy, gauges.busy_threads.clone());
-    registry.register("draining", "1 while the agent is about to end", gauges.draining.clone());
+    registry.register("draining", "1 while the agent drains", gauges.draining.clone());
     let memory = "Anonymous memory of the process";
     registry.register_with_unit("memory", memory, Unit::Bytes, gauges.memory.clone());
 }

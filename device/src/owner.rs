@@ -80,7 +80,7 @@ pub(crate) enum AdmissionError {
     Running,
     #[error("the worker of the previous job has not ended: it is waiting for its storage")]
     Ending,
-    #[error("the device is about to end and accepts no jobs")]
+    #[error("the device is shutting down and accepts no jobs")]
     Draining,
 }
 

@@ -1,8 +1,8 @@
 //! Fair shares of the preparing threads: whose batch is next, by the time that earlier ones took.
 //!
 //! Clients get equal time, and so do the loaders of each client, whatever the size of their
-//! batches. This is start-time fair queuing with two levels: who was idle joins at the current
-//! virtual time, so that nobody saves up time and nobody has to catch up.
+//! batches. This is start-time fair queuing with two levels: a claimant that was idle joins at the
+//! current virtual time, so that nobody saves up time and nobody has to catch up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -49,7 +49,7 @@ impl FromStr for DeviceAddress {
         match fits && name.bytes().all(is_name) && !name.contains("..") {
             true if name.starts_with('_') => Ok(Self::Service(name.to_owned())),
             true => Ok(Self::Service(format!("{SERVICE}{name}"))),
-            false => Err(AddressSyntax { problem: "srv: is followed by a name of DNS" }),
+            false => Err(AddressSyntax { problem: "srv: must be followed by a DNS name" }),
         }
     }
 }
@@ -122,7 +122,7 @@ pub enum DiscoveryError {
     #[error(transparent)]
     Dns(#[from] DnsError),
     /// A record names a target that is not a host.
-    #[error("the SRV record {name} names {target}, which is not an address")]
+    #[error("the target {target} of the SRV record {name} is not an address")]
     Target {
         /// Name.
         name: String,
@@ -130,7 +130,7 @@ pub enum DiscoveryError {
         target: String,
     },
     /// There are more devices than a job may have.
-    #[error("{count} devices are named, and a job may have {DEVICES_MAX}")]
+    #[error("{count} devices are given; a job can have at most {DEVICES_MAX}")]
     TooMany {
         /// How many.
         count: usize,

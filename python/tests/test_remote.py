@@ -155,7 +155,7 @@ def test_ends_that_do_not_trust_each_other_are_refused(
         (meetpoint.Remote("10.0.0.7:7000"), "address is .10.0.0.7:7000.: it does not begin with"),
         ("tcp://10.0.0.7", "it has no port"),
         ("tcp://a:1,", "it does not begin with tcp://"),
-        ("srv:a/b", "srv: is followed by a name of DNS"),
+        ("srv:a/b", "srv: must be followed by a DNS name"),
         (meetpoint.Remote("unix:/s"), "address is .unix:/s.: "),
         (meetpoint.Remote(cast(Any, 5)), "address is 5"),
         (meetpoint.Remote("tcp://a:1", ca="ca.pem"), "give all three, or keys"),

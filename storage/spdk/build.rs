@@ -76,7 +76,7 @@ mod system {
         config.cargo_metadata(false).env_metadata(true).statik(true).print_system_libs(false);
         config.probe(package).map_err(|error| {
             let reason = match error {
-                pkg_config::Error::Command { .. } => "there is no program pkg-config".to_owned(),
+                pkg_config::Error::Command { .. } => "pkg-config is not installed".to_owned(),
                 _ => format!("pkg-config does not find {package}"),
             };
             format!("{reason}; {REMEDY}")

@@ -34,11 +34,11 @@ pub enum Error {
         /// The name under which it was to be opened.
         path: PathBuf,
         /// Its name in the library that drives it.
-        device: String,
+        device: Box<str>,
         /// Why.
-        reason: String,
+        reason: Box<str>,
         /// What may help.
-        remedy: Remedy,
+        remedy: Box<Remedy>,
     },
     /// The length of a file cannot be determined.
     #[error("failed to find the length of {}: {source}", path.display())]
@@ -146,7 +146,7 @@ impl Diagnose for Error {
     fn remedy(&self) -> Option<Remedy> {
         match self {
             Self::Open { source, .. } => Some(remedy_of_open(source)),
-            Self::Device { remedy, .. } => Some(remedy.clone()),
+            Self::Device { remedy, .. } => Some(Remedy::clone(remedy)),
             Self::Length { source, .. } | Self::Io { source, .. } => {
                 open_files_limit(source).map(Remedy::from)
             }

@@ -12,7 +12,7 @@ const HOSTS: u32 = 16;
 ///
 /// An agent is a device without emulation: all cores prepare, and clients get equal shares of them.
 /// It is a service: SIGTERM drains it, systemd is notified (Type=notify), and --metrics serves
-/// counters and health. Jobs name it with --device tcp://HOST:PORT, or several with srv:NAME.
+/// counters and health. Name it with --device tcp://HOST:PORT, or several agents with srv:NAME.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device keys keys --server storage-1 --client client

@@ -44,12 +44,12 @@ pub(super) struct Service {
     /// all, or once for each --extents.
     #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
     blocks: Vec<PathBuf>,
-    /// Number of batches prepared at once, for all hosts together. By default 1 for `device serve`,
-    /// and all cores that the process may use for `agent`.
+    /// Number of batches prepared at once, for all loaders together. By default 1 for `device
+    /// serve`, and all cores that the process may use for `agent`.
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Number of hosts served at once, up to 64: ranks of a job, or jobs. Each client gets the same
-    /// share of the threads. By default 1 for `device serve`, and 16 for `agent`.
+    /// Number of loaders served at once, up to 64: ranks, or jobs with one rank. Clients get equal
+    /// shares of the threads' time. By default 1 for `device serve`, and 16 for `agent`.
     #[arg(long, value_name = "N")]
     hosts: Option<u32>,
     /// Address for monitoring, such as tcp://127.0.0.1:9464: /metrics for Prometheus, /healthz, and
@@ -74,7 +74,7 @@ pub(super) struct Service {
     engine: EngineKind,
 }
 
-/// What a command uses where the user gave nothing.
+/// Defaults of options that the user did not give.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Defaults {
     pub(super) threads: u32,
@@ -196,7 +196,7 @@ pub(super) fn summarize(summary: &ServeSummary) -> String {
         ));
     }
     if summary.cut_off {
-        text.push_str("\nhosts that had not left in time were disconnected");
+        text.push_str("\nhosts that had not disconnected in time were cut off");
     }
     text
 }

@@ -12,7 +12,7 @@ pub(crate) struct RemoteArguments {
     /// Devices that already run: tcp://HOST:PORT, unix:PATH, srv:NAME, or several of these
     /// separated by commas. May be given several times.
     ///
-    /// Over a network, both ends have a copy of the dataset, and batches are sent. srv:NAME stands
+    /// Over a network, both ends need a copy of the dataset, and batches are sent. srv:NAME stands
     /// for the targets of the DNS SRV record _meetpoint._tcp.NAME.
     #[arg(long = "device", value_name = "ADDRESS", value_parser = checked)]
     devices: Vec<String>,

@@ -124,7 +124,9 @@ pub enum CollectiveError {
         why: String,
     },
     /// The other ranks timed out waiting for this one.
-    #[error("rank {rank} came too late to decision {number} of epoch {epoch}: the others gave up")]
+    #[error(
+        "rank {rank} was too late for decision {number} of epoch {epoch}: the others timed out"
+    )]
     Late {
         /// The rank.
         rank: u32,

@@ -135,7 +135,7 @@ fn read_one(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, JobErro
     };
     if found.len() > 1 && count == 1 && parts.is_some() {
         let problem = format!("`parts` applies to one device, but `address` names {}", found.len());
-        let remedy = "a part belongs to one device; write a [[device]] table for each";
+        let remedy = "write a table for each device";
         return Err(device.fault_at("parts", problem, remedy));
     }
     if count > 1 {
@@ -181,7 +181,7 @@ fn remote(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceKind>, JobError
             Endpoint::Tcp(address) => addresses.push(address),
             Endpoint::Socket(_) => {
                 let problem = format!("`{}.address` is {text:?}, a socket", device.name());
-                return Err(device.fault_at("address", problem, "name it with `socket`"));
+                return Err(device.fault_at("address", problem, "use `socket` for it"));
             }
         }
     }

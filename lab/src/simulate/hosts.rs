@@ -131,7 +131,7 @@ fn table(document: &Document, elements: &str, link: u32) -> Grid {
     let head = [
         "hosts",
         "agents",
-        "samples/s a host",
+        "samples/s per host",
         "stalled",
         "agents busy",
         "link in use",

@@ -88,7 +88,7 @@ pub struct LegTotals {
 pub struct JobCompletion {
     /// What was prepared.
     pub prepared: PreparedBatch,
-    /// What it took.
+    /// Bytes and time of each step.
     pub legs: LegTotals,
 }
 
@@ -97,7 +97,7 @@ pub struct JobCompletion {
 pub struct Computed {
     /// What is in the memory of the output.
     pub prepared: PreparedBatch,
-    /// What it took. Its bytes are those of the result.
+    /// Bytes and time of the computation. The bytes are those of the result.
     pub compute: Leg,
     /// Ranges that the function itself loaded, such as replacements of damaged samples.
     pub load: Leg,

@@ -157,9 +157,12 @@ impl SpdkEngine {
         if !bytes.is_multiple_of(block_bytes.into()) {
             return Err(Error::Device {
                 path,
-                device: format!("bdev_{}", module.as_str()),
-                reason: format!("its length of {bytes} bytes is not a multiple of {block_bytes}"),
-                remedy: "use engine = \"io_uring\" for files, or read a block device".into(),
+                device: format!("bdev_{}", module.as_str()).into(),
+                reason: format!("its length of {bytes} bytes is not a multiple of {block_bytes}")
+                    .into(),
+                remedy: Box::new(
+                    "use engine = \"io_uring\" for files, or read a block device".into(),
+                ),
             });
         }
         let file = Arc::new(body);
@@ -213,10 +216,12 @@ impl SpdkEngine {
         self.spdk.open(source, writable).map_err(|error| match error {
             SpdkError::Open { bdev, reason } => Error::Device {
                 path: path.to_path_buf(),
-                device: format!("bdev {bdev}"),
-                reason,
-                remedy: "check its name or address, and that nothing else has it open for writing"
-                    .into(),
+                device: format!("bdev {bdev}").into(),
+                reason: reason.into(),
+                remedy: Box::new(
+                    "check its name or address, and that nothing else has it open for writing"
+                        .into(),
+                ),
             },
             other => unavailable(&other),
         })

@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     if arguments.path.is_file() {
         let remedy = "name a folder, or the block device to compare it with (--verify)";
-        return Err(Fault::usage("a file of extents is given", remedy).into());
+        return Err(Fault::usage("the path is a file of extents, not a dataset", remedy).into());
     }
     let mut bar = Progress::new("reading", "bytes", 0);
     let mapped =
@@ -101,7 +101,7 @@ fn verify(path: &Path, block: &Path, stop: &Stop, output: Output) -> anyhow::Res
     };
     output.result(&verified, || {
         format!(
-            "{}: all {} of {} hold what was mapped ({})\n",
+            "{}: all {} of {} match their checksums ({})\n",
             block.display(),
             units::count(verified.extents as u64, "extent"),
             units::count(verified.files as u64, "file"),

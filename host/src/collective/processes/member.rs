@@ -300,7 +300,7 @@ impl Joining<'_> {
     fn shake_hands<'t>(&self, stream: &Stream, token: &'t Token) -> Result<Exchange<'t>, Refusal> {
         let deadline = Instant::now() + HANDSHAKE_LIMIT;
         let not_rank_0 =
-            || Refusal::Final(problem(self.place, "the listener is not rank 0 of such ranks"));
+            || Refusal::Final(problem(self.place, "the listener is not rank 0 of this protocol"));
         let greeting: [u8; GREETING_BYTES] = self.read(stream, deadline)?;
         let rank_0 = Greeting::from_bytes(&greeting).ok_or_else(not_rank_0)?;
         let other =
