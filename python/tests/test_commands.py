@@ -36,6 +36,9 @@ RENAMED = {"from": "from_"}  # A keyword of Python.
 ONLY_PYTHON = {
     "progress",  # The command line has a bar wherever it has a terminal.
 }
+ONLY_COMMAND_LINE = {
+    "dataset extents",  # For whoever sets up a device, on the machine that has the drive.
+}
 ADDED = {
     "dataset merge": {"destination"},  # On the command line, the last of the datasets.
 }
@@ -62,7 +65,7 @@ def _choices(hint: Any) -> Set[Any]:
 def test_every_operation_of_the_command_line_is_a_function() -> None:
     declared = json.loads(_native.declaration())
     ours = {command for command in declared if command.split()[0] in ("dataset", *FUNCTIONS)}
-    assert ours == set(FUNCTIONS)
+    assert ours - ONLY_COMMAND_LINE == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("command", FUNCTIONS)
