@@ -45,6 +45,15 @@ pub enum Error {
         /// Folder.
         path: PathBuf,
     },
+    /// A file of extents has no name, which hosts on a network need.
+    #[error(
+        "the file of extents {} has no name; hosts on a network need one to find it",
+        path.display()
+    )]
+    UnnamedExtents {
+        /// File.
+        path: PathBuf,
+    },
     /// Two roots have the same name.
     #[error("there are two roots named {name}")]
     RootNamedTwice {
@@ -189,6 +198,7 @@ impl Diagnose for Error {
             Self::NoRoots => "no_roots",
             Self::Root { .. } => "root_unreadable",
             Self::UnnamedRoot { .. } => "root_unnamed",
+            Self::UnnamedExtents { .. } => "extents_unnamed",
             Self::RootNamedTwice { .. } => "root_named_twice",
             Self::Listen { .. } => "listen",
             Self::Cleartext { .. } => "cleartext",
@@ -236,6 +246,9 @@ impl Diagnose for Error {
             Self::UnnamedRoot { path } => {
                 let named = format!("NAME={}", path.display());
                 Remedy::set(Setting::DeviceRoot, Change::To(named))
+            }
+            Self::UnnamedExtents { path } => {
+                format!("give it a name: --extents NAME={}", path.display()).into()
             }
             Self::RootNamedTwice { .. } => "give each a name of its own".into(),
             Self::Listen { .. } => {

@@ -20,7 +20,7 @@ impl ServedExtents {
         let mut served: Vec<(Option<String>, Arc<ExtentFolder>)> = Vec::with_capacity(given.len());
         for ExtentRoot { name, file, block } in given {
             if must_be_named && name.is_none() {
-                return Err(Error::UnnamedRoot { path: file.clone() });
+                return Err(Error::UnnamedExtents { path: file.clone() });
             }
             if let Some(name) = name.clone().filter(|_| served.iter().any(|it| it.0 == *name)) {
                 return Err(Error::RootNamedTwice { name });
