@@ -37,7 +37,7 @@ ONLY_PYTHON = {
     "progress",  # The command line has a bar wherever it has a terminal.
 }
 ONLY_COMMAND_LINE = {
-    "dataset extents",  # For whoever sets up a device, on the machine that has the drive.
+    "dataset extents",  # For the administrator of a device, on the machine that has the drive.
 }
 ADDED = {
     "dataset merge": {"destination"},  # On the command line, the last of the datasets.
