@@ -97,7 +97,14 @@ fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
     assert!(runs.len() >= 8, "{}", runs.len());
     for run in runs {
         check_run(run);
-        assert_eq!(run["events"].as_array().map(Vec::len), Some(0), "{run}");
+        // `auto` takes batches back from a device that is late on a busy machine.
+        let is_late = |event: &Value| {
+            run["strategy"] == "auto"
+                && event["kind"] == "batches_reclaimed"
+                && event["silent_ns"].is_null()
+        };
+        let events = run["events"].as_array().expect("events");
+        assert!(events.iter().all(is_late), "{run}");
     }
     let of = |name: &str| runs.iter().find(|run| run["strategy"] == name).expect("it was run");
     assert_eq!(number(of("device-only"), "/totals/device_batches"), 2 * BATCHES);
