@@ -28,10 +28,11 @@ use tonic::transport::server::Connected;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Connections at the same time; further ones wait.
-const CONNECTIONS_MAX: usize = 16;
+const CONNECTIONS_MAX: usize = 64;
 
-/// How long a connection may be open.
-const CONNECTION_AGE_MAX: Duration = Duration::from_secs(60);
+/// How long a connection may be open. Clients that send nothing, or slowly, occupy connections for
+/// this time.
+const CONNECTION_AGE_MAX: Duration = Duration::from_secs(10);
 
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);

@@ -9,7 +9,7 @@ use simple_dns::rdata::RData;
 use simple_dns::{CLASS, Name, Packet, PacketFlag, Question, RCODE, TYPE};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Environment variable with a name server to use instead of those of the machine: an IP address,
 /// or one with a port.
@@ -228,10 +228,10 @@ fn over_udp(server: SocketAddr, query: &[u8], id: u16) -> Result<Vec<u8>, Unansw
     let socket = UdpSocket::bind((own, 0))?;
     // The kernel then drops what others send.
     socket.connect(server)?;
-    socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     socket.send(query)?;
-    let mut bytes = [0; UDP_BYTES_MAX];
+    let (mut bytes, deadline) = ([0; UDP_BYTES_MAX], Instant::now() + ANSWER_TIMEOUT);
     for _ in 0..STRAY_MAX {
+        socket.set_read_timeout(Some(time_left(deadline)?))?;
         let count = socket.recv(&mut bytes)?;
         // Answers to other queries are ignored.
         if bytes[..count].starts_with(&id.to_be_bytes()) {
@@ -244,15 +244,39 @@ fn over_udp(server: SocketAddr, query: &[u8], id: u16) -> Result<Vec<u8>, Unansw
 /// Over TCP, lengths precede messages (RFC 1035, section 4.2.2).
 fn over_tcp(server: SocketAddr, query: &[u8]) -> Result<Vec<u8>, Unanswered> {
     let mut stream = TcpStream::connect_timeout(&server, ANSWER_TIMEOUT)?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
     stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     let length = u16::try_from(query.len()).expect("a query is short");
     stream.write_all(&[&length.to_be_bytes()[..], query].concat())?;
     let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
+    read_until(&mut stream, &mut length, deadline)?;
     let mut answer = vec![0; u16::from_be_bytes(length).into()];
-    stream.read_exact(&mut answer)?;
+    read_until(&mut stream, &mut answer, deadline)?;
     Ok(answer)
+}
+
+/// Fills a buffer; the deadline applies to all of its bytes, however slowly they arrive.
+fn read_until(
+    stream: &mut TcpStream,
+    mut rest: &mut [u8],
+    deadline: Instant,
+) -> Result<(), Unanswered> {
+    while !rest.is_empty() {
+        stream.set_read_timeout(Some(time_left(deadline)?))?;
+        match stream.read(rest)? {
+            0 => return Err(Unanswered::Failed("it ended the connection".to_owned())),
+            count => rest = &mut rest[count..],
+        }
+    }
+    Ok(())
+}
+
+fn time_left(deadline: Instant) -> Result<Duration, Unanswered> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    match left.is_zero() {
+        true => Err(Unanswered::Failed(format!("no answer within {ANSWER_TIMEOUT:?}"))),
+        false => Ok(left),
+    }
 }
 
 /// The targets in an answer.

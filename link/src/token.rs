@@ -1,6 +1,7 @@
 //! A shared secret that every call carries if the device requires one.
 
 use std::fmt;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
@@ -55,12 +56,14 @@ impl Token {
     /// Reads the first line of a file.
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
-        let bytes = std::fs::metadata(path).map_err(failed)?.len();
         let invalid = |problem| TokenError::Invalid { path: path.to_path_buf(), problem };
-        if bytes > TOKEN_BYTES_MAX {
+        let mut text = String::new();
+        let file = std::fs::File::open(path).map_err(failed)?;
+        // A device file has no length, so the number of bytes that are read is limited.
+        file.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > TOKEN_BYTES_MAX {
             return Err(invalid("it is longer than 4096 bytes"));
         }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
         Self::new(text.trim_end()).map_err(invalid)
     }
 
@@ -123,6 +126,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             assert!(Token::read(&path).is_err(), "{text:?}");
         }
+        assert!(Token::read("/dev/zero".as_ref()).is_err(), "a file without an end");
         std::fs::write(&path, "x".repeat(5000)).unwrap();
         assert!(Token::read(&path).is_err());
         std::fs::write(&path, "0123456789abcdef\n").unwrap();

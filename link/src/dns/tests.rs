@@ -1,8 +1,9 @@
 //! A name server on the loopback interface, whose answers are bytes written by hand.
 
-use super::{DnsError, Resolver, Service};
+use super::{ANSWER_TIMEOUT, DnsError, Resolver, Service, read_until};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::time::Instant;
 
 /// Header of an answer: id, flags, and counts of questions and answers (RFC 1035, section 4.1.1).
 fn header(query: &[u8], flags: u16, answers: u16) -> Vec<u8> {
@@ -157,4 +158,19 @@ fn resolv_conf_is_read_as_its_manual_says() {
         domains: vec!["a.b".to_owned(), "c".to_owned()],
     };
     assert_eq!(Resolver::parse(text), expected);
+}
+
+#[test]
+fn the_deadline_of_an_answer_over_tcp_covers_all_of_its_bytes() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut server, _) = listener.accept().unwrap();
+    server.write_all(&[7; 3]).unwrap();
+    let late = Instant::now() + ANSWER_TIMEOUT;
+    let mut bytes = [0; 2];
+    assert!(read_until(&mut stream, &mut bytes, late).is_ok());
+    // A byte is there, and the time is over.
+    assert!(read_until(&mut stream, &mut bytes[..1], Instant::now()).is_err());
+    drop(server);
+    assert!(read_until(&mut stream, &mut bytes, late).is_err(), "one byte instead of two");
 }
