@@ -5,6 +5,7 @@ use crate::support::{Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, jpeg,
 use meetpoint_device::{Error, ServeOptions};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadRequest, Release, SpoolKind};
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -114,9 +115,11 @@ fn a_worker_that_is_stuck_does_not_hold_up_the_other_threads() {
     talk(async {
         let Session { spool, mut link, _host } = session(&device, 4, |_| ()).await;
         link.grant(0, 1, 3, 4).await;
+        // Which of the four is stuck depends on which thread begins first.
+        let mut seen = BTreeSet::new();
         for _ in 0..3 {
             let published = link.published().await;
-            assert_ne!(published.batch, 3, "it is stuck");
+            assert!(seen.insert(published.batch), "{} twice", published.batch);
             let payload = take(&spool, &published, 5);
             let alone = of_samples(100, (0, 1));
             assert!(payload == prepared(&device, &alone, 0, published.batch));
