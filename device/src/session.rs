@@ -296,8 +296,6 @@ pub(crate) struct DeviceResources {
     pub(crate) emulation: Emulation,
     /// Batches that are prepared at the same time.
     threads: u32,
-    /// Hosts at the same time.
-    hosts: u32,
     preparers: Arc<dyn PreparerFactory>,
     datasets: Arc<Datasets>,
     /// Memory reserved by jobs, in bytes.
@@ -356,7 +354,6 @@ impl DeviceResources {
             engine: options.engine,
             emulation: options.emulation,
             threads: options.threads,
-            hosts: options.hosts,
             preparers: Arc::clone(&options.preparers),
             datasets: Arc::default(),
             reserved: Arc::default(),
@@ -467,8 +464,8 @@ pub(crate) fn load(
 /// Workers of a job: one for each thread and another that waits for its turn, so that a job has a
 /// batch ready whenever a thread becomes free, as far as its slots and the memory allow.
 fn workers(slots: u32, bytes_each: u64, resources: &DeviceResources) -> u32 {
-    // The speed of an emulated device is that of one thread.
-    if resources.threads == 1 && (resources.hosts == 1 || resources.emulation.is_on()) {
+    // With one worker, batches are published in order.
+    if resources.threads == 1 {
         return 1;
     }
     let wanted = resources.threads.saturating_add(1).min(slots);

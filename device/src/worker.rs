@@ -469,6 +469,8 @@ impl Worker {
         let stretched = self.throttle.stretched() - clock.stretched_before;
         let idle = self.job.waits.idle() - clock.idle_before;
         let busy_cpu = thread_cpu_time() - clock.start_cpu;
+        // First, so that meters that count the batch also count its bytes.
+        self.add_up();
         let mut totals = self.totals();
         totals.occupied.end(ended);
         totals.busy += busy;
