@@ -1,9 +1,10 @@
 //! The gRPC service: describes the device, loads jobs and runs them.
 
+use crate::job_refusal::Refusal;
 use crate::metrics::{JobRefusal, Metrics};
 use crate::owner::{AdmissionError, Owner, Peer, PeerName};
 use crate::pieces::OutgoingMessage;
-use crate::session::{DeviceResources, Refusal, announced_bytes, check_version, load};
+use crate::session::{DeviceResources, announced_bytes, check_version, load};
 use crate::stream::{self, StreamEnvironment};
 use meetpoint_format::wire::{
     DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest, SpoolKind,

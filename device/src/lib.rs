@@ -4,8 +4,9 @@
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
 //! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
 //! `roots` and `extents` (what may be served), `agent` (the service), `session` (the checks of a
-//! job), `queue` (work, slots and the fence), `worker` (a job's preparing thread), `turns` (as many
-//! of them at a time as there are threads), `shares` (whose is next), `spool` (where batches go),
+//! job) and `job_refusal` (their failures), `queue` (work, slots and the fence), `worker` (a job's
+//! preparing thread), `turns` (as many of them at a time as there are threads), `shares` (whose is
+//! next), `spool` (where batches go),
 //! `pieces` (slots as messages), `metrics` (counters by client), `monitoring` (where they are
 //! served), `notify` (the state for systemd), `governor` and `waits` (the emulation of a slow
 //! core), [`SlowCore`] (the same outside of a device), [`DeviceProfile`] (declared speeds of real
@@ -19,6 +20,7 @@ mod error;
 mod extents;
 mod fault;
 mod governor;
+mod job_refusal;
 mod link;
 mod listener;
 mod memory;

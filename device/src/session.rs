@@ -1,22 +1,18 @@
 //! Checks a job before the device accepts it.
 
 use crate::extents::ServedExtents;
-use crate::metrics::JobRefusal;
+use crate::job_refusal::{RECIPE_BYTES_MAX, Refusal};
 use crate::roots::Roots;
-use crate::spool::{Geometry, SLOTS_MAX, Spool, SpoolError, slowed};
+use crate::spool::{Geometry, SLOTS_MAX, Spool, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
-use meetpoint_format::batching::{BatchOptions, Batching, BatchingError, Rank};
-use meetpoint_format::column::{
-    BatchColumns, BatchLayout, COLUMNS_MAX, Collate, CollateError, ColumnNames,
-};
-use meetpoint_format::holders::HoldersError;
+use meetpoint_format::batching::{BatchOptions, Batching, Rank};
+use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, Collate, ColumnNames};
 use meetpoint_format::recipe::{Recipe, RecipeHash};
 use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
-use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SamplerMessageError, SpoolKind};
-use meetpoint_link::{Emulation, refusal};
+use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
+use meetpoint_link::Emulation;
 use meetpoint_prepare::{
     Dataset, DecodeMemory, ExtentFolder, OnError, Preparer, PreparerFactory, Resources,
     read_recipe_files,
@@ -39,9 +35,6 @@ const COPIES_OF_LISTS: u64 = 3;
 
 /// Longest part of a root's name that is repeated to a host.
 const ROOT_CHARS_SHOWN: usize = 64;
-
-/// Longest recipe, in bytes of TOML.
-const RECIPE_BYTES_MAX: usize = 256 << 10;
 
 /// A job ready to be run.
 pub(crate) struct LoadedJob {
@@ -91,197 +84,6 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// Why a job is refused. The messages are sent to the host.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error(
-        "the host speaks version {host} of the device link, this device ({}) version {}",
-        env!("CARGO_PKG_VERSION"), PROTOCOL_VERSION
-    )]
-    Version { host: u32 },
-    #[error(
-        "{dataset:?} is not within the folders that this device serves ({roots}), or is missing"
-    )]
-    OutsideRoots { dataset: PathBuf, roots: String },
-    #[error(
-        "the content of {dataset:?} stays in {content}, which is not within the folders that \
-         this device serves ({roots})"
-    )]
-    ContentOutsideRoots { dataset: PathBuf, content: String, roots: String },
-    #[error(
-        "no dataset whose dataset.json has SHA-256 {sha256} is in {}; the device serves {names}",
-        root_shown(root)
-    )]
-    NotServed { root: String, sha256: String, names: String },
-    #[error("over a network, a dataset is named by root and checksum, not by a path")]
-    Unnamed,
-    #[error(
-        "the content of the dataset stays in a folder that is not within those that the device \
-         serves"
-    )]
-    NamedContentOutsideRoots,
-    #[error("over a network, batches are sent: the spool must be of kind stream")]
-    SharedSpool,
-    #[error(transparent)]
-    Dataset(#[from] meetpoint_prepare::Error),
-    #[error(
-        "the device serves another version of this dataset: its dataset.json has SHA-256 {own}, \
-         the host's {host}"
-    )]
-    OtherDataset { own: String, host: String },
-    #[error("the recipe does not parse on the device: {0}")]
-    Recipe(#[from] meetpoint_format::recipe::RecipeError),
-    #[error("the recipe has no SHA-256 of its file {path}")]
-    NamelessFile { path: String },
-    #[error("the recipe is {bytes} bytes long, more than {RECIPE_BYTES_MAX}")]
-    RecipeTooLong { bytes: usize },
-    #[error("the recipe's hash is {own} on the device and {host} on the host")]
-    OtherRecipe { own: RecipeHash, host: String },
-    #[error("{count} columns are requested, the limit is {COLUMNS_MAX}")]
-    TooManyColumns { count: usize },
-    #[error(transparent)]
-    Collate(#[from] CollateError),
-    #[error("batches of {batch_size} cannot be made of {samples} samples: {problem}")]
-    Batches { batch_size: u32, samples: u64, problem: &'static str },
-    #[error(transparent)]
-    Batching(#[from] BatchingError),
-    #[error(transparent)]
-    Holders(#[from] HoldersError),
-    #[error("the request names no sampler")]
-    NoSampler,
-    #[error(transparent)]
-    Sampler(#[from] SamplerMessageError),
-    #[error(
-        "sampler {sampler} gives other samples on the device: its tables have SHA-256 {own} on the \
-         device, {host} on the host"
-    )]
-    OtherSampler { sampler: String, own: String, host: String },
-    #[error("device index {device} out of range 0..{devices}")]
-    Device { device: u32, devices: u32 },
-    #[error("no spool was passed under token {token:#x}: offer it before Load")]
-    NoSpool { token: u64 },
-    #[error("{slots} slots: a spool has from 1 to {SLOTS_MAX}")]
-    Slots { slots: u32 },
-    #[error("slots of {got} bytes: they must be whole blocks of 4096 and hold {needed}")]
-    SlotBytes { got: u64, needed: u64 },
-    #[error(transparent)]
-    Spool(#[from] SpoolError),
-    #[error(transparent)]
-    Storage(#[from] meetpoint_storage::Error),
-    #[error(
-        "with this job the device needs {needed} bytes of memory, more than its limit of {limit}"
-    )]
-    Memory { needed: u64, limit: u64 },
-}
-
-impl Refusal {
-    /// The remedy at either end.
-    fn remedy(&self) -> Option<Remedy> {
-        let same_release = || Some("run the same release of Meetpoint at both ends".into());
-        let root = |folder: String| Some(Remedy::set(Setting::DeviceRoot, Change::To(folder)));
-        match self {
-            Self::Version { .. } | Self::OtherRecipe { .. } | Self::OtherSampler { .. } => {
-                same_release()
-            }
-            Self::OutsideRoots { dataset, .. } => root(dataset.display().to_string()),
-            Self::ContentOutsideRoots { content, .. } => root(content.clone()),
-            Self::NotServed { .. } => Some(
-                Remedy::advice("copy the dataset to the device, byte for byte")
-                    .or("name the root that it is in")
-                    .or_set(Setting::DeviceRoot, Change::To("NAME=FOLDER".to_owned())),
-            ),
-            Self::NamedContentOutsideRoots => root("NAME=FOLDER of the content".to_owned()),
-            Self::Dataset(source) => source.remedy(),
-            Self::Recipe(source) => source.remedy(),
-            Self::Storage(source) => source.remedy(),
-            Self::OtherDataset { .. } => {
-                Some(Remedy::advice("give both ends the same folder").or("copy it again"))
-            }
-            Self::Memory { .. } => Some(
-                Remedy::set(Setting::BatchSize, Change::Lower)
-                    .or_set(Setting::DeviceMemory, Change::Raise)
-                    .or("use a sampler without long lists")
-                    .or("raise the limit of the container"),
-            ),
-            Self::NamelessFile { .. }
-            | Self::RecipeTooLong { .. }
-            | Self::TooManyColumns { .. }
-            | Self::Collate(_)
-            | Self::Batches { .. }
-            | Self::Batching(_)
-            | Self::Holders(_)
-            | Self::NoSampler
-            | Self::Sampler(_)
-            | Self::Device { .. }
-            | Self::Unnamed
-            | Self::SharedSpool
-            | Self::NoSpool { .. }
-            | Self::Slots { .. }
-            | Self::SlotBytes { .. }
-            | Self::Spool(_) => None,
-        }
-    }
-
-    /// The reason under which it is counted.
-    pub(crate) fn counted_as(&self) -> JobRefusal {
-        match self {
-            Self::Version { .. } => JobRefusal::Version,
-            Self::Memory { .. } => JobRefusal::Memory,
-            Self::OutsideRoots { .. }
-            | Self::ContentOutsideRoots { .. }
-            | Self::NotServed { .. }
-            | Self::Unnamed
-            | Self::NamedContentOutsideRoots
-            | Self::Dataset(_)
-            | Self::OtherDataset { .. } => JobRefusal::Dataset,
-            Self::SharedSpool
-            | Self::Recipe(_)
-            | Self::NamelessFile { .. }
-            | Self::RecipeTooLong { .. }
-            | Self::OtherRecipe { .. }
-            | Self::TooManyColumns { .. }
-            | Self::Collate(_)
-            | Self::Batches { .. }
-            | Self::Batching(_)
-            | Self::Holders(_)
-            | Self::NoSampler
-            | Self::Sampler(_)
-            | Self::OtherSampler { .. }
-            | Self::Device { .. }
-            | Self::NoSpool { .. }
-            | Self::Slots { .. }
-            | Self::SlotBytes { .. }
-            | Self::Spool(_)
-            | Self::Storage(_) => JobRefusal::Other,
-        }
-    }
-
-    /// The status that is sent to the host.
-    pub(crate) fn status(&self) -> tonic::Status {
-        let code = match self {
-            Self::OutsideRoots { .. }
-            | Self::ContentOutsideRoots { .. }
-            | Self::NamedContentOutsideRoots => tonic::Code::PermissionDenied,
-            Self::Memory { .. } => tonic::Code::ResourceExhausted,
-            Self::RecipeTooLong { .. }
-            | Self::TooManyColumns { .. }
-            | Self::Collate(_)
-            | Self::Batches { .. }
-            | Self::Batching(_)
-            | Self::Holders(_)
-            | Self::NoSampler
-            | Self::Sampler(_)
-            | Self::Device { .. }
-            | Self::Unnamed
-            | Self::SharedSpool
-            | Self::Slots { .. }
-            | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
-            _ => tonic::Code::FailedPrecondition,
-        };
-        refusal::status(code, self.to_string(), self.remedy().as_ref())
     }
 }
 
@@ -696,14 +498,6 @@ fn check_geometry(request: &LoadRequest, payload: u64) -> Result<Geometry, Refus
         return Err(Refusal::SlotBytes { got, needed });
     }
     Ok(Geometry { kind: request.spool_kind(), slots, slot_bytes: got })
-}
-
-/// The root that a host names.
-fn root_shown(root: &str) -> String {
-    match root {
-        "" => "any root".to_owned(),
-        name => format!("root {name:?}"),
-    }
 }
 
 fn hex(bytes: &[u8]) -> String {

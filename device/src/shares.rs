@@ -2,7 +2,7 @@
 //!
 //! Clients get equal time, and so do the loaders of each client, whatever the size of their
 //! batches. This is start-time fair queuing with two levels: a claimant that was idle joins at the
-//! current virtual time, so that nobody saves up time and nobody has to catch up.
+//! current virtual time, so idle time gives no claim to more time later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_saves_up_time_while_idle() {
+    fn idle_time_gives_no_claim_to_more_time() {
         let late = Load { from: ms(50_000), ..always(claimant("late", 2), ms(10)) };
         let loads = [always(claimant("early", 1), ms(10)), late];
         let used = run(&loads, 1, ms(60_000));

@@ -3,7 +3,7 @@
 #![cfg(all(feature = "cuda", feature = "shim"))]
 
 use meetpoint_gpu::cuda::{Driver, Gpu, Options};
-use meetpoint_gpu::{Compute, Error, KernelName, Launch, Shim, subject};
+use meetpoint_gpu::{Argument, Compute, Error, KernelName, Launch, Shim, subject};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,11 @@ fn gpu() -> Option<Arc<Gpu>> {
 /// The implementation under test.
 fn subjects() -> [Box<dyn Compute>; 1] {
     [subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile, or the GPU opens")]
+}
+
+/// Writes the squares of 0, 1, … to memory: its arguments are the memory and their number, up to 256.
+fn squares(arguments: &[Argument]) -> Launch<'_> {
+    Launch { kernel: SQUARES, grid: [4, 1, 1], block: [64, 1, 1], shared_bytes: 0, arguments }
 }
 
 #[test]
@@ -71,13 +76,7 @@ fn kernels_see_their_arguments_and_write_inside_of_their_memory() {
         let memory = compute.allocate(4 * 300).unwrap();
         compute.fill(&memory, 0, 4 * 300, 0xff).unwrap();
         let arguments = [(&memory).into(), 250.into()];
-        let launch = Launch {
-            kernel: SQUARES,
-            grid: [4, 1, 1],
-            block: [64, 1, 1],
-            shared_bytes: 0,
-            arguments: &arguments,
-        };
+        let launch = squares(&arguments);
         compute.launch(&launch).unwrap();
         // A launch without a block does nothing.
         compute.launch(&Launch { grid: [0, 1, 1], ..launch }).unwrap();
@@ -96,13 +95,7 @@ fn on_the_cpu_an_access_outside_of_an_allocation_is_an_error() {
     let mut compute = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
     let memory = compute.allocate(4 * 249).unwrap();
     let arguments = [(&memory).into(), 250.into()];
-    let launch = Launch {
-        kernel: SQUARES,
-        grid: [4, 1, 1],
-        block: [64, 1, 1],
-        shared_bytes: 0,
-        arguments: &arguments,
-    };
+    let launch = squares(&arguments);
     compute.launch(&launch).unwrap();
     let error = compute.wait(LIMIT).unwrap_err();
     assert!(matches!(error, Error::Shim { .. }), "{error}");

@@ -99,7 +99,7 @@ impl DnsError {
 
 /// Why a name server did not help.
 enum Unanswered {
-    /// It says that there is no such record.
+    /// The record does not exist.
     Missing,
     Failed(String),
 }

@@ -245,7 +245,7 @@ def test_a_rank_of_an_earlier_attempt_is_refused_and_the_new_ranks_meet(group: G
 def test_a_later_attempt_ends_the_ranks_that_still_wait(group: Group) -> None:
     old = group.start(0, 2, MEETPOINT_RENDEZVOUS_ATTEMPT="1")
     new = [group.start(rank, 2, MEETPOINT_RENDEZVOUS_ATTEMPT="2") for rank in (1, 0)]
-    # Either it was replaced, or it came after the new ranks had met and found nobody.
+    # The old rank 0 was replaced, or it started when the new ranks had already met; it then waits.
     for process in new:
         assert outputs(process)[-1]["batches"]
     old.kill()

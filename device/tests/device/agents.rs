@@ -1,7 +1,9 @@
 //! A device as a server: several threads, metrics, health, and draining.
 
 use crate::reference::{of_samples, prepared};
-use crate::support::{Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, jpeg, take, talk};
+use crate::support::{
+    Device, Host, SAMPLE_BYTES, Session, Spool, StreamEvent, jpeg, session, take, talk,
+};
 use meetpoint_device::{Error, ServeOptions};
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{LoadRequest, Release, SpoolKind};
@@ -44,20 +46,6 @@ fn value(text: &str, name: &str) -> f64 {
     let line = text.lines().find(|line| line.split(' ').next() == Some(name));
     let line = line.unwrap_or_else(|| panic!("{name} is not in {text}"));
     line.rsplit(' ').next().unwrap().parse().unwrap()
-}
-
-struct Session {
-    spool: Spool,
-    link: Link,
-    _host: Host,
-}
-
-async fn session(device: &Device, slots: u32, change: impl FnOnce(&mut LoadRequest)) -> Session {
-    let spool = Spool::new(SpoolKind::Memory, slots, BATCH);
-    let mut host = Host::connect(device.socket()).await;
-    host.load(device, &spool, change).await.unwrap();
-    let link = host.run().await.unwrap();
-    Session { spool, link, _host: host }
 }
 
 #[test]
@@ -113,7 +101,7 @@ fn several_threads_give_the_same_bits_to_several_hosts() {
 fn a_worker_that_is_stuck_does_not_hold_up_the_other_threads() {
     let device = agent(2, |options| options.faults = vec!["stall@1".parse().unwrap()]);
     talk(async {
-        let Session { spool, mut link, _host } = session(&device, 4, |_| ()).await;
+        let Session { spool, mut link, host: _host } = session(&device, 4, |_| ()).await;
         link.grant(0, 1, 3, 4).await;
         // Which of the four is stuck depends on which thread begins first.
         let mut seen = BTreeSet::new();
@@ -133,7 +121,7 @@ fn a_device_that_drains_delivers_what_it_prepares_and_accepts_no_jobs() {
     // Its first batch takes until the device drains and longer.
     let device = agent(1, |options| options.faults = vec!["stall@1:2s".parse().unwrap()]);
     talk(async {
-        let Session { spool, mut link, _host: host } = session(&device, 4, |_| ()).await;
+        let Session { spool, mut link, host } = session(&device, 4, |_| ()).await;
         link.grant(0, 1, 9, 4).await;
         while link.progress.is_empty() {
             let _ = tokio::time::timeout(Duration::from_millis(20), link.next()).await;

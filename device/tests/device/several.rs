@@ -2,8 +2,8 @@
 
 use crate::reference::{alone, of_rank, prepared, spread};
 use crate::support::{
-    Device, Host, Link, SAMPLE_BYTES, Spool, StreamEvent, columns, expectation, jpeg, take, talk,
-    write_parts,
+    Device, Host, SAMPLE_BYTES, Session, Spool, StreamEvent, columns, expectation, jpeg, session,
+    take, talk, write_parts,
 };
 use meetpoint_device::{ServeOptions, probe};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -21,21 +21,6 @@ fn for_two(change: impl FnOnce(&mut ServeOptions)) -> Device {
         options.hosts = 2;
         change(options);
     })
-}
-
-/// A host with a spool and a Run stream. It ends with the first of them.
-struct Session {
-    spool: Spool,
-    link: Link,
-    _host: Host,
-}
-
-async fn session(device: &Device, slots: u32, change: impl FnOnce(&mut LoadRequest)) -> Session {
-    let spool = Spool::new(SpoolKind::Memory, slots, BATCH);
-    let mut host = Host::connect(device.socket()).await;
-    host.load(device, &spool, change).await.unwrap();
-    let link = host.run().await.unwrap();
-    Session { spool, link, _host: host }
 }
 
 #[test]

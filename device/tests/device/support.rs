@@ -464,3 +464,23 @@ pub(crate) fn take_columns(
     payload.truncate(usize::try_from(header.payload_bytes).unwrap());
     payload
 }
+
+/// A host with a spool and a Run stream. It ends with the first of them.
+pub(crate) struct Session {
+    pub(crate) spool: Spool,
+    pub(crate) link: Link,
+    pub(crate) host: Host,
+}
+
+/// A session with a spool of this many slots, each for a batch of 5 samples.
+pub(crate) async fn session(
+    device: &Device,
+    slots: u32,
+    change: impl FnOnce(&mut LoadRequest),
+) -> Session {
+    let spool = Spool::new(SpoolKind::Memory, slots, 5 * SAMPLE_BYTES);
+    let mut host = Host::connect(device.socket()).await;
+    host.load(device, &spool, change).await.unwrap();
+    let link = host.run().await.unwrap();
+    Session { spool, link, host }
+}

@@ -209,7 +209,10 @@ impl AudioDecoder {
         }
         // A WAV file has at most as many samples as bytes.
         let expected = match opened.format {
-            AudioFormat::Wav => opened.length.unwrap_or(0).min(encoded.len() as u64),
+            AudioFormat::Wav => {
+                let length = opened.length.unwrap_or(0).min(u64::from(LENGTH_MAX));
+                length.min(encoded.len() as u64)
+            }
             AudioFormat::Flac | AudioFormat::Mp3 => 0,
         };
         let expected = usize::try_from(expected).expect("at most the length of a slice");

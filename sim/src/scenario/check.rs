@@ -14,6 +14,9 @@ const RANKS_MAX: u32 = 1 << 16;
 const DEVICES_MAX: usize = 60_000;
 const EPOCHS_MAX: u32 = 100_000;
 const WORKERS_MAX: u32 = 1 << 16;
+
+/// Maximum number of workers of all ranks, which all have a state in memory.
+const ALL_WORKERS_MAX: u64 = 1 << 20;
 /// Most links between ranks and devices.
 const LANES_MAX: u64 = 4_000_000;
 
@@ -207,6 +210,11 @@ impl Scenario {
             let problem = format!("times `ranks.count` is {all} ranks");
             return wrong("hosts.count", problem, format!("at most {RANKS_MAX} ranks"));
         }
+        let workers = u64::from(all) * u64::from(self.host.workers);
+        if workers > ALL_WORKERS_MAX {
+            let problem = format!("times {all} ranks is {workers} workers");
+            return wrong("host.workers", problem, format!("at most {ALL_WORKERS_MAX} workers"));
+        }
         above_zero("ranks.timeout", ranks.timeout)?;
         for (index, fault) in ranks.faults.iter().enumerate() {
             let key = format!("ranks.faults.{index}");
@@ -231,14 +239,15 @@ impl Scenario {
             above_zero("hosts.time_to_failure", time)?;
             let hosts = if self.hosts.together { self.hosts.count } else { 1 };
             let between = time.0 as f64 / f64::from(hosts);
-            let step = self.longest_step_ns();
+            // Until the first step after a failure, a batch must be prepared.
+            let step = self.longest_step_ns() + self.host.preparation.mean_ns();
             if between < 2.0 * step {
                 let problem = format!(
-                    "lets a training of {hosts} hosts fail every {:.3} s, and a step takes {:.3} s",
+                    "lets a training of {hosts} hosts fail every {:.3} s; a batch and its step take {:.3} s",
                     between / 1e9,
                     step / 1e9
                 );
-                let remedy = "at least two steps times the hosts of a training";
+                let remedy = "at least twice that time for each host of a training";
                 return wrong("hosts.time_to_failure", problem, remedy);
             }
         }

@@ -73,7 +73,7 @@ unsafe extern "C" fn on_end(context: *mut c_void) {
     unsafe { on_step(0, context) }
 }
 
-/// Where a callback leaves its result. It stays valid if nobody waits any longer.
+/// The place for the result of a callback. It stays valid after its waiter has timed out.
 #[derive(Default)]
 struct Answer(Rc<Cell<Option<c_int>>>);
 
@@ -380,7 +380,7 @@ impl Flight {
 
 /// Copies between memory of a transfer and the drive's copy of it.
 fn copy(from: *mut c_void, to: *mut c_void, bytes: usize) {
-    // SAFETY: both have this length, and are different allocations that nobody else uses.
+    // SAFETY: both have this length, and are different allocations that no other code accesses.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast(), bytes) }
 }
 

@@ -255,7 +255,7 @@ impl Reactor<'_> {
         self.sweep();
     }
 
-    /// Closes the devices that nobody uses any longer.
+    /// Closes the devices that are no longer used.
     fn sweep(&mut self) {
         let waiting = &self.waiting;
         let is_done = |open: &mut Open<'_>| {

@@ -1,4 +1,4 @@
-//! A device reads a dataset by its extents on a raw image, whose file system nobody mounts.
+//! A device reads a dataset by its extents on a raw image, without a mount of its file system.
 //!
 //! The image and the positions of the files in it come from e2fsprogs, which shares no code with
 //! this program. Without it, the tests print why they are skipped.
