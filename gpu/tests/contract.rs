@@ -26,7 +26,8 @@ fn subjects() -> [Box<dyn Compute>; 1] {
     [subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile, or the GPU opens")]
 }
 
-/// Writes the squares of 0, 1, … to memory: its arguments are the memory and their number, up to 256.
+/// Writes the squares of 0, 1, … to memory. Its arguments are the memory and their number, at most
+/// 256.
 fn squares(arguments: &[Argument]) -> Launch<'_> {
     Launch { kernel: SQUARES, grid: [4, 1, 1], block: [64, 1, 1], shared_bytes: 0, arguments }
 }

@@ -239,6 +239,7 @@ fn hosts_stores_and_caches_that_contradict_each_other_are_refused() {
         ("[hosts]\ncount = 0\n".to_owned(), "hosts.count"),
         ("[hosts]\ncount = 60000\n[ranks]\ncount = 8\n".to_owned(), "hosts.count"),
         ("[hosts]\ncount = 100\ntime_to_failure = \"2s\"\n".to_owned(), "hosts.time_to_failure"),
+        ("[hosts]\ntime_to_failure = \"1500ms\"\n".to_owned(), "hosts.time_to_failure"),
         ("[cache]\nhit_rate = 0.5\n".to_owned(), "cache"),
         ("[stores]\n".to_owned(), "storage.read_bytes"),
         (format!("{base}[stores]\ncount = 0\n"), "stores.count"),
@@ -260,4 +261,6 @@ fn hosts_stores_and_caches_that_contradict_each_other_are_refused() {
     assert_eq!(refused(&many).key, "devices_per_rank");
     let all = SMALL.replace("[[devices]]", "[[devices]]\ncount = 5000");
     assert_eq!(refused(&format!("{all}[hosts]\ncount = 1000\n")).key, "serve");
+    let many = SMALL.replace("[host]\n", "[host]\nworkers = 60000\n");
+    assert_eq!(refused(&format!("{many}[hosts]\ncount = 60000\n")).key, "host.workers");
 }

@@ -239,11 +239,11 @@ impl Scenario {
             above_zero("hosts.time_to_failure", time)?;
             let hosts = if self.hosts.together { self.hosts.count } else { 1 };
             let between = time.0 as f64 / f64::from(hosts);
-            // Until the first step after a failure, a batch must be prepared.
-            let step = self.longest_step_ns() + self.host.preparation.mean_ns();
+            let step = self.first_step_ns();
             if between < 2.0 * step {
                 let problem = format!(
-                    "lets a training of {hosts} hosts fail every {:.3} s; a batch and its step take {:.3} s",
+                    "lets a training of {hosts} hosts fail every {:.3} s; a batch and its step take \
+                     {:.3} s",
                     between / 1e9,
                     step / 1e9
                 );

@@ -231,10 +231,12 @@ impl Scenario {
         if self.hosts.together { self.rank_count() } else { self.ranks.count }
     }
 
-    /// The mean time of a step on a batch of the source for which it takes longer, in nanoseconds.
-    pub fn longest_step_ns(&self) -> f64 {
+    /// Mean time from the start of a host until its first step ends, without transfers, in
+    /// nanoseconds: a batch is prepared, then the step runs, on a batch of the source for which it
+    /// takes longer.
+    pub fn first_step_ns(&self) -> f64 {
         let extra = self.host.copy.max(self.accelerator.direct_read);
-        self.accelerator.step.mean_ns() + extra.0 as f64
+        self.host.preparation.mean_ns() + self.accelerator.step.mean_ns() + extra.0 as f64
     }
 
     /// Share of the bytes of an epoch that a host reads from its cache, from 0 to 1.

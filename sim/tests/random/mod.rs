@@ -182,7 +182,7 @@ pub(crate) fn many_hosts(seed: u64) -> Scenario {
     scenario.hosts.count = random.small(1, 4);
     scenario.hosts.together = random.one_in(2);
     scenario.hosts.link_bandwidth = bandwidth(&mut random);
-    let step_ns = 1 + scenario.longest_step_ns() as u64;
+    let step_ns = 1 + scenario.first_step_ns() as u64;
     if random.one_in(4) {
         scenario.hosts.time_to_failure = Some(Span(step_ns * 80));
         scenario.hosts.time_to_restart = Span(step_ns);
