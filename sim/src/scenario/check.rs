@@ -242,8 +242,8 @@ impl Scenario {
             let step = self.first_step_ns();
             if between < 2.0 * step {
                 let problem = format!(
-                    "lets a training of {hosts} hosts fail every {:.3} s; a batch and its step take \
-                     {:.3} s",
+                    "lets a training of {hosts} hosts fail every {:.3} s; a batch and its step \
+                     take {:.3} s",
                     between / 1e9,
                     step / 1e9
                 );
