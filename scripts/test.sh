@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then jobs in
-# restricted environments (scripts/environments.sh), then those of the Python package. Meanwhile the
-# NEON kernels run under an emulator (scripts/neon_tests.sh) and instructions are counted against
-# their baseline (scripts/instructions.sh). The last lines name the instruction sets exercised.
+# Every test: those of the workspace, real processes and injected faults included, then those of the
+# Python package. Meanwhile the NEON kernels run under an emulator (scripts/neon_tests.sh),
+# instructions are counted against their baseline (scripts/instructions.sh), and jobs run in
+# restricted environments (scripts/environments.sh). The last lines name the instruction sets
+# exercised.
 # Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
 # target folder.
 #
@@ -13,6 +14,12 @@ cd "$(dirname "$0")/.."
 # A first build is faster and half as large without debug information and incremental files.
 export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
 export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-false}"
+
+# Prints a heading, with the seconds since the start.
+section() { printf '\n== %s (at %s s)\n' "$1" "$SECONDS"; }
+
+# Many tests wait for processes, so twice as many run at once as there are cores.
+export RUST_TEST_THREADS="${RUST_TEST_THREADS:-$((2 * $(nproc)))}"
 
 # The tests that read a packed dataset with pyarrow, polars, DuckDB or plain Python are skipped with
 # a message if those are absent. Here they must run. They are installed while Rust compiles.
@@ -27,7 +34,7 @@ install_readers() {
 install_readers >"$venv/install.log" 2>&1 &
 readers=$!
 
-printf '\n== build the tests of the workspace\n'
+section 'build the tests of the workspace'
 cargo test --workspace --no-run
 
 if ! wait "$readers"; then
@@ -38,13 +45,15 @@ fi
 MEETPOINT_TEST_PYTHON="$(cd "$venv/bin" && pwd)/python"
 export MEETPOINT_TEST_PYTHON MEETPOINT_REQUIRE_PYARROW=1
 
-# The tests do not use all cores all the time, so the emulated tests and the counts run in parallel,
+# The tests do not use all cores all the time, so these run in parallel, the kernels and the counts
 # with their own build folders. Their output is printed at the end.
 others() {
-    printf '\n== NEON kernels\n'
+    section 'NEON kernels'
     scripts/neon_tests.sh || return
-    printf '\n== instruction counts\n'
-    scripts/instructions.sh
+    section 'instruction counts'
+    scripts/instructions.sh || return
+    section 'restricted environments'
+    HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
 }
 # A separate process group, so that a failure of other tests ends all of it.
 set -m
@@ -53,13 +62,10 @@ others=$!
 set +m
 trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 
-printf '\n== cargo test --workspace\n'
+section 'cargo test --workspace'
 cargo test --workspace
 
-printf '\n== restricted environments\n'
-HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
-
-printf '\n== the Python package\n'
+section 'the Python package'
 scripts/python_tests.sh
 
 status=0
@@ -70,7 +76,7 @@ if [ "$status" != 0 ]; then
     exit "$status"
 fi
 
-printf '\n== instruction sets\n'
+section 'instruction sets'
 # With all packages, so that nothing is compiled again.
 cargo build --quiet --workspace --example instruction_sets
 "${CARGO_TARGET_DIR:-target}/debug/examples/instruction_sets"

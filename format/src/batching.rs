@@ -281,7 +281,7 @@ impl Batching {
     /// Panics if the batch does not exist.
     pub fn holder(&self, batch: u32) -> (u16, u32) {
         let batches = self.batches();
-        assert!(u64::from(batch) < batches, "batch {batch} of an epoch of {batches}");
+        assert!(u64::from(batch) < batches, "batch {batch} is not in 0..{batches}");
         let Some(interleave) = &self.plan.interleave else { return (0, batch) };
         let (device, n) = interleave.holder(batch.into());
         (device, u32::try_from(n).expect("a device has no more batches than there are"))

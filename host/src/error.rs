@@ -458,7 +458,7 @@ pub enum Error {
         conflict: ResumeConflict,
     },
     /// Batches that cannot be chosen for the devices.
-    #[error("batches cannot be chosen by the time that they save: {conflict}")]
+    #[error("`choice = \"saving\"` cannot be used: {conflict}")]
     Choice {
         /// The cause.
         conflict: ChoiceConflict,

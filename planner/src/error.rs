@@ -110,7 +110,7 @@ pub enum Error {
         most: u64,
     },
     /// A list of settings is empty.
-    #[error("no {name} to profile")]
+    #[error("no value of {name} to profile")]
     NoSettings {
         /// The name.
         name: &'static str,

@@ -217,7 +217,7 @@ pub enum CsvError {
         range: &'static str,
     },
     /// Rows belong to different datasets.
-    #[error("row {row} is of a dataset of {got} samples, and row 1 of one of {expected}")]
+    #[error("the dataset of row {row} has {got} samples, but that of row 1 has {expected}")]
     Dataset {
         /// Row, counted from 1, without the heading.
         row: usize,

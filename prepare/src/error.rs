@@ -198,7 +198,7 @@ pub enum Error {
     #[error("interrupted")]
     Interrupted,
     /// A batch index that is out of range.
-    #[error("batch {batch} of an epoch of {batches}")]
+    #[error("batch {batch} is not in 0..{batches}")]
     NoSuchBatch {
         /// The requested value.
         batch: u32,

@@ -103,7 +103,7 @@ pub fn devices(report: &Report) -> Grid {
                 bytes(device.bytes_written),
                 device.revoked.to_string(),
                 device.stalls.to_string(),
-                if device.is_lost { "given up" } else { "there" }.to_owned(),
+                if device.is_lost { "lost" } else { "available" }.to_owned(),
             ]);
         }
     }

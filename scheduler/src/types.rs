@@ -61,7 +61,7 @@ pub enum VoidReason {
     NotClaimed,
     /// A batch index that is out of range.
     OutOfRange,
-    /// The device was given up for this epoch.
+    /// The device was declared lost for this epoch.
     DeviceLost,
     /// It was too late, or its position is taken; only for [`crate::Epoch::preloaded`].
     NoPlace,

@@ -10,6 +10,7 @@ mod language;
 mod layers;
 mod process;
 mod strategies;
+mod summary;
 mod tidy;
 mod unsafe_code;
 mod wire_generated;

@@ -113,8 +113,14 @@ fn an_untidy_source_is_found() {
 }
 
 /// Crates that compute lengths and offsets from bytes that others wrote.
-const PARSERS: [&str; 4] =
-    ["meetpoint-datasets", "meetpoint-device", "meetpoint-format", "meetpoint-prepare"];
+const PARSERS: [&str; 6] = [
+    "meetpoint-datasets",
+    "meetpoint-device",
+    "meetpoint-format",
+    "meetpoint-host",
+    "meetpoint-link",
+    "meetpoint-prepare",
+];
 
 #[test]
 fn crates_that_parse_check_for_overflow_in_release_builds() {

@@ -62,7 +62,8 @@ pub(crate) struct Arguments {
     /// Adapt the numbers of workers and of batches ahead while running, as `tune = "auto"` does.
     #[arg(long, overrides_with = "no_tune")]
     tune: bool,
-    /// Keep them as the job says, even if it has `tune = "auto"`.
+    /// Keep the numbers of workers and of batches ahead as in the job, even if it has
+    /// `tune = "auto"`.
     #[arg(long, overrides_with = "tune")]
     no_tune: bool,
     /// GPU that prepares a share of each batch of the host, such as cuda:0, to the same bits as the
@@ -73,8 +74,8 @@ pub(crate) struct Arguments {
     /// thread of the CPU finish at the same time.
     #[arg(long, value_name = "SHARE")]
     gpu_share: Option<ShareChoice>,
-    /// Memory of the GPU for this, of all threads together, such as 2GiB; an eighth as much is
-    /// page-locked on the host. The CPU prepares what does not fit.
+    /// Maximum GPU memory for --gpu-decode, shared by all threads, such as 2GiB. One eighth of this
+    /// size is also page-locked in the memory of the host. The CPU prepares what does not fit.
     #[arg(long, value_name = "SIZE", value_parser = gpu_memory)]
     gpu_memory: Option<u64>,
     /// Prepare everything on the CPU, even if the job has `gpu_decode`.

@@ -31,8 +31,8 @@ pub(super) struct Service {
     /// File with a token that every host must send: at least 16 printable characters.
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     token_file: Option<PathBuf>,
-    /// Folder whose datasets may be served; may be given several times. With --listen it has a
-    /// name, by which hosts find it: NAME=FOLDER.
+    /// Folder whose datasets may be served; may be given several times. With --listen, write
+    /// NAME=FOLDER: hosts refer to the folder by NAME.
     #[arg(long = "root", required_unless_present = "extents", value_name = "[NAME=]FOLDER")]
     roots: Vec<OsString>,
     /// Serve a dataset by its extents, without mounting its file system: a file that `dataset
@@ -41,7 +41,7 @@ pub(super) struct Service {
     extents: Vec<OsString>,
     /// Device that the extents are on: the block device or its drive, an image of either, or an
     /// NVMe namespace (/dev/ng0n1). Only the extents are read, and nothing is written. Once for
-    /// all, or once for each --extents.
+    /// all --extents, or once for each, in the same order.
     #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
     blocks: Vec<PathBuf>,
     /// Number of batches prepared at once, for all loaders together. By default 1 for `device

@@ -25,12 +25,12 @@ const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
 
 /// Simulate epochs in virtual time, with the scheduler of `run` and a machine that you describe.
 ///
-/// With a scenario file, prints the times on its machine, for any values of its parameters;
-/// docs/simulation.md lists every key. With --t-c, --t-g and --t-s, prints the simulated times of
-/// every strategy of the paper, compared with their closed forms. t_c is the time in which the host
-/// prepares a batch and trains on it, t_g the time of a step on a batch that the device prepared,
-/// and t_s the device's time for a batch. A number without a unit is in seconds; only the ratios
-/// matter.
+/// With a scenario file, simulates the machine that the file describes; --sweep varies its
+/// parameters, and docs/simulation.md lists every key. With --t-c, --t-g and --t-s, prints the
+/// simulated times of every strategy of the paper, compared with their closed forms. t_c is the
+/// time in which the host prepares a batch and trains on it, t_g the time of a step on a batch that
+/// the device prepared, and t_s the device's time for a batch. A number without a unit is in
+/// seconds; only the ratios matter.
 ///
 /// Nothing is measured, and the same seed gives the same result on every machine.
 #[derive(Debug, clap::Args)]
@@ -75,8 +75,8 @@ pub(crate) struct Arguments {
     /// Time of the device for a batch.
     #[arg(long, value_name = "TIME", value_parser = parse_time, requires = "t_c")]
     t_s: Option<f64>,
-    /// Background workers of the host, which together finish a batch every --t-c; 0: the consumer
-    /// prepares batches.
+    /// Number of background workers of the host; together they finish a batch every --t-c. With 0,
+    /// the consumer prepares the batches itself.
     #[arg(long, value_name = "N", default_value_t = 0, requires = "t_c",
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(0..=1_024))]

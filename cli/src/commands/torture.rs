@@ -61,7 +61,7 @@ pub(crate) struct ConsumeArguments {
     /// Batches in this file are not consumed again, and others are added to it.
     #[arg(long, value_name = "FILE")]
     ledger: PathBuf,
-    /// Wait after each epoch until an observer has made this file longer.
+    /// After each epoch, wait until another process has appended to this file.
     #[arg(long, value_name = "FILE")]
     gate: Option<PathBuf>,
 }

@@ -94,7 +94,7 @@ enum Slot {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("nobody panics while holding the state")
+        self.state.lock().expect("no thread panics while holding the state")
     }
 
     fn put(&self, place: usize, slot: Slot) {
@@ -195,7 +195,7 @@ fn receive(shared: &Shared) -> Option<Slot> {
         if state.is_over {
             return None;
         }
-        state = shared.arrived.wait(state).expect("nobody panics while holding the state");
+        state = shared.arrived.wait(state).expect("no thread panics while holding the state");
     }
 }
 
@@ -257,7 +257,7 @@ fn wait_for_room(shared: &Shared, place: usize, bytes: u64) -> bool {
             state.bytes_ahead += bytes;
             return true;
         }
-        state = shared.room.wait(state).expect("nobody panics while holding the state");
+        state = shared.room.wait(state).expect("no thread panics while holding the state");
     }
 }
 
@@ -296,6 +296,6 @@ fn take(shared: &Shared) -> Option<(usize, Box<Item>)> {
         if state.is_drained {
             return None;
         }
-        state = shared.work.wait(state).expect("nobody panics while holding the state");
+        state = shared.work.wait(state).expect("no thread panics while holding the state");
     }
 }

@@ -37,7 +37,7 @@ struct State<R> {
 
 impl<R> Shared<R> {
     fn lock(&self) -> MutexGuard<'_, State<R>> {
-        self.state.lock().expect("nobody panics while holding the state")
+        self.state.lock().expect("no thread panics while holding the state")
     }
 
     /// Waits for space ahead of the receiver; `false` if there are no more jobs.
@@ -50,7 +50,7 @@ impl<R> Shared<R> {
             if state.results.len() < window && state.bytes_ahead < BYTES_AHEAD_MAX {
                 return true;
             }
-            state = self.taken.wait(state).expect("nobody panics while holding the state");
+            state = self.taken.wait(state).expect("no thread panics while holding the state");
         }
     }
 }
@@ -133,7 +133,7 @@ fn receive_all<R>(
     loop {
         if let Some(Some(_)) = state.results.front() {
             let first = state.results.pop_front().flatten();
-            let (result, bytes) = first.expect("it was there, and nobody else takes it");
+            let (result, bytes) = first.expect("it was there, and no other thread takes it");
             state.wanted += 1;
             drop(state);
             receive(result)?;
@@ -144,9 +144,9 @@ fn receive_all<R>(
             // A thread has panicked; leaving the scope passes the panic on.
             return Ok(());
         } else if state.results.is_empty() && state.end.is_some() {
-            return state.end.take().expect("it was there, and nobody else takes it");
+            return state.end.take().expect("it was there, and no other thread takes it");
         } else {
-            state = shared.arrived.wait(state).expect("nobody panics while holding the state");
+            state = shared.arrived.wait(state).expect("no thread panics while holding the state");
         }
     }
 }

@@ -63,7 +63,7 @@ pub enum ColumnError {
         name: String,
     },
     /// A column that `collate` adds for pictures, without the column of these pictures.
-    #[error("column {name:?} says something about {image:?}, which is not among the columns")]
+    #[error("column {name:?} describes {image:?}, which is not among the columns")]
     SizeWithoutImage {
         /// As named.
         name: String,

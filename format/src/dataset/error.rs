@@ -67,7 +67,7 @@ pub enum DatasetError {
         problem: String,
     },
     /// A sample index that is out of range.
-    #[error("sample {index} of a dataset of {samples}")]
+    #[error("sample index {index} is not in 0..{samples}")]
     OutOfRange {
         /// The requested value.
         index: u64,

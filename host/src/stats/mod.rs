@@ -332,7 +332,7 @@ pub struct Schedule {
     pub void_reports: u32,
     /// Stalls of the device.
     pub stalls: u32,
-    /// Whether the device was given up.
+    /// Whether the device was declared lost.
     pub device_lost: bool,
     /// The device's share n_s, if `mte` fixed one: it replays the epoch.
     pub split: Option<u32>,
@@ -367,7 +367,7 @@ pub struct DeviceSchedule {
     pub revoked: u32,
     /// Number of times that it had work and sent no message.
     pub stalls: u32,
-    /// Whether it was given up.
+    /// Whether it was declared lost.
     pub is_lost: bool,
     /// t_s: mean of one of its batches. 0 if there was none.
     pub t_s_ns: u64,

@@ -209,7 +209,7 @@ pub enum PlanError {
     #[error("the JPEG has four components")]
     FourComponents,
     /// An entry point differs from the position of its restart marker.
-    #[error("an entry point and a restart marker of the same MCU are apart")]
+    #[error("an entry point and a restart marker disagree about the position of an MCU")]
     ContradictoryEntryPoints,
     /// It is not the file that was opened.
     #[error("another file than the one that was opened")]

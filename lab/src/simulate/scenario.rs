@@ -114,7 +114,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(lost) = outcome.lost_rank {
         said.push(format!(
-            "rank {} did not come to step {} and was given up at {}",
+            "rank {} did not come to step {} and was declared lost at {}",
             lost.rank,
             lost.step,
             seconds(lost.at_ns as f64 / 1e9)
@@ -126,7 +126,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     }
     for (sum, unit) in [
         (outcome.sum(|rank| rank.stalls.into()), "stall"),
-        (outcome.sum(|rank| rank.devices_lost.into()), "device given up"),
+        (outcome.sum(|rank| rank.devices_lost.into()), "device lost"),
         (outcome.sum(|rank| rank.redone.into()), "done twice"),
         (outcome.sum_devices(|device| device.failures.into()), "failures of devices"),
         (outcome.host_failures.into(), "failures of hosts"),

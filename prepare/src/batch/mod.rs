@@ -48,7 +48,7 @@ use table::Table;
 pub const READS_MAX: usize = 64;
 /// Time without a completed read after which reading fails.
 pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long reads may take to come back after an error or a batch given up.
+/// How long reads may take to come back after an error or a cancelled batch.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
@@ -483,7 +483,7 @@ impl CpuPreparer {
         Error::Read { row, key, source }
     }
 
-    /// Waits for the reads that are still in flight, whose bytes nobody wants any more.
+    /// Waits for the reads that are still in flight, whose bytes are no longer needed.
     ///
     /// Reads that do not come back in time stay with the engine; should they arrive during a later
     /// batch, their tokens tell that they are not of it.

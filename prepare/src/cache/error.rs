@@ -39,7 +39,7 @@ pub enum CacheError {
         samples: u64,
     },
     /// More samples or positions than the index can number.
-    #[error("a cache cannot number {samples} samples at {positions} positions of an epoch")]
+    #[error("too many samples for a cache: {samples} at {positions} positions of an epoch")]
     TooManySamples {
         /// Samples of the dataset.
         samples: u64,
@@ -56,7 +56,7 @@ pub enum CacheError {
         because: Option<CutRefusal>,
     },
     /// A number of operations outside of the recipe.
-    #[error("samples are cached after {least} to {most} operations of this recipe, not {asked}")]
+    #[error("cannot cache after {asked} operations; this recipe allows {least} to {most}")]
     Operations {
         /// The requested value.
         asked: usize,

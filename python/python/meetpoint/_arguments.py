@@ -54,7 +54,7 @@ _VALUES = {
     "pin_memory": 'batches lie in pageable memory, and only output="torch" can pin them; leave it '
     "out",
     "timeout": "every wait is bounded already, and ends with the host preparing the batch itself; "
-    "stall_timeout says when a device is given up",
+    "stall_timeout says when a device is declared lost",
 }
 
 

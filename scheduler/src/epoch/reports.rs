@@ -19,7 +19,7 @@ pub struct Summary {
     pub void_reports: u32,
     /// Number of stalls.
     pub stalls: u32,
-    /// Whether a device was given up.
+    /// Whether a device was declared lost.
     pub device_lost: bool,
     /// The total share n_s of all devices, once it is fixed.
     pub split: Option<u32>,
@@ -40,7 +40,7 @@ pub struct DeviceSummary {
     pub revoked: u32,
     /// Number of stalls.
     pub stalls: u32,
-    /// Whether it was given up.
+    /// Whether it was declared lost.
     pub lost: bool,
     /// t_s, mean over the epoch; 0 without measurements.
     pub batch_ns: u64,

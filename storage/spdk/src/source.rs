@@ -5,7 +5,8 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Seconds after which a lost target fails its transfers, and after which it is given up.
+/// Seconds after which the transfers of an unreachable target fail, and after which it is declared
+/// lost.
 const LOST_SECONDS: (u32, u32) = (5, 15);
 
 /// The module of SPDK through which a file is read.

@@ -72,6 +72,17 @@ pub(crate) fn check_run(run: &Value) {
     }
 }
 
+/// Checks that no device had a fault. `auto` may take batches back from one that is late because
+/// the machine is busy.
+pub(crate) fn check_devices(run: &Value) {
+    let is_late = |event: &Value| {
+        run["strategy"] == "auto"
+            && event["kind"] == "batches_reclaimed"
+            && event["silent_ns"].is_null()
+    };
+    assert!(run["events"].as_array().expect("events").iter().all(is_late), "{run}");
+}
+
 fn order(run: &Value) -> Vec<u64> {
     let batches = run["epochs"][0]["batches"].as_array().expect("a list of batches");
     batches.iter().map(|batch| batch["batch"].as_u64().expect("an index")).collect()

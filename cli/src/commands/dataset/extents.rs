@@ -18,10 +18,11 @@ const LISTED: usize = 8;
 
 /// Map a dataset to extents of its block device, for a device that reads it without mounting it.
 ///
-/// The files are synced and read once. Each must be in blocks of its own: not delayed, reserved,
-/// compressed, encrypted, in an inode, or shared with another file, and on ext4 or XFS. `device
-/// serve --extents` reads the result. The extents are valid until a file of the dataset is written,
-/// moved or deleted, so mount the file system read-only, or protect the files (chattr +i).
+/// The files are synced and read once. They must be on ext4 or XFS, and each must have blocks of
+/// its own: files that are not yet allocated, preallocated, compressed, encrypted, stored in an
+/// inode or shared with another file are refused. `device serve --extents` reads the result. The
+/// extents are valid until a file of the dataset is written, moved or deleted, so mount the file
+/// system read-only, or protect the files (chattr +i).
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint dataset extents photos.set

@@ -25,8 +25,7 @@ pub(super) struct Arguments {
     /// Datasets to create, each with its share, relative to the sum of all shares.
     #[arg(value_name = "PATH=SHARE", value_delimiter = ',', value_parser = part)]
     parts: Vec<(PathBuf, Share)>,
-    /// Split the samples of every label by these shares, not only all samples together. Not with
-    /// --by, which has no shares.
+    /// Stratify: split the samples of each label by these shares. Cannot be combined with --by.
     #[arg(long, conflicts_with = "by")]
     stratify: bool,
     /// Seed of the draw.

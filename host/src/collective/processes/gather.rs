@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Handshake timeout of a new connection.
-const HELLO_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const HELLO_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maximum connections without a completed handshake. One more closes the oldest; a real rank
 /// connects again.

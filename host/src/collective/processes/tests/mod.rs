@@ -3,6 +3,8 @@
 mod network;
 mod relay;
 
+use super::gather::{HELLO_LIMIT, Handshake, Refused, State};
+use super::secret::ANSWER_BYTES;
 use super::*;
 use crate::collective::CollectiveError;
 use std::io::{Read, Write};
@@ -284,6 +286,29 @@ fn ranks_connect_while_idle_unidentified_connections_stay_open() {
         drop((first, other.join().unwrap()));
     });
     drop(strangers);
+}
+
+/// A byte now and then does not extend the time of a handshake.
+#[test]
+fn a_connection_that_sends_slowly_is_closed_at_the_timeout() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ranks");
+    let listener = Listener::bind(&RendezvousAddress::Unix(path.clone())).unwrap();
+    let mut stranger = UnixStream::connect(&path).unwrap();
+    let token = Token::from_text("secret");
+    let begun = Instant::now();
+    let accepted = listener.accept().unwrap().unwrap();
+    let mut handshake = Handshake::begin(accepted, begun).unwrap();
+    for step in 0..u32::try_from(ANSWER_BYTES - 1).unwrap() {
+        let elapsed = Duration::from_millis(100) * step;
+        stranger.write_all(&[0]).unwrap();
+        handshake = match handshake.advance(&token, None, begun + elapsed) {
+            State::Incomplete(handshake) if elapsed < HELLO_LIMIT => handshake,
+            State::Refused(Refused::Invalid) if elapsed >= HELLO_LIMIT => return,
+            other => panic!("after {elapsed:?}: {other:?}"),
+        };
+    }
+    panic!("{ANSWER_BYTES} bytes do not take {HELLO_LIMIT:?}");
 }
 
 #[test]
