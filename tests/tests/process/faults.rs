@@ -6,6 +6,7 @@ use super::support::{PATIENCE, command, finish, packed, run, until, wait};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Child;
+use std::time::Duration;
 
 /// Runs the job with a fault of the device and compares the result with that of the same job
 /// without it.
@@ -283,4 +284,32 @@ fn damaged_samples_are_replaced_alike_under_every_strategy_and_named_in_the_repo
     let limited = job.replace("max_errors = 3", "max_errors = 2");
     std::fs::write(folder.path().join("limited.toml"), limited).expect("a job file");
     run(folder.path(), &["run", "limited.toml"]).refused(&["max_errors is 2", "verify"]);
+}
+
+/// Opening a pipe blocks until another process writes to it; reading it at an offset is impossible.
+/// Whenever the part becomes one, the job ends: with all its batches, or with an error about it.
+#[test]
+fn a_part_that_becomes_a_pipe_never_blocks_a_job() {
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let part = folder.path().join("small.set/part-00000.arrow");
+    let original = std::fs::read(&part).unwrap();
+    std::fs::write(folder.path().join("job.toml"), job("wrr", 1, "")).unwrap();
+    for delay_ms in [0, 50, 100, 200, 400, 800] {
+        let arguments = ["run", "job.toml", "--epochs", "2", "--json"];
+        let child = command(folder.path(), &arguments).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        std::fs::remove_file(&part).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &part, mode).unwrap();
+        let done = finish(child);
+        if done.code() == Some(0) {
+            let report: Value = serde_json::from_str(&done.stdout).unwrap();
+            check_run(&report["runs"][0]);
+        } else {
+            done.refused(&["part-00000.arrow"]);
+        }
+        std::fs::remove_file(&part).unwrap();
+        std::fs::write(&part, &original).unwrap();
+    }
 }
