@@ -2,7 +2,7 @@
 //!
 //! Nothing is written but the file of extents, and that only if every file stayed where it is.
 
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::checksum::Crc32c;
 use meetpoint_format::dataset::{
     DatasetExtents, EXTENTS_FORMAT, EXTENTS_VERSION, ExtentDevice, ExtentsError, FileExtent,
@@ -111,7 +111,8 @@ impl Diagnose for MapError {
             Self::Impossible { .. } => Some("check the file system (fsck)".into()),
             Self::Write { .. } => Some("name a path in a folder that can be written".into()),
             Self::Exists { .. } => {
-                Some(Remedy::advice("name another file").or("replace it (--force)"))
+                let other = Remedy::advice("name another file");
+                Some(other.or_by("replace it", Setting::Force, Change::On))
             }
             Self::Read { .. } | Self::Interrupted => None,
         }

@@ -3,7 +3,7 @@
 //! The governor emulates the speed; the group only stops a device that would exceed it. Quota
 //! periods are far too coarse to emulate a slow core (cgroups(7), cpu.max and cpu.cfs_quota_us).
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_link::Emulation;
 use meetpoint_storage::cgroup::{Hierarchy, Version, hierarchies};
 use std::fs;
@@ -69,14 +69,15 @@ impl Diagnose for CgroupError {
                 "run it as root, or in a group that is delegated to the user (systemd-run --user \
                  --scope -p Delegate=yes)",
             )
-            .or("leave --cgroup out; the emulation does not need it"),
-            Self::Unlimited => "give --cpu-ratio or --memory-max".into(),
+            .or_set(Setting::DeviceCgroup, Change::Off),
+            Self::Unlimited => Remedy::by("limit its core", Setting::DeviceCpuRatio, Change::Other)
+                .or_by("limit its memory", Setting::DeviceMemory, Change::Other),
         })
     }
 }
 
 /// A file to write, relative to the folder of a group, and its content.
-type Setting = (&'static str, String);
+type Assignment = (&'static str, String);
 
 /// A group that this process has created.
 #[derive(Debug, PartialEq, Eq)]
@@ -129,7 +130,7 @@ impl Guard {
         controller: &'static str,
         hierarchies: &[Hierarchy],
         root: &Path,
-        settings: impl Fn(Version) -> Vec<Setting>,
+        settings: impl Fn(Version) -> Vec<Assignment>,
     ) -> Result<(), CgroupError> {
         let of = |version| {
             let is_it = |it: &&Hierarchy| it.version == version && it.may_control(controller);
@@ -205,7 +206,7 @@ fn quota_us(ratio: f64) -> u64 {
     ((share * PERIOD_US as f64).round() as u64).max(QUOTA_US_MIN)
 }
 
-fn cpu_settings(version: Version, quota_us: u64) -> Vec<Setting> {
+fn cpu_settings(version: Version, quota_us: u64) -> Vec<Assignment> {
     match version {
         Version::V1 => vec![
             ("cpu.cfs_period_us", PERIOD_US.to_string()),
@@ -215,7 +216,7 @@ fn cpu_settings(version: Version, quota_us: u64) -> Vec<Setting> {
     }
 }
 
-fn memory_settings(version: Version, bytes: u64) -> Vec<Setting> {
+fn memory_settings(version: Version, bytes: u64) -> Vec<Assignment> {
     match version {
         Version::V1 => vec![("memory.limit_in_bytes", bytes.to_string())],
         Version::V2 => vec![("memory.max", bytes.to_string())],

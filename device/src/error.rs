@@ -248,19 +248,24 @@ impl Diagnose for Error {
                 Remedy::set(Setting::DeviceRoot, Change::To(named))
             }
             Self::UnnamedExtents { path } => {
-                format!("give it a name: --extents NAME={}", path.display()).into()
+                let named = format!("NAME={}", path.display());
+                Remedy::set(Setting::DeviceExtents, Change::To(named))
             }
             Self::RootNamedTwice { .. } => "give each a name of its own".into(),
             Self::Listen { .. } => {
                 "name an address of this machine, and a port that is free".into()
             }
-            Self::Cleartext { .. } => Remedy::advice(
-                "give certificates (--ca, --cert, --key; `meetpoint device keys` \
-                                makes them)",
+            Self::Cleartext { .. } => {
+                Remedy::by("encrypt them", Setting::DeviceCertificates, Change::Other)
+                    .or_run(Command::MakeKeys)
+                    .or("listen on 127.0.0.1 or ::1")
+            }
+            Self::NoToken { .. } => Remedy::by(
+                "ask for a token",
+                Setting::DeviceToken,
+                Change::Other,
             )
-            .or("listen on 127.0.0.1 or ::1"),
-            Self::NoToken { .. } => Remedy::advice("give a token (--token-file)")
-                .or("give certificates (--ca, --cert, --key)"),
+            .or_by("for certificates", Setting::DeviceCertificates, Change::Other),
             Self::Tls(source) => source.remedy(),
             Self::Token(_) => TokenError::REMEDY.into(),
             Self::Refused { remedy, .. } => return remedy.clone(),

@@ -3,7 +3,7 @@
 //! A profile describes a device that need not exist on this machine. How this machine emulates it
 //! is derived from a measurement of its own cores, and is never part of the profile.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use meetpoint_format::units::{parse_bandwidth, parse_bytes, parse_duration};
 use meetpoint_link::{Emulation, LATENCY_NS_MAX, Targets};
 use serde::{Deserialize, Serialize};
@@ -151,8 +151,8 @@ impl Diagnose for ProfileError {
             Self::Value { expected, .. } => format!("write {expected}").into(),
             Self::NoSource { .. } => "say where the figure is from, or why it is assumed".into(),
             Self::TooFast { .. } => Remedy::advice("use a faster machine, and a release build")
-                .or("simulate the device with `meetpoint simulate`"),
-            Self::TooSlow { .. } => Remedy::advice("simulate the device with `meetpoint simulate`"),
+                .or_run(Command::Simulate),
+            Self::TooSlow { .. } => Remedy::run(Command::Simulate),
         })
     }
 }

@@ -54,6 +54,22 @@ pub enum Command {
         /// The address that it listens on, as `tcp://HOST:PORT`.
         address: String,
     },
+    /// Makes certificates for a device and a host.
+    MakeKeys,
+    /// Issues a device's certificate again.
+    IssueServer {
+        /// A name that hosts connect to; `None` for names that the user chooses.
+        host: Option<String>,
+    },
+    /// Issues a host's certificate again.
+    IssueClient,
+    /// Predicts a run in virtual time.
+    Simulate,
+    /// Prints a recipe.
+    ShowRecipe {
+        /// The name of a shipped recipe.
+        name: String,
+    },
     /// Stores the results of the first operations of a recipe.
     Prepare,
     /// Measures forms of a dataset and writes the results to a file.
@@ -92,6 +108,11 @@ impl Command {
             Self::Cat => "list its keys and labels",
             Self::ServeDevice { .. } | Self::ListenDevice { .. } => "start a device",
             Self::ProbeDevice { .. } | Self::ProbeRemote { .. } => "query the device",
+            Self::MakeKeys => "make certificates",
+            Self::IssueServer { host: Some(_) } => "issue it for this name",
+            Self::IssueServer { host: None } | Self::IssueClient => "issue it",
+            Self::Simulate => "simulate the device",
+            Self::ShowRecipe { .. } => "see the shipped recipe",
             Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
             Self::PlanShards => "plan again",
@@ -132,6 +153,14 @@ impl Command {
                 (format!("device serve --listen {address} --root NAME=FOLDER"), None)
             }
             Self::ProbeRemote { address } => (format!("device probe --device {address}"), None),
+            Self::MakeKeys => ("device keys FOLDER --server HOST --client NAME".to_owned(), None),
+            Self::IssueServer { host } => {
+                let host = host.as_deref().unwrap_or("HOST");
+                (format!("device keys FOLDER --server {host} --force"), None)
+            }
+            Self::IssueClient => ("device keys FOLDER --client NAME --force".to_owned(), None),
+            Self::Simulate => ("simulate".to_owned(), None),
+            Self::ShowRecipe { name } => (format!("recipe show {name}"), None),
             Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
             Self::PlanShards => ("shards plan".to_owned(), Some("shards.plan()")),

@@ -170,7 +170,7 @@ impl Step {
             }
             Self::Set { setting, change, purpose: None } => {
                 let name = setting.name(surface);
-                let is_option = name.starts_with("--");
+                let is_option = setting.is_option(surface);
                 let word = |on| match (surface, on) {
                     (Surface::CommandLine, true) => " = true",
                     (Surface::CommandLine, false) => " = false",

@@ -41,6 +41,18 @@ pub enum Setting {
     DeviceHosts,
     /// Maximum memory of a device's worker.
     DeviceMemory,
+    /// Emulated share of a core.
+    DeviceCpuRatio,
+    /// A control group around a device.
+    DeviceCgroup,
+    /// Files of extents that a device serves.
+    DeviceExtents,
+    /// Certificate files of a device: of its authority, its own, and its private key.
+    DeviceCertificates,
+    /// The token that a device asks for.
+    DeviceToken,
+    /// The record of an epoch that is replayed.
+    Replay,
     /// `on_error` of the operation that decodes.
     DecodeOnError,
     /// Samples that a profile measures.
@@ -166,6 +178,12 @@ impl Setting {
             Self::DeviceRoot => ("--root", "--root"),
             Self::DeviceHosts => ("--hosts", "--hosts"),
             Self::DeviceMemory => ("--memory-max", "--memory-max"),
+            Self::DeviceCpuRatio => ("--cpu-ratio", "--cpu-ratio"),
+            Self::DeviceCgroup => ("--cgroup", "--cgroup"),
+            Self::DeviceExtents => ("--extents", "--extents"),
+            Self::DeviceCertificates => ("--ca, --cert and --key", "--ca, --cert and --key"),
+            Self::DeviceToken => ("--token-file", "--token-file"),
+            Self::Replay => ("--replay", "--replay"),
             Self::DecodeOnError => ("on_error of the recipe's decode", "Decode(on_error=…)"),
             Self::Samples => ("--samples", "--samples"),
             Self::Runs => ("--runs", "--runs"),
@@ -233,6 +251,7 @@ impl Setting {
             | Self::RunAhead
             | Self::Shuffle
             | Self::AllowShared
+            | Self::DeviceCgroup
             | Self::Anonymous
             | Self::FollowLinks
             | Self::Force
@@ -253,6 +272,11 @@ impl Setting {
             | Self::DeviceRoot
             | Self::DeviceHosts
             | Self::DeviceMemory
+            | Self::DeviceCpuRatio
+            | Self::DeviceExtents
+            | Self::DeviceCertificates
+            | Self::DeviceToken
+            | Self::Replay
             | Self::DecodeOnError
             | Self::Samples
             | Self::Runs
@@ -299,10 +323,16 @@ impl Setting {
         }
     }
 
+    /// Whether it is an option of a command there; Python has no argument for some settings.
+    pub(crate) fn is_option(self, surface: Surface) -> bool {
+        self.name(surface).starts_with("--")
+    }
+
     /// How it is set: `--force` or `--label`, `force=True` or `label=`.
     pub fn spelled(self, surface: Surface) -> String {
         let name = self.name(surface);
         match (surface, self.is_flag()) {
+            _ if self.is_option(surface) => name.to_owned(),
             (Surface::CommandLine, _) => name.to_owned(),
             (Surface::Python, true) => format!("{name}=True"),
             (Surface::Python, false) => format!("{name}="),
@@ -313,6 +343,7 @@ impl Setting {
     pub fn set_to(self, value: &str, surface: Surface) -> String {
         let name = self.name(surface);
         match surface {
+            _ if self.is_option(surface) => format!("{name} {value}"),
             Surface::CommandLine => format!("{name} {value}"),
             Surface::Python => format!("{name}={value:?}"),
         }
@@ -335,5 +366,9 @@ mod tests {
         assert_eq!(Setting::From.set_to("folder", Surface::CommandLine), "--from folder");
         assert_eq!(Setting::From.set_to("folder", Surface::Python), "from_=\"folder\"");
         assert_eq!(Setting::ShardSize.name(Surface::Python), "shard_size");
+        // Python has no argument for the options of a device.
+        assert_eq!(both(Setting::DeviceToken), ["--token-file"; 2]);
+        assert_eq!(both(Setting::DeviceCgroup), ["--cgroup"; 2]);
+        assert_eq!(Setting::Replay.set_to("HHDD", Surface::Python), "--replay HHDD");
     }
 }

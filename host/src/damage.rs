@@ -64,12 +64,13 @@ impl DamageStats {
     /// The event for them; `None` if there are none.
     pub(crate) fn event(&self) -> Option<EventKind> {
         let first = self.records.first()?;
-        let Damage { key, file, what, .. } = &first.damage;
+        let Damage { key, file, cause, what, .. } = &first.damage;
         Some(EventKind::SamplesDamaged {
             replaced: self.replaced,
             left_out: self.left_out,
             key: key.clone(),
             file: file.clone(),
+            cause: cause.clone(),
             reason: what.clone(),
         })
     }

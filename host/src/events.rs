@@ -149,6 +149,8 @@ pub enum EventKind {
         key: String,
         /// The file that contains the first.
         file: String,
+        /// Stable name of the first error.
+        cause: String,
         /// What is wrong with the first.
         reason: String,
     },
@@ -181,6 +183,8 @@ pub enum EventKind {
     },
     /// A worker that a tuner asked for could not be started.
     WorkerNotStarted {
+        /// Stable name of the error.
+        cause: String,
         /// Why.
         reason: String,
     },
@@ -413,7 +417,7 @@ impl fmt::Display for EventKind {
                      in (on_error = \"lenient\"){others}"
                 )
             }
-            Self::SamplesDamaged { replaced, left_out, key, file, reason } => {
+            Self::SamplesDamaged { replaced, left_out, key, file, reason, .. } => {
                 let samples = replaced + left_out;
                 let noun = if samples == 1 { "sample" } else { "samples" };
                 write!(
@@ -436,7 +440,7 @@ impl fmt::Display for EventKind {
                 write!(f, "{gpu} failed ({reason}); the CPU prepares its share")
             }
             Self::Tuned { tuned } => tuned_in_words(tuned, f),
-            Self::WorkerNotStarted { reason } => {
+            Self::WorkerNotStarted { reason, .. } => {
                 write!(f, "tuning: another worker could not be started ({reason})")
             }
             Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),

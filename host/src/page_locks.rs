@@ -2,7 +2,9 @@
 //!
 //! A slot is locked when a GPU first needs it: only slots in use are, and only up to a limit.
 
+use meetpoint_diagnose::Diagnose;
 use meetpoint_gpu::{Compute, Error, PageLock};
+use serde::{Deserialize, Serialize};
 use std::sync::{Mutex, PoisonError};
 
 /// The locks of the slots of one mapping, which must outlive them.
@@ -19,7 +21,8 @@ pub struct LockBudget {
 }
 
 /// Why memory is not page-locked, so that copies are staged through other memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Unlocked {
     /// The limit is reached.
     Limit {
@@ -28,6 +31,8 @@ pub enum Unlocked {
     },
     /// The driver or the system refuses.
     Refused {
+        /// Stable name of the error.
+        cause: String,
         /// The error message.
         error: String,
     },
@@ -42,7 +47,7 @@ impl std::fmt::Display for Unlocked {
                 let limit = meetpoint_format::units::show_bytes(*limit_bytes);
                 write!(f, "the limit of page-locked memory is {limit}")
             }
-            Self::Refused { error } => write!(f, "memory cannot be page-locked: {error}"),
+            Self::Refused { error, .. } => write!(f, "memory cannot be page-locked: {error}"),
             Self::NotInSlot => f.write_str("batches are not in memory that is used again"),
         }
     }
@@ -95,5 +100,5 @@ impl PageLocks {
 }
 
 fn refused(error: &Error) -> Unlocked {
-    Unlocked::Refused { error: error.to_string() }
+    Unlocked::Refused { cause: error.cause().to_owned(), error: error.to_string() }
 }

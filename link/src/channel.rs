@@ -3,7 +3,7 @@
 use crate::tls::{Connector, Duplex, TlsError};
 use crate::{Endpoint, RemoteDevice, Token, TokenError};
 use hyper_util::rt::TokioIo;
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_format::wire::NETWORK_GREETING;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -84,8 +84,7 @@ impl ConnectError {
             | Self::HungUp => return None,
             Self::Name { .. } => "correct the name of the host".into(),
             Self::Cleartext { .. } => {
-                Remedy::advice("give certificates (`meetpoint device keys` makes them)")
-                    .or("connect to 127.0.0.1 or ::1")
+                Remedy::run(Command::MakeKeys).or("connect to 127.0.0.1 or ::1")
             }
             Self::NoGreeting => Remedy::advice("correct the address")
                 .or("give the certificates with which the device was started"),

@@ -103,6 +103,8 @@ pub struct Damage {
     pub file: String,
     /// First byte of its content there.
     pub offset: u64,
+    /// Stable name of the error.
+    pub cause: String,
     /// What is wrong with it.
     pub what: String,
     /// The remedy.
@@ -118,8 +120,8 @@ impl Damage {
         error: &Error,
     ) -> Self {
         let (file, _, key) = dataset.location_in_words(sample, location);
-        let (what, remedy) = (error.what(), error.remedy());
-        Self { epoch, sample, key, file, offset: location.offset, what, remedy }
+        let (cause, what, remedy) = (error.cause().to_owned(), error.what(), error.remedy());
+        Self { epoch, sample, key, file, offset: location.offset, cause, what, remedy }
     }
 }
 

@@ -95,7 +95,7 @@ impl Diagnose for ExtentFolderError {
         let map_again = || Remedy::run(Command::MapExtents);
         Some(match self {
             Self::Read(_) => {
-                "name a readable file of extents (`meetpoint dataset extents --to`)".into()
+                Remedy::advice("name a readable file of extents").or_run(Command::MapExtents)
             }
             Self::Block(source) => return source.remedy(),
             Self::Length { .. } => {

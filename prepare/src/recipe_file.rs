@@ -2,7 +2,7 @@
 
 use crate::recipe_files::begin_files_at;
 use crate::{Error, read_recipe_files};
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use meetpoint_format::recipe::{
     Recipe, RecipeError, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
 };
@@ -76,10 +76,11 @@ impl Diagnose for RecipeFileError {
             Self::Ambiguous { path, shipped } => {
                 let name = path.file_name().unwrap_or_default().display();
                 let file = format!("give ./{name} for the file");
-                Some(Remedy::advice(file).or(format!(
-                    "rename it for the shipped recipe, which `meetpoint recipe show {shipped}` \
-                     prints"
-                )))
+                Some(
+                    Remedy::advice(file)
+                        .or("rename it for the shipped recipe")
+                        .or_run(Command::ShowRecipe { name: shipped.to_string() }),
+                )
             }
             Self::Recipe { source, .. } => source.remedy(),
             Self::File { source, .. } => source.remedy(),

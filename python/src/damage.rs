@@ -66,7 +66,7 @@ fn ask(py: Python<'_>, function: &Py<PyAny>, damage: &Damage) -> PyResult<Action
 
 /// The arguments of `DamagedSample`.
 fn fields<'py>(py: Python<'py>, damage: &Damage) -> PyResult<Bound<'py, PyDict>> {
-    let Damage { epoch, sample, key, file, offset, what, remedy } = damage;
+    let Damage { epoch, sample, key, file, offset, cause: _, what, remedy } = damage;
     let fields = PyDict::new(py);
     fields.set_item("epoch", epoch)?;
     fields.set_item("sample", sample)?;

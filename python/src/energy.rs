@@ -99,10 +99,10 @@ impl Energy {
                 "seconds": measurement.seconds,
                 "meters": measurement.meters.iter().map(|meter| json!({
                     "name": meter.meter,
-                    "covers": meter.covers,
+                    "covers": meter.covers.to_string(),
                     "adds_up": meter.scope.adds_up(),
                     "joules": meter.joules,
-                    "failure": meter.failure,
+                    "failure": meter.failure.as_ref().map(ToString::to_string),
                 })).collect::<Vec<Value>>(),
                 "nothing_because": measurement.nothing_because.as_ref().map(ToString::to_string),
             });

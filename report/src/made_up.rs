@@ -1,7 +1,7 @@
 //! A report of an invented run, for the tests of tables, pages and plots.
 
 use super::*;
-use meetpoint_host::energy::NoMeters;
+use meetpoint_host::energy::{Coverage, NoMeters};
 use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining, TuningUse};
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
@@ -161,8 +161,8 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
             measured_seconds: epoch.seconds + 0.01,
             measured_joules: Some(254.0),
             meters: vec![
-                meter("rapl:package-0", "package", 231.0),
-                meter("rapl:package-0/dram", "dram", 23.0),
+                meter("rapl:package-0", Coverage::Package, 231.0),
+                meter("rapl:package-0/dram", Coverage::PackageMemory, 23.0),
             ],
             nothing_because: None,
         }),
@@ -192,16 +192,16 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     }
 }
 
-fn meter(name: &str, scope: &str, joules: f64) -> energy::MeasuredPart {
+fn meter(name: &str, covers: Coverage, joules: f64) -> energy::MeasuredPart {
     energy::MeasuredPart {
         meter: name.into(),
-        scope: scope.into(),
-        covers: format!("the {scope}"),
-        adds_up: true,
+        scope: energy::measure::scope(covers.scope()).into(),
+        adds_up: covers.scope().adds_up(),
+        covers,
         measured_joules: Some(joules),
         failure: None,
         readings: 2,
-        utilisation: (scope == "gpu").then_some(0.4),
+        utilisation: None,
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
 };
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
-use meetpoint_diagnose::Surface;
+use meetpoint_diagnose::{Setting, Surface};
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{GpuUse, TuningUse};
 
@@ -421,7 +421,9 @@ fn epoch_lines(run: &Run, epoch: &Epoch) -> Vec<String> {
     // A job that moves batches cannot be replayed, so records are not useful.
     let moved = run.epochs.iter().any(|epoch| epoch.displacement.is_some());
     let record = epoch.record.as_ref().filter(|_| !moved);
-    let record = record.map(|record| format!("replay with --replay {record}"));
+    let record = record.map(|record| {
+        format!("replay with {}", Setting::Replay.set_to(record, Surface::CommandLine))
+    });
     [decided, record].into_iter().flatten().map(|line| format!("{which}{line}")).collect()
 }
 

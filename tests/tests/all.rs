@@ -8,6 +8,7 @@ mod cycles;
 mod deploy;
 mod language;
 mod layers;
+mod options;
 mod process;
 mod strategies;
 mod summary;

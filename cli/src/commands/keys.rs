@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         let remedy = "add --server HOST, --client NAME or --revoke FILE";
         return Err(Fault::usage("there is nothing to make", remedy).into());
     }
-    let fault = |error: KeysError| Fault::new("keys", error.to_string(), error.remedy());
+    let fault = |error: KeysError| Fault::of(&error);
     let authority = Authority::open_or_make(folder).map_err(fault)?;
     let devices = (!servers.is_empty()).then(|| Subject::Device { hosts: servers.clone() });
     let hosts = clients.iter().map(|name| Subject::Host { name: name.clone() });

@@ -32,12 +32,15 @@ impl Fault {
         self.exit_code
     }
 
+    /// An error of a library.
+    pub(crate) fn of<E: Diagnose>(error: &E) -> Self {
+        let help = || "list what is permitted with `--help`".into();
+        Self::new(error.cause(), error.to_string(), error.remedy().unwrap_or_else(help))
+    }
+
     /// An error of a library that an argument causes.
     pub(crate) fn usage_of<E: Diagnose>(error: &E) -> Self {
-        let help = || "list what is permitted with `--help`".into();
-        let fault =
-            Self::new(error.cause(), error.to_string(), error.remedy().unwrap_or_else(help));
-        Self { exit_code: WRONG_USAGE, ..fault }
+        Self { exit_code: WRONG_USAGE, ..Self::of(error) }
     }
 
     /// Wrong usage that is detected after parsing: exit code 2.

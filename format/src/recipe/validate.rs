@@ -324,11 +324,17 @@ fn wrong_kind(takes: &[InputType], sample: &SampleType, giver: &str) -> Fault {
     let found = match sample.kind {
         ValueKind::Audio | ValueKind::Text | ValueKind::Tokens => found.to_owned(),
         ValueKind::Image | ValueKind::Embedding => format!("an {found}"),
-        _ => format!("a {found}"),
+        ValueKind::Encoded
+        | ValueKind::Spectrogram
+        | ValueKind::Signal
+        | ValueKind::Same
+        | ValueKind::Tensor
+        | ValueKind::Batch => format!("a {found}"),
     };
     let problem = format!("takes {wanted} and cannot follow `{giver}`, which gives {found}");
     let is_text = |kind| InputType::TEXTS.contains(&kind);
-    let is_earlier = sample.kind == ValueKind::Spectrogram && wanted.contains("audio")
+    let takes_audio = takes.iter().any(|it| it.kind == ValueKind::Audio);
+    let is_earlier = sample.kind == ValueKind::Spectrogram && takes_audio
         || is_text(sample.kind) && takes.iter().all(|it| is_text(it.kind))
         || sample.kind == ValueKind::Tensor && sample.series.is_some() == takes_series(takes);
     let remedy = match (is_earlier, takes_series(takes)) {

@@ -21,8 +21,8 @@ pub struct DeliveryUse {
     /// Those of them that were copied from the memory of the loader, which is page-locked; others
     /// were copied through page-locked memory.
     pub direct_bytes: u64,
-    /// Why batches were copied through page-locked memory, in words; `None`: none was.
-    pub staged: Option<String>,
+    /// Why batches were copied through page-locked memory; `None`: none was.
+    pub staged: Option<Unlocked>,
     /// Time of the copies on the GPU, of `measured` batches, from the first copy of a batch until
     /// the last: filling page-locked memory, where it is needed, is part of it.
     pub transfer_ns: u64,
@@ -63,7 +63,7 @@ impl DeliveryUse {
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
             direct_bytes: after.direct_bytes - before.direct_bytes,
-            staged: staged.map(ToString::to_string),
+            staged: staged.cloned(),
             transfer_ns: after.transfer_ns - before.transfer_ns,
             convert_ns: after.convert_ns - before.convert_ns,
             measured: after.measured - before.measured,

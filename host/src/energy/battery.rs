@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{garbage, names, number, text};
-use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope};
+use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/class/power_supply";
 
@@ -74,8 +74,8 @@ fn listed(folder: &Path, name: &str) -> ProbedMeter {
 fn about(name: String, source: String) -> MeterInfo {
     MeterInfo {
         name,
-        scope: Scope::Machine,
-        covers: "the whole machine, display included, while it runs from the battery".to_owned(),
+        scope: Coverage::Battery.scope(),
+        covers: Coverage::Battery,
         resolution_joules: None,
         resolution_seconds: None,
         source,

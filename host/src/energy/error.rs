@@ -1,9 +1,35 @@
 //! Why a meter gave no value.
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// A meter that could not be read.
-#[derive(Debug, thiserror::Error)]
+/// An error of the operating system, as a value that reports contain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct SystemError {
+    /// The error number; `None` for errors that the system did not return.
+    pub errno: Option<i32>,
+    /// The system's message.
+    pub message: String,
+}
+
+impl From<std::io::Error> for SystemError {
+    fn from(error: std::io::Error) -> Self {
+        Self { errno: error.raw_os_error(), message: error.to_string() }
+    }
+}
+
+impl SystemError {
+    fn is_permission_denied(&self) -> bool {
+        let kind = self.errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind());
+        kind == Some(std::io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// A meter that could not be read, or gave no figure for an interval.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "cause", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MeterError {
     /// A file that could not be read.
@@ -12,7 +38,7 @@ pub enum MeterError {
         /// The file.
         path: PathBuf,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
     /// A file with unexpected content.
     #[error("{} holds {held:?}, not {expected}", path.display())]
@@ -22,7 +48,7 @@ pub enum MeterError {
         /// Its first characters.
         held: String,
         /// The expected content.
-        expected: &'static str,
+        expected: Cow<'static, str>,
     },
     /// The kernel did not open the counter.
     #[error("failed to open the energy counter {event}: {error}")]
@@ -30,7 +56,7 @@ pub enum MeterError {
         /// Name of the event.
         event: String,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
     /// A counter that was opened but could not be read.
     #[error("failed to read the energy counter {event}: {error}")]
@@ -38,7 +64,7 @@ pub enum MeterError {
         /// Name of the event.
         event: String,
         /// The system's error.
-        error: std::io::Error,
+        error: SystemError,
     },
     /// The library of a graphics processor returned an error.
     #[error("graphics processor {index}: {reason}")]
@@ -71,9 +97,15 @@ pub enum MeterError {
     /// An impossible power.
     #[error("the sensor shows {watts} W")]
     Impossible {
-        /// The reading.
-        watts: f64,
+        /// The reading as text, because it may be infinite.
+        watts: String,
     },
+    /// A driver that hangs.
+    #[error("the meters did not answer in time")]
+    NoAnswer,
+    /// A meter that was read in some parts of the interval only.
+    #[error("the meter was not available in every part of the interval")]
+    NotInEveryPart,
 }
 
 impl MeterError {
@@ -81,15 +113,16 @@ impl MeterError {
     pub(super) fn remedy(&self, permission: &str) -> Option<String> {
         match self {
             Self::Read { error, .. } | Self::Open { error, .. } | Self::Counter { error, .. } => {
-                (error.kind() == std::io::ErrorKind::PermissionDenied)
-                    .then(|| permission.to_owned())
+                error.is_permission_denied().then(|| permission.to_owned())
             }
             Self::OnMains { .. } => Some("unplug the power supply".to_owned()),
             Self::Garbage { .. }
             | Self::Gpu { .. }
             | Self::WentBack { .. }
             | Self::NeverAdvanced { .. }
-            | Self::Impossible { .. } => None,
+            | Self::Impossible { .. }
+            | Self::NoAnswer
+            | Self::NotInEveryPart => None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope, Unusable};
+use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading, Unusable};
 
 /// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
 const MILLI: f64 = 1e-3;
@@ -111,13 +111,11 @@ fn listed(gpus: &Arc<dyn Gpus>, index: u32) -> ProbedMeter {
 }
 
 fn about(name: String, board: &str, source: String, counts: bool) -> MeterInfo {
+    let covers = Coverage::NvmlBoard { board: board.to_owned() };
     MeterInfo {
         name,
-        scope: Scope::Gpu,
-        covers: format!(
-            "{board} with its memory, for all processes; some boards (A100, H100) sample power \
-             a quarter of the time, so short loads may be missed"
-        ),
+        scope: covers.scope(),
+        covers,
         resolution_joules: Some(if counts { MILLI } else { MILLI * RENEWED_S }),
         resolution_seconds: Some(RENEWED_S),
         source,

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading, Scope};
+use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/class/hwmon";
 
@@ -95,16 +95,16 @@ fn about(
     is_energy: bool,
     source: String,
 ) -> MeterInfo {
-    let (scope, covers) = match chip {
-        "power_meter" => (Scope::Machine, "the whole machine, by its ACPI power meter"),
-        "amdgpu" => (Scope::Gpu, "the graphics board, for all processes"),
-        _ => (Scope::Rail, "one supply rail; see the board's manual for its consumers"),
+    let covers = match chip {
+        "power_meter" => Coverage::PowerInlet,
+        "amdgpu" => Coverage::AmdgpuBoard,
+        _ => Coverage::Rail,
     };
     let seconds = interval_ms.map(|milliseconds| milliseconds as f64 / 1e3);
     MeterInfo {
         name,
-        scope,
-        covers: covers.to_owned(),
+        scope: covers.scope(),
+        covers,
         // The resolution of a power sensor is one microwatt, multiplied by its interval.
         resolution_joules: if is_energy { Some(MICRO) } else { seconds.map(|time| time * MICRO) },
         resolution_seconds: seconds,

@@ -23,7 +23,7 @@ impl Integrator {
         if let Reading::Power { watts } = reading
             && !(watts.is_finite() && watts >= 0.0)
         {
-            return Err(MeterError::Impossible { watts });
+            return Err(MeterError::Impossible { watts: watts.to_string() });
         }
         match (self.last, reading) {
             (

@@ -4,10 +4,11 @@
 //! work is skipped with a reason; one that fails during an interval has no value for it, never a
 //! partial one.
 //!
-//! In reading order: this file (the contract), `powercap`, `perf`, `hwmon`, `battery`, `gpu` (the
+//! In reading order: this file (the contract), [`Coverage`], [`MeterError`], `powercap`, `perf`, `hwmon`, `battery`, `gpu` (the
 //! sources), [`Meters`] (those found), [`Recorder`] (an interval), [`Measurement`] (its result).
 
 mod battery;
+mod coverage;
 mod error;
 mod gpu;
 mod hwmon;
@@ -23,7 +24,8 @@ mod sysfs;
 #[cfg(test)]
 mod tests;
 
-pub use error::MeterError;
+pub use coverage::Coverage;
+pub use error::{MeterError, SystemError};
 pub use gpu::{GpuError, Gpus};
 pub use meters::{Machine, Meters, NoMeters, UnusableMeter};
 pub use nvml::Nvml;
@@ -63,22 +65,6 @@ impl Scope {
     }
 }
 
-/// What a RAPL domain covers, by the kernel's name: `package-0`, `core`, `uncore`, `dram` and
-/// `psys` in powercap, `energy-pkg`, `energy-cores`, `energy-gpu` and so on in perf.
-fn rapl_domain(name: &str) -> (Scope, &'static str) {
-    match name.strip_prefix("energy-").unwrap_or(name) {
-        "core" | "cores" => (Scope::Cores, "the cores of a package, whatever runs on them"),
-        "uncore" => (Scope::Uncore, "an integrated GPU and what else is not a core"),
-        "gpu" => (Scope::Uncore, "an integrated GPU"),
-        "dram" | "ram" => (Scope::Dram, "memory modules of a package"),
-        "psys" => (Scope::Platform, "what the maker wired to it: package and parts of the board"),
-        _ => (
-            Scope::Package,
-            "a processor package, whatever runs on it; no memory modules, drives, fans",
-        ),
-    }
-}
-
 /// The description of a meter.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MeterInfo {
@@ -86,8 +72,8 @@ pub struct MeterInfo {
     pub name: String,
     /// What it measures.
     pub scope: Scope,
-    /// A description in words, including what it excludes.
-    pub covers: String,
+    /// The parts of the machine that it covers.
+    pub covers: Coverage,
     /// Smallest step of the figure in joules; for a power sensor, over its interval.
     pub resolution_joules: Option<f64>,
     /// Time between two updates, in seconds; `None` if it is not known.

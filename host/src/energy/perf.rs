@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::perf_event::Counters;
 use super::sysfs::{garbage, names, number, text};
-use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading};
+use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/bus/event_source/devices/power";
 
@@ -29,9 +29,10 @@ struct Event {
 impl Meter for Event {
     fn read(&mut self) -> Result<Reading, MeterError> {
         let mut value = [0; size_of::<u64>()];
-        self.counter
-            .read_exact(&mut value)
-            .map_err(|error| MeterError::Counter { event: self.name.clone(), error })?;
+        self.counter.read_exact(&mut value).map_err(|error| MeterError::Counter {
+            event: self.name.clone(),
+            error: error.into(),
+        })?;
         let microjoules = u64::from_ne_bytes(value) as f64 * self.joules_per_count * 1e6;
         // The conversion saturates; the kernel extends counters to 64 bits.
         Ok(Reading::Energy { microjoules: microjoules as u64, range: None })
@@ -80,9 +81,11 @@ fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<ProbedMete
                 let event = Event { name, counter, joules_per_count };
                 ProbedMeter::probed(about, Box::new(event), PERMISSION)
             }
-            Err(error) => {
-                ProbedMeter::failed(about, &MeterError::Open { event: name, error }, PERMISSION)
-            }
+            Err(error) => ProbedMeter::failed(
+                about,
+                &MeterError::Open { event: name, error: error.into() },
+                PERMISSION,
+            ),
         }
     };
     described.cpus.iter().enumerate().map(one).collect()
@@ -134,11 +137,11 @@ fn cpu_list(text: &str) -> Option<Vec<u32>> {
 }
 
 fn about(name: String, event: &str, source: String) -> MeterInfo {
-    let (scope, covers) = super::rapl_domain(event);
+    let covers = Coverage::of_rapl_domain(event);
     MeterInfo {
         name,
-        scope,
-        covers: covers.to_owned(),
+        scope: covers.scope(),
+        covers,
         resolution_joules: Some(STEP_J),
         resolution_seconds: Some(RENEWED_S),
         source,

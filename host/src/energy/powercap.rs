@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::sysfs::{names, number, text};
-use super::{Meter, MeterError, MeterInfo, ProbedMeter, Reading};
+use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading};
 
 const FOLDER: &str = "sys/class/powercap";
 
@@ -74,11 +74,11 @@ fn listed(folder: &Path, zone: &str) -> ProbedMeter {
 }
 
 fn about(name: String, domain: &str, source: String) -> MeterInfo {
-    let (scope, covers) = super::rapl_domain(domain);
+    let covers = Coverage::of_rapl_domain(domain);
     MeterInfo {
         name,
-        scope,
-        covers: covers.to_owned(),
+        scope: covers.scope(),
+        covers,
         resolution_joules: Some(STEP_J),
         resolution_seconds: Some(RENEWED_S),
         source,

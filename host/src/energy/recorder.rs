@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::integrate::Integrator;
-use super::{MeterError, MeterInfo, Meters, NoMeters, Reading, Scope};
+use super::{Coverage, MeterError, MeterInfo, Meters, NoMeters, Reading, Scope};
 use crate::clock::monotonic_ns;
 
 /// Interval between readings if a sensor reports power or utilisation, which must be sampled.
@@ -25,12 +25,12 @@ pub struct Measured {
     pub meter: String,
     /// The scope of its figure.
     pub scope: Scope,
-    /// The same in words.
-    pub covers: String,
+    /// The parts of the machine that it covers.
+    pub covers: Coverage,
     /// Joules over the interval; `None` if the meter failed in it or never advanced.
     pub joules: Option<f64>,
     /// Why it failed.
-    pub failure: Option<String>,
+    pub failure: Option<MeterError>,
     /// Number of readings.
     pub readings: u64,
     /// Mean share of the time during which a graphics board was busy, over the readings; `None` if
@@ -64,8 +64,7 @@ impl Measurement {
     pub fn and(self, other: Self) -> Self {
         let merged = |one: Measured| {
             let two = other.meters.iter().find(|two| two.meter == one.meter);
-            let missing =
-                || Some("the meter was not available in every part of the interval".to_owned());
+            let missing = || Some(MeterError::NotInEveryPart);
             Measured {
                 joules: one.joules.zip(two.and_then(|two| two.joules)).map(|(a, b)| a + b),
                 failure: one
@@ -104,7 +103,7 @@ pub struct Recorder {
 /// The interval, as its thread measures it.
 struct Interval {
     meters: Meters,
-    sums: Vec<Result<Integrator, String>>,
+    sums: Vec<Result<Integrator, MeterError>>,
     busy: Vec<Busy>,
     begun_ns: u64,
 }
@@ -157,10 +156,10 @@ impl Recorder {
         if let Ok(finished) = self.done.recv_timeout(LAST_READING_MAX) {
             return finished;
         }
-        let meters = self.abouts.iter().map(|about| {
-            let failure = "the meters did not answer in time".to_owned();
-            measured(about, &Err(failure), Busy::default())
-        });
+        let meters = self
+            .abouts
+            .iter()
+            .map(|about| measured(about, &Err(MeterError::NoAnswer), Busy::default()));
         let seconds = seconds_since(self.begun_ns);
         let measurement = Measurement { seconds, meters: meters.collect(), nothing_because: None };
         (measurement, Meters::default())
@@ -179,7 +178,7 @@ impl Interval {
                 integrator.add(monotonic_ns(), reading)
             });
             match added {
-                Err(error) => *sum = Err(error.to_string()),
+                Err(error) => *sum = Err(error),
                 Ok(()) => {
                     if let Some(share) = meter.utilisation() {
                         has_sensor = true;
@@ -206,9 +205,9 @@ impl Interval {
     }
 }
 
-fn measured(about: &MeterInfo, sum: &Result<Integrator, String>, busy: Busy) -> Measured {
+fn measured(about: &MeterInfo, sum: &Result<Integrator, MeterError>, busy: Busy) -> Measured {
     let joules = match sum {
-        Ok(integrator) => integrator.joules().map_err(|error| error.to_string()),
+        Ok(integrator) => integrator.joules(),
         Err(failure) => Err(failure.clone()),
     };
     Measured {

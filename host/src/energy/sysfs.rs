@@ -20,7 +20,7 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
 pub(super) fn text(path: &Path) -> Result<String, MeterError> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(text.trim().to_owned()),
-        Err(error) => Err(MeterError::Read { path: path.to_owned(), error }),
+        Err(error) => Err(MeterError::Read { path: path.to_owned(), error: error.into() }),
     }
 }
 
@@ -33,5 +33,5 @@ pub(super) fn number(path: &Path, expected: &'static str) -> Result<u64, MeterEr
 /// The error for a file with other content.
 pub(super) fn garbage(path: PathBuf, text: &str, expected: &'static str) -> MeterError {
     let held = text.chars().take(SHOWN).collect();
-    MeterError::Garbage { path, held, expected }
+    MeterError::Garbage { path, held, expected: expected.into() }
 }

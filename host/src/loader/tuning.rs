@@ -6,6 +6,7 @@ use crate::config::{LoaderConfig, Tune};
 use crate::driver::Driver;
 use crate::limits::Limits;
 use crate::stats::{EventKind, TuningUse};
+use meetpoint_diagnose::Diagnose;
 use meetpoint_scheduler::{Budget, Concurrency, Interval, Tuned, Tuner, Verdict};
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ impl Loader {
             match result {
                 Ok(()) => tuning.workers_started = number + 1,
                 Err(error) => {
-                    driver.note(EventKind::WorkerNotStarted { reason: error.to_string() });
+                    let (cause, reason) = (error.cause().to_owned(), error.to_string());
+                    driver.note(EventKind::WorkerNotStarted { cause, reason });
                     if let Some(tuned) = tuning.tuner.refuse() {
                         tuning.count(&tuned);
                         driver.note(EventKind::Tuned { tuned });

@@ -4,6 +4,7 @@
 //! `issued.txt` with the serial numbers, and `crl.pem` with the revoked ones. Private keys
 //! are files with mode 0600. Keys are ECDSA P-256.
 
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
     DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
@@ -116,18 +117,25 @@ pub enum KeysError {
     },
 }
 
-impl KeysError {
-    /// The remedy.
-    pub fn remedy(&self) -> &'static str {
+impl Diagnose for KeysError {
+    fn cause(&self) -> &'static str {
         match self {
-            Self::Exists { .. } => "add --force to replace it",
-            Self::Io { .. } => "name a folder that can be written",
-            Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, or an IP address",
-            Self::NotIssued { .. } => {
-                "name a certificate that `meetpoint device keys` issued there"
-            }
-            Self::Damaged { .. } => "make new certificates in another folder",
+            Self::Exists { .. } => "destination_exists",
+            Self::Io { .. } => "input_output",
+            Self::Name { .. } => "certificate_name",
+            Self::NotIssued { .. } => "certificate_not_issued",
+            Self::Damaged { .. } => "certificate_damaged",
         }
+    }
+
+    fn remedy(&self) -> Option<Remedy> {
+        Some(match self {
+            Self::Exists { .. } => Remedy::by("replace it", Setting::Force, Change::On),
+            Self::Io { .. } => "name a folder that can be written".into(),
+            Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, or an IP address".into(),
+            Self::NotIssued { .. } => "name a certificate that was issued there".into(),
+            Self::Damaged { .. } => "make new certificates in another folder".into(),
+        })
     }
 }
 

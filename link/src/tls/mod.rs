@@ -18,7 +18,7 @@ pub use absent::{Acceptor, Connector};
 #[cfg(feature = "tls")]
 pub use handshake::{Acceptor, Connector};
 
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -130,11 +130,11 @@ pub enum Side {
 }
 
 impl Side {
-    /// The option of `meetpoint device keys` that creates its certificate.
-    fn option(self) -> &'static str {
+    /// The command that issues its certificate again.
+    fn issue(self) -> Command {
         match self {
-            Self::Host => "--client NAME",
-            Self::Device => "--server HOST",
+            Self::Host => Command::IssueClient,
+            Self::Device => Command::IssueServer { host: None },
         }
     }
 }
@@ -197,36 +197,28 @@ pub enum TlsError {
 impl TlsError {
     /// The remedy.
     pub fn remedy(&self) -> Remedy {
-        let issue = |side: Side| {
-            format!("issue it with `meetpoint device keys FOLDER {} --force`", side.option())
-        };
         match self {
             Self::NotBuilt => Remedy::advice("build it with `--features tls`")
                 .or("install the wheel, which has TLS")
                 .or("connect through a Unix socket"),
             Self::Read { .. } => "name a file that can be read".into(),
-            Self::Content { .. } => {
-                Remedy::advice("name a file in PEM").or("make them with `meetpoint device keys`")
-            }
+            Self::Content { .. } => Remedy::advice("name a file in PEM").or_run(Command::MakeKeys),
             Self::Theirs { fault, side, name } => match fault {
                 CertificateFault::Missing => "give the host a certificate and its key".into(),
                 CertificateFault::UnknownAuthority => Remedy::advice(
                     "give both ends certificates of the same CA, and its ca.pem to each",
                 ),
                 CertificateFault::OtherName => {
-                    let again = format!(
-                        "issue it for this name with `meetpoint device keys FOLDER --server \
-                         {name} --force`"
-                    );
-                    Remedy::advice("connect to a name that it has, or set server_name").or(again)
+                    Remedy::advice("connect to a name that it has, or set server_name")
+                        .or_run(Command::IssueServer { host: Some(name.clone()) })
                 }
                 CertificateFault::NotYetValid => {
-                    Remedy::advice("set the clocks of both machines").or(issue(*side))
+                    Remedy::advice("set the clocks of both machines").or_run(side.issue())
                 }
                 CertificateFault::Expired
                 | CertificateFault::Revoked
                 | CertificateFault::OtherPurpose
-                | CertificateFault::Invalid(_) => issue(*side).into(),
+                | CertificateFault::Invalid(_) => Remedy::run(side.issue()),
             },
             Self::Ours { fault, side, .. } => match fault {
                 CertificateFault::UnknownAuthority => Remedy::advice(
@@ -238,10 +230,13 @@ impl TlsError {
                 | CertificateFault::Expired
                 | CertificateFault::Revoked
                 | CertificateFault::OtherPurpose
-                | CertificateFault::Invalid(_) => issue(*side).into(),
+                | CertificateFault::Invalid(_) => Remedy::run(side.issue()),
             },
-            Self::Protocol(_) => Remedy::advice("correct the address")
-                .or("start the device with its certificates (--ca, --cert, --key)"),
+            Self::Protocol(_) => Remedy::advice("correct the address").or_by(
+                "start the device",
+                Setting::DeviceCertificates,
+                Change::Other,
+            ),
             Self::Connection(_) => "try again".into(),
         }
     }

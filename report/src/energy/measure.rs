@@ -26,7 +26,7 @@ fn part(measured: &Measured) -> MeasuredPart {
     }
 }
 
-fn scope(scope: Scope) -> &'static str {
+pub(crate) fn scope(scope: Scope) -> &'static str {
     match scope {
         Scope::Package => "package",
         Scope::Cores => "cores",
@@ -42,15 +42,16 @@ fn scope(scope: Scope) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use meetpoint_host::energy::{Coverage, MeterError};
 
     #[test]
     fn a_report_holds_every_meter_and_the_sum_of_those_that_do_not_overlap() {
         let of = |meter: &str, scope, joules: Option<f64>| Measured {
             meter: meter.to_owned(),
             scope,
-            covers: "something".to_owned(),
+            covers: Coverage::Package,
             joules,
-            failure: joules.is_none().then(|| "it vanished".to_owned()),
+            failure: joules.is_none().then_some(MeterError::NoAnswer),
             readings: 2,
             utilisation: (scope == Scope::Gpu).then_some(0.25),
         };
@@ -68,7 +69,7 @@ mod tests {
         measurement.meters.push(of("nvml:0", Scope::Gpu, None));
         let report = measured(&measurement);
         assert_eq!(report.measured_joules, None, "a part is not shown as the whole");
-        assert_eq!(report.meters[3].failure.as_deref(), Some("it vanished"));
+        assert_eq!(report.meters[3].failure, Some(MeterError::NoAnswer));
         assert_eq!(
             (report.meters[0].utilisation, report.meters[3].utilisation),
             (None, Some(0.25))

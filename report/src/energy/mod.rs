@@ -8,7 +8,7 @@ pub mod measure;
 pub mod model;
 pub mod tables;
 
-use meetpoint_host::energy::NoMeters;
+use meetpoint_host::energy::{Coverage, MeterError, NoMeters};
 use serde::{Deserialize, Serialize};
 
 /// The readings of the meters of this machine during the epochs.
@@ -32,14 +32,14 @@ pub struct MeasuredPart {
     pub meter: String,
     /// The scope of its figure: `package`, `cores`, `dram`, `gpu`, …
     pub scope: String,
-    /// Description of the scope. Meters include all processes of the machine.
-    pub covers: String,
+    /// The parts of the machine that it covers, with all processes.
+    pub covers: Coverage,
     /// Whether it is part of the sum; the other meters overlap with those.
     pub adds_up: bool,
     /// Joules over the interval; `None` if the meter failed in it.
     pub measured_joules: Option<f64>,
     /// Why it failed.
-    pub failure: Option<String>,
+    pub failure: Option<MeterError>,
     /// Number of readings.
     pub readings: u64,
     /// Mean share of the time in which a graphics board was busy; `None` for other meters.

@@ -27,7 +27,7 @@ pub fn measured(report: &Report) -> Grid {
         for part in &energy.meters {
             let covers = match &part.failure {
                 Some(failure) => format!("FAILED: {failure}"),
-                None => part.covers.clone(),
+                None => part.covers.to_string(),
             };
             grid.rows.push(vec![
                 run.strategy.clone(),
@@ -232,7 +232,7 @@ fn small(value: f64) -> String {
 mod tests {
     use super::*;
     use crate::made_up;
-    use meetpoint_host::energy::{NoMeters, UnusableMeter};
+    use meetpoint_host::energy::{MeterError, NoMeters, UnusableMeter};
 
     #[test]
     fn measured_and_modelled_columns_are_apart() {
@@ -265,11 +265,11 @@ mod tests {
         let energy = report.runs[0].measured_energy.as_mut().unwrap();
         energy.measured_joules = None;
         energy.meters[0].measured_joules = None;
-        energy.meters[0].failure = Some("it vanished".into());
+        energy.meters[0].failure = Some(MeterError::NoAnswer);
         let grid = measured(&report);
         assert_eq!(grid.rows[0][2], "–");
         assert_eq!(grid.rows[0][3], "–");
-        assert_eq!(grid.rows[0][6], "FAILED: it vanished");
+        assert_eq!(grid.rows[0][6], "FAILED: the meters did not answer in time");
         assert!(lines(&report).contains("measured energy: host-only FAILED, mte "));
     }
 

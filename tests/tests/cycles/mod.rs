@@ -4,7 +4,7 @@
 //! of another only through method calls is not seen.
 
 mod modules;
-mod tokens;
+pub(crate) mod tokens;
 
 use crate::layers::root;
 use modules::{Edge, Modules};

@@ -4,7 +4,7 @@
 
 /// What the module reader distinguishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TokenKind {
+pub(crate) enum TokenKind {
     /// An identifier or a keyword.
     Name(String),
     /// The content of a string literal.
@@ -17,13 +17,13 @@ pub(super) enum TokenKind {
 
 /// A token and the line, from 1, on which it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: TokenKind,
-    pub(super) line: usize,
+pub(crate) struct Token {
+    pub(crate) kind: TokenKind,
+    pub(crate) line: usize,
 }
 
 /// The tokens of a source file.
-pub(super) fn tokens(source: &str) -> Vec<Token> {
+pub(crate) fn tokens(source: &str) -> Vec<Token> {
     let mut reader = Reader { rest: source, line: 1, found: Vec::new() };
     while reader.step() {}
     reader.found
