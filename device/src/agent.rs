@@ -51,7 +51,7 @@ impl From<Refusal> for Unloaded {
 impl From<AdmissionError> for Unloaded {
     fn from(denied: AdmissionError) -> Self {
         let reason = match denied {
-            AdmissionError::Taken(_) | AdmissionError::Full(_) => JobRefusal::Full,
+            AdmissionError::Taken(_) | AdmissionError::Full { .. } => JobRefusal::Full,
             AdmissionError::Draining => JobRefusal::Draining,
             AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
                 JobRefusal::Other
@@ -222,7 +222,8 @@ impl Device for Agent {
             Err(Unloaded { reason, status }) => {
                 self.counts.loads_refused.fetch_add(1, Ordering::Relaxed);
                 self.metrics().job_refused(reason);
-                Err(status)
+                let said = self.resources.shown_paths.rename(status.message());
+                Err(Status::with_details(status.code(), said, status.details().to_vec().into()))
             }
         }
     }
@@ -246,10 +247,10 @@ fn peer_of<T>(request: &Request<T>) -> Result<Peer, Status> {
 
 fn status_of(denied: &AdmissionError) -> Status {
     let code = match denied {
-        AdmissionError::Taken(_) | AdmissionError::Full(_) => tonic::Code::ResourceExhausted,
-        AdmissionError::NothingLoaded | AdmissionError::Running | AdmissionError::Ending => {
-            tonic::Code::FailedPrecondition
+        AdmissionError::Taken(_) | AdmissionError::Full { .. } | AdmissionError::Ending => {
+            tonic::Code::ResourceExhausted
         }
+        AdmissionError::NothingLoaded | AdmissionError::Running => tonic::Code::FailedPrecondition,
         AdmissionError::Draining => tonic::Code::Unavailable,
     };
     refusal::status(code, denied.to_string(), denied.remedy().as_ref())

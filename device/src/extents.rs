@@ -36,6 +36,11 @@ impl ServedExtents {
         self.served.iter().map(|(_, folder)| folder.path().to_path_buf())
     }
 
+    /// The names and files of those that have a name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &ExtentFolder)> {
+        self.served.iter().filter_map(|(name, folder)| Some((name.as_deref()?, &**folder)))
+    }
+
     /// Their names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.served.iter().filter_map(|(name, _)| name.as_deref())

@@ -94,7 +94,7 @@ pub(crate) enum Refusal {
     #[error(
         "with this job the device needs {needed} bytes of memory, more than its limit of {limit}"
     )]
-    Memory { needed: u64, limit: u64 },
+    Memory { needed: u64, limit: u64, is_temporary: bool },
 }
 
 impl Refusal {
@@ -185,7 +185,8 @@ impl Refusal {
             Self::OutsideRoots { .. }
             | Self::ContentOutsideRoots { .. }
             | Self::NamedContentOutsideRoots => tonic::Code::PermissionDenied,
-            Self::Memory { .. } => tonic::Code::ResourceExhausted,
+            Self::Memory { is_temporary: true, .. } => tonic::Code::ResourceExhausted,
+            Self::Memory { is_temporary: false, .. } => tonic::Code::OutOfRange,
             Self::RecipeTooLong { .. }
             | Self::TooManyColumns { .. }
             | Self::Collate(_)

@@ -2,8 +2,9 @@
 //! slows it down to a real one.
 //!
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process), `socket`,
-//! `listener` and `link` (who may connect), `reporting` (what is logged of those who may not),
-//! `roots` and `extents` (what may be served), `agent` (the service), `session` (the checks of a
+//! `listener` and `link` (who may connect), `reporting` (what is logged), `roots` and `extents` (what
+//! may be served), `shown_paths` (their names for hosts), `agent` (the service), `session` (the
+//! checks of a
 //! job) and `job_refusal` (their failures), `queue` (work, slots and the fence), `worker` (a job's
 //! preparing thread), `turns` (as many of them at a time as there are threads), `shares` (whose is
 //! next), `spool` (where batches go),
@@ -40,6 +41,7 @@ mod roots;
 mod serve;
 mod session;
 mod shares;
+mod shown_paths;
 mod slow_core;
 mod socket;
 mod spool;

@@ -33,6 +33,9 @@ const GREETING_TIMEOUT: Duration = Duration::from_secs(2);
 /// The same over a network, where it takes several round trips.
 const NETWORK_GREETING_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Maximum pieces of 1 KiB that are read of a connection that does not begin with a greeting.
+const UNREAD_PIECES_MAX: usize = 64;
+
 /// Maximum unidentified connections, besides two for each host.
 const UNIDENTIFIED_MAX: usize = 16;
 
@@ -324,6 +327,9 @@ async fn greet(
     let mut greeting = [0; NETWORK_GREETING.len()];
     stream.read_exact(&mut greeting).await?;
     if greeting != NETWORK_GREETING {
+        if tls.is_none() {
+            say_that_it_is_plain(&mut stream).await?;
+        }
         let why = "it did not send the greeting of a host; it may speak TLS or another protocol";
         return Err(refused(ConnectionRefusal::Greeting, why));
     }
@@ -335,6 +341,20 @@ async fn greet(
         true => Ok((stream, (PeerName::Remote(name), client))),
         false => Err(refused(ConnectionRefusal::Greeting, "it does not speak HTTP/2")),
     }
+}
+
+/// Greets a host that may speak TLS, which thereby learns that this device does not. A connection
+/// that is closed with unread bytes is reset, and the greeting lost. The caller limits the time.
+async fn say_that_it_is_plain(stream: &mut Box<dyn Duplex>) -> std::io::Result<()> {
+    stream.write_all(&NETWORK_GREETING).await?;
+    stream.shutdown().await?;
+    let mut rest = [0; 1 << 10];
+    for _ in 0..UNREAD_PIECES_MAX {
+        if stream.read(&mut rest).await? == 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// The other process and a handle to the connection, if it runs as the same user or as root.

@@ -35,7 +35,8 @@ impl DisconnectHandle {
     }
 }
 
-/// Who is at the other end of a connection.
+/// Who is at the other end of a connection. Its `Display` is for other hosts, which do not learn
+/// who a host on another machine is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PeerName {
     /// A process of this machine, by its id.
@@ -48,7 +49,7 @@ impl fmt::Display for PeerName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(id) => write!(f, "the host with process id {id}"),
-            Self::Remote(name) => write!(f, "the host {name}"),
+            Self::Remote(_) => f.write_str("another host"),
         }
     }
 }
@@ -70,10 +71,12 @@ pub(crate) struct Peer {
 pub(crate) enum AdmissionError {
     #[error("the device serves {0} and accepts one host at a time")]
     Taken(PeerName),
-    #[error(
-        "the device serves {} hosts ({}) and accepts no more at a time", .0.len(), listed(.0)
-    )]
-    Full(Vec<PeerName>),
+    #[error("the device serves {hosts} hosts{} and accepts no more at a time", listed(processes))]
+    Full {
+        hosts: usize,
+        /// Ids of those that are processes of this machine.
+        processes: Vec<u32>,
+    },
     #[error("no job is loaded on this connection: call Load first")]
     NothingLoaded,
     #[error("the job already has a Run stream")]
@@ -93,7 +96,7 @@ impl AdmissionError {
                     .or("end it")
                     .or_run(Command::ServeDevice { socket: None }),
             ),
-            Self::Full(_) => Some(
+            Self::Full { .. } => Some(
                 Remedy::advice("wait until one of them has ended")
                     .or("end one")
                     .or_set(Setting::DeviceHosts, Change::Raise),
@@ -105,12 +108,10 @@ impl AdmissionError {
     }
 }
 
-fn listed(names: &[PeerName]) -> String {
-    let name = |name: &PeerName| match name {
-        PeerName::Process(id) => format!("process id {id}"),
-        PeerName::Remote(name) => name.clone(),
-    };
-    names.iter().map(name).collect::<Vec<_>>().join(", ")
+/// The processes in brackets. They belong to the user who asks, unlike hosts on other machines.
+fn listed(processes: &[u32]) -> String {
+    let ids: Vec<String> = processes.iter().map(|id| format!("process id {id}")).collect();
+    if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) }
 }
 
 struct Offer {
@@ -273,7 +274,14 @@ impl Owner {
         Err(match &state.holders[..] {
             holders if holders.iter().any(Holder::is_ending) => AdmissionError::Ending,
             [only] => AdmissionError::Taken(only.peer.name.clone()),
-            _ => AdmissionError::Full(state.names()),
+            holders => {
+                let process = |holder: &Holder| match &holder.peer.name {
+                    PeerName::Process(id) => Some(*id),
+                    PeerName::Remote(_) => None,
+                };
+                let processes = holders.iter().filter_map(process).collect();
+                AdmissionError::Full { hosts: holders.len(), processes }
+            }
         })
     }
 

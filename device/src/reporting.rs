@@ -1,10 +1,14 @@
-//! Log messages about refused connections, limited so that unidentified peers cannot fill the log.
+//! Log messages about refused connections and failed batches, limited so that neither peers nor a
+//! damaged dataset can fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Maximum number of messages in a [`PERIOD`].
 const SENTENCES_MAX: u32 = 20;
+
+/// Longest message, in characters. Texts of peers are part of some.
+const SENTENCE_CHARS_MAX: usize = 500;
 
 const PERIOD: Duration = Duration::from_secs(60);
 
@@ -21,7 +25,7 @@ impl Reporter {
         Self { report, state: Mutex::new((now, 0)) }
     }
 
-    /// Forwards a message, unless the limit is reached.
+    /// Forwards a message as one line, unless the limit is reached.
     pub(crate) fn say(&self, sentence: &str, now: Instant) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(state.0) >= PERIOD {
@@ -30,8 +34,10 @@ impl Reporter {
         state.1 = state.1.saturating_add(1);
         let count = state.1;
         drop(state);
+        let plain = |it: char| if it.is_control() { ' ' } else { it };
+        let sentence: String = sentence.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
         match count {
-            ..SENTENCES_MAX => (self.report)(sentence),
+            ..SENTENCES_MAX => (self.report)(&sentence),
             SENTENCES_MAX => {
                 (self.report)(&format!("{sentence}; further ones of this minute are not reported"));
             }
@@ -42,13 +48,15 @@ impl Reporter {
 
 #[cfg(test)]
 mod tests {
-    use super::{PERIOD, Reporter, SENTENCES_MAX};
+    use super::{PERIOD, Reporter, SENTENCE_CHARS_MAX, SENTENCES_MAX};
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::time::Instant;
 
     static SAID: AtomicU32 = AtomicU32::new(0);
 
-    fn count(_: &str) {
+    fn count(sentence: &str) {
+        assert!(sentence.chars().count() < 2 * SENTENCE_CHARS_MAX);
+        assert!(!sentence.contains(char::is_control), "{sentence:?}");
         SAID.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -57,10 +65,10 @@ mod tests {
         let begun = Instant::now();
         let reporter = Reporter::new(count, begun);
         for _ in 0..1000 {
-            reporter.say("refused", begun);
+            reporter.say("refused\n\u{1b}[31m", begun);
         }
         assert_eq!(SAID.load(Ordering::Relaxed), SENTENCES_MAX);
-        reporter.say("refused", begun + PERIOD);
+        reporter.say(&"refused".repeat(1000), begun + PERIOD);
         assert_eq!(SAID.load(Ordering::Relaxed), SENTENCES_MAX + 1);
     }
 }

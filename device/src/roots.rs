@@ -67,6 +67,11 @@ impl Roots {
         self.roots.iter().map(|root| root.folder.as_path())
     }
 
+    /// The names and folders of those that have a name.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.roots.iter().filter_map(|root| Some((root.name.as_deref()?, root.folder.as_path())))
+    }
+
     /// Their names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.roots.iter().filter_map(|root| root.name.as_deref())

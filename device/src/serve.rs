@@ -163,6 +163,8 @@ impl Process {
             turns: Arc::clone(&self.turns),
             metrics: Arc::clone(&self.metrics),
             batches: Arc::clone(&batches),
+            failures: (!self.options.once)
+                .then(|| Arc::new(Reporter::new(self.options.report, Instant::now()))),
         };
         let agent =
             Agent::new(self.resources.clone(), environment, &ready_now.device, Arc::clone(&counts));

@@ -3,6 +3,7 @@
 use crate::extents::ServedExtents;
 use crate::job_refusal::{RECIPE_BYTES_MAX, Refusal};
 use crate::roots::Roots;
+use crate::shown_paths::ShownPaths;
 use crate::spool::{Geometry, SLOTS_MAX, Spool, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
 use crate::{ServeOptions, memory};
@@ -62,6 +63,8 @@ pub(crate) struct Job {
     /// Records the waits for reads of the worker.
     pub(crate) waits: Arc<StorageWaits>,
     pub(crate) spool: Spool,
+    /// As in [`DeviceResources`].
+    pub(crate) shown_paths: Arc<ShownPaths>,
     /// Shared by the workers of the job, and held while one of them exists.
     _memory: Arc<Reservation>,
 }
@@ -94,6 +97,8 @@ pub(crate) struct DeviceResources {
     pub(crate) extents: Arc<ServedExtents>,
     /// Whether hosts are on other machines, and name datasets by root and checksum.
     pub(crate) is_remote: bool,
+    /// What paths are called in messages to hosts; nothing for those of this machine.
+    pub(crate) shown_paths: Arc<ShownPaths>,
     pub(crate) engine: EngineKind,
     pub(crate) emulation: Emulation,
     /// Batches that are prepared at the same time.
@@ -149,7 +154,12 @@ impl DeviceResources {
         (roots, extents): (Roots, ServedExtents),
         is_remote: bool,
     ) -> Self {
+        let shown_paths = match is_remote {
+            true => ShownPaths::new(&roots, &extents),
+            false => ShownPaths::default(),
+        };
         Self {
+            shown_paths: Arc::new(shown_paths),
             roots: Arc::new(roots),
             extents: Arc::new(extents),
             is_remote,
@@ -250,6 +260,7 @@ pub(crate) fn load(
             read_meter,
             waits,
             spool,
+            shown_paths: Arc::clone(&resources.shown_paths),
             _memory: Arc::clone(&memory),
         })
     };
@@ -450,7 +461,9 @@ pub(crate) fn announced_bytes(
 fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal> {
     let limit = memory_limit(resources);
     let needed = memory_used(resources).saturating_add(payload);
-    if needed > limit { Err(Refusal::Memory { needed, limit }) } else { Ok(()) }
+    // Only what other jobs use becomes free by itself.
+    let is_temporary = payload <= limit && resources.reserved.load(Ordering::Relaxed) > 0;
+    if needed > limit { Err(Refusal::Memory { needed, limit, is_temporary }) } else { Ok(()) }
 }
 
 /// The memory that this process uses, or that its jobs will use.

@@ -6,6 +6,7 @@ use crate::metrics::Metrics;
 use crate::owner::{Owner, Peer};
 use crate::pieces::OutgoingMessage;
 use crate::queue::{InvalidMessage, Queue};
+use crate::reporting::Reporter;
 use crate::session::LoadedJob;
 use crate::shares::Claimant;
 use crate::turns::Turns;
@@ -39,6 +40,8 @@ pub(crate) struct StreamEnvironment {
     pub(crate) metrics: Arc<Metrics>,
     /// Batches published, over all jobs.
     pub(crate) batches: Arc<AtomicU64>,
+    /// Where failed batches are logged; `None`: nowhere, as the host reports them.
+    pub(crate) failures: Option<Arc<Reporter>>,
 }
 
 /// Reports the end of a worker when dropped, even by a panic.
@@ -89,6 +92,7 @@ pub(crate) fn start(
             turns: Arc::clone(&environment.turns),
             claimant: claimant.clone(),
             client: Arc::clone(&client),
+            failures: environment.failures.clone(),
             totals: Arc::clone(&totals),
             disconnect: Arc::clone(&peer.disconnect),
         };

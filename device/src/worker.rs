@@ -13,6 +13,7 @@ use crate::metrics::ClientUse;
 use crate::owner::DisconnectHandle;
 use crate::pieces::OutgoingMessage;
 use crate::queue::{Assignment, Next, Queue, SlotGrant};
+use crate::reporting::Reporter;
 use crate::session::Job;
 use crate::shares::Claimant;
 use crate::spool::SpoolError;
@@ -50,6 +51,8 @@ pub(crate) struct WorkerEnvironment {
     pub(crate) claimant: Claimant,
     /// What this client has used.
     pub(crate) client: Arc<ClientUse>,
+    /// Where failed batches are logged; `None`: nowhere.
+    pub(crate) failures: Option<Arc<Reporter>>,
     /// Sums over all workers of the job.
     pub(crate) totals: Arc<Mutex<Totals>>,
     pub(crate) disconnect: Arc<DisconnectHandle>,
@@ -207,8 +210,13 @@ impl Worker {
                 self.environment.client.samples.inc_by(samples.into());
             }
             Err(Abandonment::Void) => {}
-            Err(_) => {
+            Err(
+                Abandonment::Failed(reason)
+                | Abandonment::Damaged(reason)
+                | Abandonment::TooLarge(reason),
+            ) => {
                 self.environment.client.failed.inc();
+                self.log_failure(at, reason);
             }
         }
         let was_sent = match done {
@@ -233,7 +241,17 @@ impl Worker {
         was_sent
     }
 
+    /// Logs a batch that failed, for the operator of the device.
+    fn log_failure(&self, at: Assignment, reason: &str) {
+        let Some(failures) = &self.environment.failures else { return };
+        let (client, Assignment { epoch, batch, .. }) = (&self.environment.claimant.client, at);
+        let sentence =
+            format!("batch {batch} of epoch {epoch} failed for client {client}: {reason}");
+        failures.say(&sentence, Instant::now());
+    }
+
     fn send_failed(&self, at: Assignment, reason: &str, cause: Cause) -> bool {
+        let reason = self.job.shown_paths.rename(reason);
         self.send(Message::Failed(Failed {
             epoch: at.epoch,
             batch: at.batch,

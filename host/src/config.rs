@@ -140,7 +140,8 @@ pub struct LoaderConfig {
     /// Whether the checksum of every sample of every consumed batch is recorded, for
     /// [`crate::verify`]. Default: false.
     pub verify_samples: bool,
-    /// Called at once when the consumer has waited long for a device. Default: none.
+    /// Called at once when a device was not reached at the start, and when the consumer has waited
+    /// long for a device. Default: none.
     pub notify: Option<Notify>,
     /// Ends every wait; share a clone to be able to interrupt even [`crate::Loader::open`].
     pub stop: StopHandle,

@@ -40,6 +40,7 @@ impl Diagnose for Error {
             Self::DeviceUnreachable { .. } => "device_unreachable",
             Self::NotASocket { .. } => "not_a_socket",
             Self::NotADevice { .. } => "not_a_device",
+            Self::DeviceUnresponsive { .. } => "device_unresponsive",
             Self::DeviceTimeout { .. } => "device_timeout",
             Self::DeviceVersion { .. } => "device_version",
             Self::DeviceRefused { .. } => "device_refused",
@@ -139,12 +140,12 @@ impl Diagnose for Error {
                     .or("correct the path of the socket")
                     .or("try again when its other hosts have ended")
             }
-            Self::DeviceTimeout { endpoint, .. } => {
+            Self::DeviceTimeout { endpoint, .. } | Self::DeviceUnresponsive { endpoint, .. } => {
                 let probe = match endpoint {
                     Endpoint::Socket(socket) => Command::ProbeDevice { socket: socket.clone() },
                     Endpoint::Tcp(address) => Command::ProbeRemote { address: address.to_string() },
                 };
-                Remedy::run(probe).or("restart the device")
+                Remedy::run(probe).or("restart the device").or("correct the address")
             }
             Self::DeviceVersion { .. } => "run the same version of Meetpoint at both ends".into(),
             Self::DeviceRefused { remedy, .. } | Self::DeviceUntrusted { remedy, .. } => {
@@ -287,9 +288,9 @@ impl Diagnose for EventKind {
                     "use an order that reads neighbouring samples together, such as `sequential`",
                 ))
             }
+            Self::DeviceLost { remedy, .. } => remedy.clone(),
             // The runtime has acted already.
-            Self::DeviceLost { .. }
-            | Self::DeviceLeaving { .. }
+            Self::DeviceLeaving { .. }
             | Self::DeviceReopened { .. }
             | Self::DeviceNotReopened { .. }
             | Self::DeviceGivenUp { .. }

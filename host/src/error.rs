@@ -362,6 +362,14 @@ pub enum Error {
         /// The cause.
         problem: String,
     },
+    /// No process responds at a network address, or the one that listens hangs up.
+    #[error("no device responds at {endpoint}: {problem}")]
+    DeviceUnresponsive {
+        /// Its address.
+        endpoint: Endpoint,
+        /// The cause.
+        problem: String,
+    },
     /// The device took too long.
     #[error("the device at {endpoint} did not finish `{step}` within {limit:?}")]
     DeviceTimeout {
@@ -396,6 +404,8 @@ pub enum Error {
         step: &'static str,
         /// Its reason.
         reason: String,
+        /// Whether the same request may be accepted later: the device is full or shutting down.
+        is_temporary: bool,
         /// The remedy that the device returned.
         remedy: Option<Remedy>,
     },
@@ -526,8 +536,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a device was lost, which can happen at any time, unlike an invalid setting.
+    /// Whether a device is lost for now, which can happen at any time and may pass by itself, unlike
+    /// an invalid setting. A socket of this machine that nobody listens on is an invalid setting.
     pub(crate) fn is_loss(&self) -> bool {
-        matches!(self, Self::DeviceLost { .. })
+        match self {
+            Self::DeviceLost { .. } | Self::DeviceUnresponsive { .. } => true,
+            Self::DeviceUnreachable { endpoint, limit, .. } => {
+                limit.is_none() && endpoint.socket().is_none()
+            }
+            Self::DeviceTimeout { endpoint, .. } => endpoint.socket().is_none(),
+            Self::DeviceRefused { is_temporary, .. } => *is_temporary,
+            _ => false,
+        }
     }
 }

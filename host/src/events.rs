@@ -1,5 +1,6 @@
 //! Faults of an epoch and the reactions to them, as values; `Display` gives the sentence.
 
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_scheduler::{Concurrency, Tuned, Verdict};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub enum EventKind {
         reason: String,
         /// Who prepares its batches.
         remaining: Remaining,
+        /// The remedy, if it was lost at the start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        remedy: Option<Remedy>,
     },
     /// A device is shutting down. The batches that it had published are used.
     DeviceLeaving {
@@ -321,7 +325,7 @@ impl fmt::Display for Attempt {
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DeviceLost { device, phase, reason, remaining } => {
+            Self::DeviceLost { device, phase, reason, remaining, .. } => {
                 let when = match phase {
                     Phase::Start => " at the start",
                     Phase::BetweenEpochs => " between epochs",
@@ -586,7 +590,7 @@ mod tests {
         let device = DeviceLabel { number: 1, of: 2 };
         let (phase, remaining) = (Phase::Epoch, Remaining::HostAndDevices);
         let reason = "it was killed by SIGKILL".to_owned();
-        let kind = EventKind::DeviceLost { device, phase, reason, remaining };
+        let kind = EventKind::DeviceLost { device, phase, reason, remaining, remedy: None };
         let event = Event { at_ns: 5, rank: None, kind };
         let json = serde_json::to_value(&event).unwrap();
         assert_eq!((&json["at_ns"], &json["kind"]), (&5.into(), &"device_lost".into()));

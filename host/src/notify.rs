@@ -1,12 +1,14 @@
-//! Notifies a caller at once, not only in the events of an epoch, of a long wait for a device.
+//! Notifies a caller at once, not only in the events of an epoch, of a device that was not reached at
+//! the start, and of a long wait for a device.
 
 use crate::events::EventKind;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that is called, at most once per epoch, when the consumer has waited long for a
-/// device. It runs on the consumer's thread.
+/// A function that is called when the first epoch begins without a device that was not reached at
+/// the start, and, at most once per epoch, when the consumer has waited long for a device. It runs
+/// on the consumer's thread.
 #[derive(Clone)]
 pub struct Notify {
     /// How long the wait for one batch has lasted by then.
@@ -15,7 +17,8 @@ pub struct Notify {
 }
 
 impl Notify {
-    /// Calls `call` with an [`EventKind::DeviceAwaited`] for waits longer than `after`.
+    /// Calls `call` with an [`EventKind::DeviceAwaited`] for waits longer than `after`, and with an
+    /// [`EventKind::DeviceLost`] for each device that was not reached at the start.
     pub fn new(after: Duration, call: impl Fn(&EventKind) + Send + Sync + 'static) -> Self {
         Self { after, call: Arc::new(call) }
     }

@@ -45,7 +45,7 @@ pub enum ConnectError {
     /// Anything else.
     #[error("{0}")]
     Failed(std::io::Error),
-    /// The listening process does not speak HTTP/2.
+    /// The listening process disconnects, or does not speak HTTP/2.
     #[error("{HUNG_UP}")]
     HungUp,
     /// The name of the host has no address.
@@ -186,7 +186,11 @@ async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
     let stream = reach(device, tls.is_some()).await?;
     stream.set_nodelay(true).map_err(ConnectError::Failed)?;
     let mut stream: Box<dyn Duplex> = match &tls {
-        Some(tls) => tls.connect(stream).await?,
+        Some(tls) => tls.connect(stream).await.map_err(|error| match error {
+            TlsError::Connection(error) if is_end(&error) => ConnectError::HungUp,
+            TlsError::Connection(error) => ConnectError::Failed(error),
+            error => error.into(),
+        })?,
         None => Box::new(stream),
     };
     let greeted = async {
@@ -195,18 +199,32 @@ async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
     };
     greeted.await.map_err(ConnectError::Failed)?;
     let mut greeting = [0; NETWORK_GREETING.len()];
-    let hung_up = [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset];
-    match (stream.read_exact(&mut greeting).await, &tls) {
-        (Ok(_), _) if greeting == NETWORK_GREETING => Ok(stream),
-        (Ok(_), _) => Err(ConnectError::NoGreeting),
-        // A device reports only now that it does not accept this end's certificate.
-        (Err(error), Some(tls)) if !hung_up.contains(&error.kind()) => {
-            Err(tls.explain(error).into())
+    let mut received = 0;
+    let ended = loop {
+        match stream.read(&mut greeting[received..]).await {
+            Ok(0) => break Err(ErrorKind::UnexpectedEof.into()),
+            Ok(bytes) => received += bytes,
+            Err(error) => break Err(error),
         }
-        (Err(error), None) if hung_up.contains(&error.kind()) => Err(ConnectError::NoGreeting),
-        (Err(_), Some(_)) => Err(ConnectError::HungUp),
-        (Err(error), None) => Err(ConnectError::Failed(error)),
+        if received == greeting.len() {
+            break Ok(());
+        }
+    };
+    match (ended, &tls) {
+        (Ok(()), _) if greeting == NETWORK_GREETING => Ok(stream),
+        (Ok(()), _) => Err(ConnectError::NoGreeting),
+        // A device reports only now that it does not accept this end's certificate.
+        (Err(error), Some(tls)) if !is_end(&error) => Err(tls.explain(error).into()),
+        (Err(error), None) if !is_end(&error) => Err(ConnectError::Failed(error)),
+        // A device that is full says nothing; one that expects TLS answers with an alert.
+        (Err(_), None) if received > 0 => Err(ConnectError::NoGreeting),
+        (Err(_), _) => Err(ConnectError::HungUp),
     }
+}
+
+/// Whether the other end closed the connection.
+fn is_end(error: &std::io::Error) -> bool {
+    [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind())
 }
 
 /// Connects to the first address of the device's name that answers.

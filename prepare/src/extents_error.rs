@@ -2,7 +2,8 @@
 
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use meetpoint_format::dataset::{ExtentDevice, ExtentsError};
-use meetpoint_storage::Error as StorageError;
+use meetpoint_storage::{Error as StorageError, open_files_limit};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 /// A file of extents, or a block device, that cannot be used.
@@ -97,7 +98,7 @@ impl Diagnose for ExtentFolderError {
             Self::Read(_) => {
                 Remedy::advice("name a readable file of extents").or_run(Command::MapExtents)
             }
-            Self::Block(source) => return source.remedy(),
+            Self::Block(source) => return remedy_of_block(source),
             Self::Length { .. } => {
                 Remedy::advice("name the device or the drive that the dataset is on")
                     .or("map the dataset again on that device")
@@ -109,5 +110,41 @@ impl Diagnose for ExtentFolderError {
             Self::InPlace => Remedy::run(Command::Pack),
             Self::NotMapped => "read it without a mapping".into(),
         })
+    }
+}
+
+/// The remedy for a block device that cannot be read. It is named by the user, and cannot be restored
+/// as a file can.
+fn remedy_of_block(source: &StorageError) -> Option<Remedy> {
+    match source {
+        StorageError::Open { source: cause, .. }
+            if matches!(cause.kind(), ErrorKind::PermissionDenied)
+                || open_files_limit(cause).is_some() =>
+        {
+            source.remedy()
+        }
+        StorageError::Open { .. }
+        | StorageError::Length { .. }
+        | StorageError::ShortRead { .. } => Some(
+            Remedy::advice("name the device or the drive that the dataset is on")
+                .or("name an image of either"),
+        ),
+        source => source.remedy(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_device_that_is_not_there_is_not_restored_but_named() {
+        let remedy = |kind: ErrorKind| {
+            let (path, source) = ("/dev/none".into(), std::io::Error::from(kind));
+            ExtentFolderError::Block(StorageError::Open { path, source }).remedy().unwrap()
+        };
+        let missing = remedy(ErrorKind::NotFound);
+        assert_eq!(missing.steps().len(), 2, "{missing:?}");
+        assert_ne!(remedy(ErrorKind::PermissionDenied), missing);
     }
 }

@@ -33,6 +33,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         | HostError::DeviceUnreachable { .. }
         | HostError::NotASocket { .. }
         | HostError::NotADevice { .. }
+        | HostError::DeviceUnresponsive { .. }
         | HostError::DeviceTimeout { .. }
         | HostError::DeviceVersion { .. }
         | HostError::DeviceRefused { .. }

@@ -11,7 +11,7 @@ use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_host::Notice;
 use meetpoint_host::explain::{RunContext, explain};
-use meetpoint_host::stats::{EpochStats, Event, EventKind};
+use meetpoint_host::stats::{EpochStats, Event, EventKind, Phase};
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
 use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus};
 use meetpoint_scheduler::{NoRecord, Record};
@@ -102,13 +102,25 @@ impl State {
 
     /// Records a device that is lost or silent, and a GPU that failed.
     fn note_losses(&mut self, events: &[Event]) {
+        let is_of_start = |event: &&Event| {
+            matches!(event.kind, EventKind::DeviceLost { phase: Phase::Start, .. })
+        };
+        // Python warns of the first of these only.
+        let others = events.iter().filter(is_of_start).count().saturating_sub(1);
         let losses = events.iter().filter_map(|event| {
             let class = match &event.kind {
                 EventKind::GpuFailed { .. } => "GpuWarning",
                 kind if kind.is_device_loss() => "DeviceWarning",
                 _ => return None,
             };
-            Some((class, event.kind.to_string()))
+            let mut sentence = event.kind.in_full(Surface::Python);
+            if is_of_start(&event) && others > 0 {
+                let (noun, were) =
+                    if others == 1 { ("device", "was") } else { ("devices", "were") };
+                let more = format!("; {others} more {noun} {were} lost, which report() names");
+                sentence.push_str(&more);
+            }
+            Some((class, sentence))
         });
         self.losses.extend(losses);
     }

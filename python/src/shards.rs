@@ -30,6 +30,7 @@ fn planned(folder: &PlanFolder) -> String {
         "parts": plan.parts.len(),
         "samples": plan.samples,
         "source_bytes": plan.source_bytes,
+        "idle_shards": plan.idle_shards(),
     }))
 }
 

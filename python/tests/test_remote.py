@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -32,9 +33,9 @@ def place(dataset: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def serve(place: Path, *more: str) -> Iterator[str]:
+def serve(place: Path, *more: str, listen: str = "tcp://127.0.0.1:0") -> Iterator[str]:
     """The address of a device that serves the copy."""
-    words = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--root", "copies=copy"]
+    words = ["device", "serve", "--listen", listen, "--root", "copies=copy"]
     command = meetpoint_program(*words, "--token-file", "token", "--allow-shared", *more)
     with subprocess.Popen(command, cwd=place, stdout=subprocess.PIPE, text=True) as device:
         assert device.stdout is not None
@@ -101,6 +102,46 @@ def test_several_agents_of_a_list_prepare_one_epoch(
         assert {image.tobytes() for image in epochs(dataset, device)} == {
             image.tobytes() for image in alone
         }
+
+
+def test_an_absent_agent_is_one_warning_and_used_once_it_is_there(
+    dataset: str, place: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+    device = meetpoint.Remote(address, token_file=place / "token")
+    alone = epochs(dataset, None, "host-only")
+    loader = meetpoint.Loader(
+        dataset,
+        recipe=RECIPE,
+        batch_size=4,
+        shuffle=True,
+        seed=3,
+        strategy="device-only",
+        device=device,
+    )
+    with loader:
+        with pytest.warns(meetpoint.DeviceWarning) as caught:
+            images = [batch[0].copy() for batch in loader]
+        (warning,) = [it for it in caught if it.category is meetpoint.DeviceWarning]
+        said = str(warning.message)
+        assert said.startswith(f"the device was lost at the start: no device answers at {address}")
+        assert "the host continues alone; start a device with `python -m meetpoint" in said
+        assert loader.report()["epochs"][0]["events"][0]["kind"] == "device_lost"
+        for _ in serve(place, listen=address):
+            images += [batch[0].copy() for batch in loader]
+        second = loader.report()["epochs"][1]
+    assert same(images, alone)
+    assert [event["kind"] for event in second["events"]] == ["device_reopened"]
+    assert second["schedule"]["device_batches"] == len(alone) // 2
+
+
+def test_several_absent_agents_are_one_warning_that_says_how_many(dataset: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+    with pytest.warns(meetpoint.DeviceWarning, match="device 0 .* 1 more device .*report") as caught:
+        epochs(dataset, f"{address},{address}")
+    assert len([it for it in caught if it.category is meetpoint.DeviceWarning]) == 1
 
 
 def test_names_of_services_need_a_name_server(

@@ -338,6 +338,7 @@ pub(super) fn loss(reason: &str) -> RunEvent {
         phase: Phase::Epoch,
         reason: reason.to_owned(),
         remaining: Remaining::Host,
+        remedy: None,
     };
     RunEvent { epoch: 0, event: Event { at_ns: 1_200_000_000, rank: None, kind } }
 }

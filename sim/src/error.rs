@@ -15,9 +15,12 @@ pub enum Error {
     /// The scenario cannot be simulated.
     #[error(transparent)]
     Scenario(#[from] crate::scenario::ScenarioError),
-    /// No progress: events occur, but no step ends. This is a defect of the scheduler or of the
-    /// simulator.
-    #[error("epoch {epoch} makes no progress after step {step}: {events} events without another")]
+    /// Events occur, but no step ends: a part of the scenario is far slower than the others, or the
+    /// scheduler or the simulator has a defect.
+    #[error(
+        "epoch {epoch} takes too many events for the step after step {step}: {events} events, at \
+         {:.0} s of simulated time", *at_ns as f64 / 1e9
+    )]
     NoProgress {
         /// The epoch, from 0.
         epoch: u32,
@@ -36,7 +39,7 @@ impl Diagnose for Error {
             Self::Scheduler(_) => "epoch_not_planned",
             Self::Power(source) => source.cause(),
             Self::Scenario(source) => source.cause(),
-            Self::NoProgress { .. } => "defect",
+            Self::NoProgress { .. } => "no_progress",
         }
     }
 
@@ -45,7 +48,14 @@ impl Diagnose for Error {
             Self::Scheduler(_) => None,
             Self::Power(source) => source.remedy(),
             Self::Scenario(source) => source.remedy(),
-            Self::NoProgress { .. } => Some("report it with the scenario".into()),
+            Self::NoProgress { .. } => Some(
+                Remedy::advice(
+                    "check for a time, a number of requests or a bandwidth that makes a batch take \
+                     far longer than the other times (`preparation`, `stores.requests`, \
+                     `stores.requests_per_second`, `stores.bandwidth`, `link_bandwidth`)",
+                )
+                .or("report it with the scenario if there is none"),
+            ),
         }
     }
 }

@@ -247,7 +247,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 /// The job, or the plan, which is a job as well. `devices`, if any, replace those of the file.
 fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFile> {
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
-    let mut job = JobFile::load_for(path, devices)?;
+    let mut job = JobFile::load_for(path, devices, !arguments.strategy.is_empty())?;
     if arguments.plan.is_some() && job.plan.is_none() {
         let message = format!("{} has no table [plan]", path.display());
         let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";

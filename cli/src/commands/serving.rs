@@ -177,8 +177,11 @@ pub(super) fn serve_until_signal(
 pub(super) fn summarize(summary: &ServeSummary) -> String {
     let ServeSummary { jobs, batches, connections_refused, loads_refused, .. } = summary;
     let mut text = format!(
-        "served {jobs} jobs, {batches} batches; refused {connections_refused} connections and \
-         {loads_refused} jobs"
+        "served {}, {}; refused {} and {}",
+        units::count(*jobs, "job"),
+        units::count(*batches, "batch"),
+        units::count(*connections_refused, "connection"),
+        units::count(*loads_refused, "job")
     );
     if let Some(ns) = summary.cgroup_throttled_ns {
         let time = units::nanoseconds(ns);
@@ -187,10 +190,10 @@ pub(super) fn summarize(summary: &ServeSummary) -> String {
     for client in &summary.clients {
         let waited = units::nanoseconds(client.turn_wait_ns.saturating_add(client.slot_wait_ns));
         text.push_str(&format!(
-            "\n{}: {} jobs, {} batches, {}, {} of CPU time; batches waited for {waited}",
+            "\n{}: {}, {}, {}, {} of CPU time; batches waited for {waited}",
             client.client,
-            client.jobs,
-            client.batches,
+            units::count(client.jobs, "job"),
+            units::count(client.batches, "batch"),
             units::bytes(client.sent_bytes),
             units::nanoseconds(client.cpu_ns),
         ));

@@ -3,7 +3,7 @@
 use super::{convert, pack, prepare, verify};
 use crate::surface::failure::Reported;
 use crate::surface::progress::Progress;
-use crate::surface::{Output, Stop, units};
+use crate::surface::{Output, Stop, output, units};
 use clap::Subcommand;
 use meetpoint_datasets::VerifyOptions;
 use meetpoint_datasets::pack::sharded::{commit_pack, run_pack};
@@ -168,6 +168,8 @@ struct Planned {
     parts: u64,
     samples: u64,
     source_bytes: u64,
+    /// Shards without a part.
+    idle_shards: u64,
 }
 
 impl Planned {
@@ -182,7 +184,32 @@ impl Planned {
             parts: plan.parts.len() as u64,
             samples: plan.samples,
             source_bytes: plan.source_bytes,
+            idle_shards: plan.idle_shards(),
         }
+    }
+
+    /// A warning if some shards have nothing to do.
+    fn warning(&self) -> Option<String> {
+        let Self { parts, shards, idle_shards, command, .. } = self;
+        if *idle_shards == 0 {
+            return None;
+        }
+        let smaller = match command {
+            ShardCommand::Verify => "",
+            ShardCommand::Pack | ShardCommand::Convert | ShardCommand::Prepare => {
+                ", or smaller parts with --part-samples or --part-source-bytes"
+            }
+        };
+        Some(format!(
+            "{} for {}: {} nothing to do; plan at most {}{smaller}",
+            units::count(*parts, "part"),
+            units::count(*shards, "shard"),
+            match idle_shards {
+                1 => "one has".to_owned(),
+                idle => format!("{idle} have"),
+            },
+            units::count((*parts).max(1), "shard"),
+        ))
     }
 
     fn text(&self) -> String {
@@ -228,6 +255,7 @@ fn plan(command: &PlannedCommand, output: Output) -> anyhow::Result<()> {
         PlannedCommand::Verify(it) => verify::plan(&it.dataset, it.count.shards)?,
     };
     let planned = Planned::of(&folder);
+    planned.warning().iter().for_each(|warning| output::notice(warning));
     output.result(&planned, || planned.text())
 }
 

@@ -39,7 +39,7 @@ const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
   meetpoint simulate --t-c 80ms --t-g 30ms --t-s 160ms --batches 625
   meetpoint simulate --table
   meetpoint simulate --study misprofiled
-  meetpoint simulate --study hosts
+  meetpoint simulate --study hosts --hosts 1,16
   meetpoint simulate sim/scenarios/one-device.toml --plot epoch.svg
   meetpoint simulate sim/scenarios/one-device.toml --sweep strategy=host-only,mte,wrr \\
       --sweep devices.0.preparation=1s,2s,4s,8s --csv sweep.csv --plot sweep.html
@@ -94,6 +94,11 @@ pub(crate) struct Arguments {
     /// many hosts.
     #[arg(long, value_name = "NAME", value_parser = study_parser())]
     study: Option<Study>,
+    /// Numbers of hosts for the study `hosts`, separated by commas, instead of 1, 8, 64, 250 and
+    /// 1,000.
+    #[arg(long, value_name = "N", value_delimiter = ',', requires = "study",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(hosts::HOSTS_MAX)))]
+    hosts: Vec<u32>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.
     #[arg(long, value_name = "REPORT.json")]
     trace: Option<PathBuf>,
@@ -131,11 +136,19 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         });
     }
     if let Some(which) = arguments.study {
-        let mut bar = Progress::new("simulating", "scenarios", 0);
+        let mut bar = Progress::new("simulating", "scenarios", 0).in_lines();
         if which == Study::Hosts {
-            let document = hosts::run(&mut |done, total| bar.set(done, total))?;
+            let numbers = match &arguments.hosts[..] {
+                [] => &hosts::HOSTS[..],
+                given => given,
+            };
+            let document = hosts::run(numbers, &mut |done, total| bar.set(done, total))?;
             drop(bar);
             return output.result(&document, || hosts::text(&document, table_style()));
+        }
+        if !arguments.hosts.is_empty() {
+            let message = format!("--hosts has no effect on the study {}", which.name());
+            return Err(Fault::usage(message, "leave it out, or give --study hosts").into());
         }
         let document = study::run(which, &mut |done, total| bar.set(done, total))?;
         drop(bar);
@@ -168,7 +181,7 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
     }
     let seed = arguments.seed;
     let loaded = Loaded::read(path)?;
-    let mut bar = Progress::new("simulating", "scenarios", 0);
+    let mut bar = Progress::new("simulating", "scenarios", 0).in_lines();
     let results =
         sweep::run(&loaded, &arguments.sweep, seed, &mut |done, total| bar.set(done, total))?;
     drop(bar);

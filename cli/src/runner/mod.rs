@@ -36,7 +36,7 @@ use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_host::delivery::DeliveryUse;
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, GroupCallbacks, RankOutcome};
-use meetpoint_host::stats::EpochStats;
+use meetpoint_host::stats::{EpochStats, EventKind};
 use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
     Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notice, Notify, Null,
@@ -48,6 +48,7 @@ use meetpoint_report::{self as report, Failure, Report};
 use meetpoint_scheduler::{AnyStrategy, Costs};
 use meetpoint_sim::power::PowerModel;
 use metering::Metering;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -273,7 +274,7 @@ fn run_strategy(
     let mut config = job.loader_config(name, sources, switch.child());
     config.costs = Some(costs);
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
-    config.notify = Some(report_wait_once(name, &bar));
+    config.notify = Some(report_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
     let callbacks = Stage { job, name, bar, metering, deliveries, ledger };
     let ranks = group::run(&config, job.epochs, &callbacks);
@@ -291,13 +292,24 @@ fn run_strategy(
     Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy, deliveries })
 }
 
-/// Reports on standard error, once per strategy, that it waits for a device.
-fn report_wait_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
-    let (bar, was_reported) = (Arc::clone(bar), AtomicBool::new(false));
+/// Reports on standard error, once per strategy, that it waits for a device, and which devices were
+/// not reached at the start.
+fn report_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
+    let (bar, was_wait_reported) = (Arc::clone(bar), AtomicBool::new(false));
+    // The ranks of a job miss the same devices.
+    let lost = Mutex::new(BTreeSet::new());
     Notify::new(WAIT_REPORTED_AFTER, move |event| {
-        if !was_reported.swap(true, Ordering::SeqCst) {
+        let is_new = match event {
+            EventKind::DeviceAwaited { .. } => !was_wait_reported.swap(true, Ordering::SeqCst),
+            EventKind::DeviceLost { device, .. } => {
+                lost.lock().unwrap_or_else(PoisonError::into_inner).insert(device.number)
+            }
+            _ => false,
+        };
+        if is_new {
             let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
-            bar.suspend(|| output::notice(&format!("{}: {event}", name.as_str())));
+            let sentence = format!("{}: {}", name.as_str(), event.in_full(Surface::CommandLine));
+            bar.suspend(|| output::notice(&sentence));
         }
     })
 }

@@ -1,10 +1,15 @@
-//! Progress bars: on standard error, only on a terminal, only for work of more than a second.
+//! Progress bars: on standard error, only on a terminal, only for work of more than a second. Long
+//! work without a terminal may print lines instead.
 
+use super::output::notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
+
+/// How often a line is printed where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// A bar that is hidden if the work is short.
 pub(crate) struct Progress {
@@ -12,6 +17,9 @@ pub(crate) struct Progress {
     unit: &'static str,
     begun: Instant,
     shown: bool,
+    title: &'static str,
+    /// Time of the last line, if lines are printed.
+    last_line: Option<Instant>,
 }
 
 impl Progress {
@@ -25,7 +33,16 @@ impl Progress {
         };
         bar.set_style(style(template, unit).progress_chars("=> "));
         bar.set_prefix(title);
-        Self { bar, unit, begun: Instant::now(), shown: false }
+        Self { bar, unit, begun: Instant::now(), shown: false, title, last_line: None }
+    }
+
+    /// The same, with a line every 10 s where standard error is not a terminal.
+    #[must_use]
+    pub(crate) fn in_lines(mut self) -> Self {
+        if !std::io::stderr().is_terminal() {
+            self.last_line = Some(self.begun);
+        }
+        self
     }
 
     /// Sets the progress of work whose total is not known.
@@ -43,6 +60,12 @@ impl Progress {
         self.bar.set_length(total);
         self.bar.set_position(done);
         self.show();
+        if let Some(last) = &mut self.last_line
+            && last.elapsed() >= LINE_EVERY
+        {
+            *last = Instant::now();
+            notice(&format!("{}: {done} of {total} {} done", self.title, self.unit));
+        }
     }
 
     /// Hides the bar while `write` writes to standard error.

@@ -115,7 +115,8 @@ pub(super) enum Reports {
     Diagnosed,
 }
 
-/// A device that cannot be reached when the host starts is an error of the user.
+/// A socket on which no device answers when the host starts is an error of the user. Over TCP, the
+/// host starts without the device.
 const UNREACHABLE: &[&str] =
     &["device_unreachable", "not_a_device", "device_timeout", "device_lost", "device_refused"];
 

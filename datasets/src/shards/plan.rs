@@ -233,6 +233,11 @@ impl ShardPlan {
         begin(shard)..begin(shard + 1)
     }
 
+    /// Number of shards without a part, because there are fewer parts than shards.
+    pub fn idle_shards(&self) -> u64 {
+        self.shard_count().saturating_sub(self.parts.len() as u64)
+    }
+
     /// The shard of a part.
     pub fn shard_of(&self, part: u64) -> u64 {
         let end = (u128::from(part) + 1) * u128::from(self.shard_count());
@@ -262,6 +267,8 @@ mod tests {
             let plan = plan(parts, shards);
             let all = (0..plan.shard_count()).flat_map(|shard| plan.parts_of(shard));
             assert!(all.eq(0..parts as u64), "{parts} parts, {shards} shards");
+            let idle = (0..plan.shard_count()).filter(|shard| plan.parts_of(*shard).is_empty());
+            assert_eq!(plan.idle_shards(), idle.count() as u64, "{parts} parts, {shards} shards");
             for part in 0..parts as u64 {
                 assert!(plan.parts_of(plan.shard_of(part)).contains(&part));
             }

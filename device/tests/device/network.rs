@@ -20,6 +20,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tonic::{Code, Status};
@@ -416,7 +417,7 @@ fn nothing_of_the_file_system_can_be_asked_for() {
         (Box::new(|it| it.spool_kind = SpoolKind::Memory.into()), Code::InvalidArgument, "stream"),
         (Box::new(|it| it.spool_kind = SpoolKind::File.into()), Code::InvalidArgument, "stream"),
         (Box::new(|it| it.spool_kind = 77), Code::InvalidArgument, "stream"),
-        (Box::new(|it| it.batch_size = u32::MAX), Code::ResourceExhausted, "bytes of memory"),
+        (Box::new(|it| it.batch_size = u32::MAX), Code::OutOfRange, "bytes of memory"),
     ];
     talk(async {
         for (change, code, what) in cases {
@@ -586,4 +587,80 @@ fn unidentified_connections_are_closed_and_hosts_are_served() {
         drop(silent);
         device.stop();
     }
+}
+
+#[test]
+fn a_full_device_says_how_many_hosts_it_serves_and_not_which() {
+    for hosts in [1, 2] {
+        let device = network(move |options| options.hosts = hosts);
+        talk(async {
+            let mut served = Vec::new();
+            for _ in 0..hosts {
+                let mut host = open(&device).await;
+                let request = stream_request(&device, &Spool::new(SpoolKind::Memory, 2, BATCH));
+                load(&mut host, request).await.unwrap();
+                served.push(host);
+            }
+            let mut late = open(&device).await;
+            let request = stream_request(&device, &Spool::new(SpoolKind::Memory, 2, BATCH));
+            let status = load(&mut late, request).await.unwrap_err();
+            assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+            let expected = if hosts == 1 { "serves another host" } else { "serves 2 hosts and" };
+            assert!(status.message().contains(expected), "{status}");
+            assert!(!status.message().contains("127.0.0.1"), "{status}");
+            assert!(meetpoint_link::refusal::remedy(&status).is_some());
+        });
+    }
+}
+
+/// What the device of the next test logged.
+static LOGGED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+#[test]
+fn a_damaged_part_is_logged_with_its_path_and_reported_with_its_name() {
+    let device = network(|options| {
+        options.report = |sentence| LOGGED.lock().unwrap().push(sentence.to_owned());
+    });
+    let part = device.dataset().join("part-00000.arrow");
+    let mut bytes = std::fs::read(&part).unwrap();
+    // In the middle of the pictures of the first batches.
+    let middle = bytes.len() / 4;
+    bytes[middle..middle + 64].iter_mut().for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&part, bytes).unwrap();
+    let own = device.folder.path().display().to_string();
+    talk(async {
+        let mut host = open(&device).await;
+        let request = stream_request(&device, &Spool::new(SpoolKind::Memory, 4, BATCH));
+        load(&mut host, request).await.unwrap();
+        let mut link = host.run().await.unwrap();
+        link.grant(3, 1, 3, 4).await;
+        let failed = loop {
+            match link.next().await {
+                StreamEvent::Failed(failed) => break failed,
+                StreamEvent::Published(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        let reason = &failed.reason;
+        assert!(failed.is_damage && reason.contains("photos/"), "{reason}");
+        assert!(reason.contains("part-00000.arrow") && !reason.contains(&own), "{reason}");
+        let logged = LOGGED.lock().unwrap().clone();
+        let of_batch = format!("batch {} of epoch 3 failed for client 127.0.0.1: ", failed.batch);
+        let line = logged.iter().find(|line| line.starts_with(&of_batch)).unwrap();
+        assert!(line.contains(&own) && line.contains("part-00000.arrow"), "{line}");
+        // A part that is gone is an error of the next job.
+        std::fs::remove_file(&part).unwrap();
+        drop((link, host));
+        let mut next = open(&device).await;
+        let request = stream_request(&device, &Spool::new(SpoolKind::Memory, 4, BATCH));
+        let status = loop {
+            // Until the device notices that the first host has gone.
+            let status = load(&mut next, request.clone()).await.unwrap_err();
+            if status.code() != Code::ResourceExhausted {
+                break status;
+            }
+        };
+        assert!(!status.message().contains(&own), "{status}");
+        assert!(status.message().contains("photos"), "{status}");
+    });
 }

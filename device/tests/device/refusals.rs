@@ -45,7 +45,7 @@ fn every_request_that_cannot_be_served_is_refused_with_a_sentence() {
             "gives other samples on the device",
         ),
         (|load| load.batch_size = 0, Code::InvalidArgument, "at least one sample"),
-        (|load| load.batch_size = u32::MAX, Code::ResourceExhausted, "bytes of memory"),
+        (|load| load.batch_size = u32::MAX, Code::OutOfRange, "bytes of memory"),
         (|load| load.batch_size = 5000, Code::InvalidArgument, "slots of"),
         (
             |load| (load.batch_size, load.drop_last) = (21, true),
@@ -184,7 +184,7 @@ fn a_batch_that_does_not_fit_the_devices_memory_is_refused() {
     let device = Device::start(|options| options.emulation.memory_bytes_max = Some(4096));
     talk(async {
         let status = refusal(&device, |_| ()).await;
-        assert_eq!(status.code(), Code::ResourceExhausted);
+        assert_eq!(status.code(), Code::OutOfRange);
         assert!(status.message().contains("limit of 4096"), "{status}");
     });
 }
@@ -206,7 +206,7 @@ fn lists_that_do_not_fit_the_devices_memory_are_refused_before_they_are_sent() {
             sampler.options = vec![SamplerOption { name: "indices".to_owned(), value }];
         })
         .await;
-        assert_eq!(status.code(), Code::ResourceExhausted, "{status}");
+        assert_eq!(status.code(), Code::OutOfRange, "{status}");
     });
 }
 

@@ -21,6 +21,12 @@ pub const EXTENTS_BYTES_MAX: u64 = 1 << 28;
 /// Most files.
 const FILES_MAX: usize = 1 << 20;
 
+/// Longest name of a file or device, in bytes, as in Linux.
+const NAME_BYTES_MAX: usize = 255;
+
+/// Characters of a wrong text that are repeated in an error.
+const CHARS_SHOWN: usize = 32;
+
 /// Block sizes of drives, in bytes.
 const BLOCK_BYTES: std::ops::RangeInclusive<u32> = 512..=65536;
 
@@ -190,7 +196,7 @@ impl DatasetExtents {
     /// of it, are as long as their files, and do not overlap.
     pub fn check(&self) -> Result<(), ExtentsError> {
         if self.format != EXTENTS_FORMAT || self.version != EXTENTS_VERSION {
-            let (format, version) = (self.format.clone(), self.version);
+            let (format, version) = (beginning(&self.format), self.version);
             return Err(ExtentsError::Version { format, version });
         }
         self.manifest_sha256().ok_or(ExtentsError::Sha256)?;
@@ -204,8 +210,11 @@ impl DatasetExtents {
         }
         let mut names = HashSet::with_capacity(self.files.len());
         for FileExtents { file, .. } in &self.files {
-            if file.is_empty() || file.contains(['/', '\0']) || file == "." || file == ".." {
+            if file.is_empty() || file.contains('/') || file == "." || file == ".." {
                 return files("a name is not that of a file in a folder");
+            }
+            if let Some(problem) = problem_of_name(file) {
+                return files(problem);
             }
             if !names.insert(file) {
                 return files("a name occurs twice");
@@ -237,6 +246,11 @@ impl DatasetExtents {
 impl ExtentDevice {
     fn check(&self) -> Result<(), ExtentsError> {
         let Self { bytes, block_bytes, drive_bytes, partition_offset, .. } = *self;
+        for name in [&self.name, &self.drive] {
+            if let Some(problem) = problem_of_name(name) {
+                return Err(ExtentsError::Device { name: beginning(name), problem });
+            }
+        }
         let wrong = |problem| Err(ExtentsError::Device { name: self.name.clone(), problem });
         if !block_bytes.is_power_of_two() || !BLOCK_BYTES.contains(&block_bytes) {
             return wrong("block_bytes is not a power of two from 512 to 65536");
@@ -251,6 +265,19 @@ impl ExtentDevice {
         }
         Ok(())
     }
+}
+
+/// What is wrong with a name, which is printed in messages; `None` if nothing is.
+fn problem_of_name(name: &str) -> Option<&'static str> {
+    if name.len() > NAME_BYTES_MAX {
+        return Some("a name is longer than 255 bytes");
+    }
+    name.contains(char::is_control).then_some("a name has control characters")
+}
+
+/// The beginning of a text, without control characters.
+fn beginning(text: &str) -> String {
+    text.chars().take(CHARS_SHOWN).map(|it| if it.is_control() { '?' } else { it }).collect()
 }
 
 impl FileExtents {
@@ -365,10 +392,26 @@ mod tests {
             change(&mut extents);
             extents.check().unwrap_err()
         };
-        for name in ["", ".", "..", "../x", "/etc/passwd", "a/b", "dataset.json"] {
+        let long = "x".repeat(1 << 20);
+        let names =
+            ["", ".", "..", "../x", "/etc/passwd", "a/b", "dataset.json", "a\0", "a\n", &long];
+        for name in names {
             let error = refused(&|it| it.files[1].file = name.to_owned());
             assert!(matches!(error, ExtentsError::Files { .. }), "{name}: {error}");
+            assert!(error.to_string().len() < 100, "{error}");
         }
+        for name in ["a\u{1b}[31m", &long] {
+            for error in [
+                refused(&|it| it.device.name = name.to_owned()),
+                refused(&|it| it.device.drive = name.to_owned()),
+            ] {
+                assert!(matches!(error, ExtentsError::Device { .. }), "{error}");
+                let said = error.to_string();
+                assert!(said.len() < 200 && !said.contains(char::is_control), "{said:?}");
+            }
+        }
+        let error = refused(&|it| it.format.clone_from(&long));
+        assert!(error.to_string().len() < 200, "{error}");
         assert!(matches!(refused(&|it| it.files.clear()), ExtentsError::Files { .. }));
         assert!(matches!(refused(&|it| it.version = 2), ExtentsError::Version { .. }));
         assert!(matches!(refused(&|it| it.manifest_sha256.push('0')), ExtentsError::Sha256));

@@ -54,21 +54,20 @@ impl<'a> Connection<'a> {
             (ConnectError::NotASocket { what }, Endpoint::Socket(socket)) => {
                 Error::NotASocket { socket: socket.clone(), what }
             }
-            (ConnectError::HungUp | ConnectError::NoGreeting, _) => {
-                limits.not_a_device(error.to_string())
+            (ConnectError::HungUp, _) => limits.silent(error.to_string()),
+            (ConnectError::NoGreeting, _) => limits.not_a_device(error.to_string()),
+            (ConnectError::Tls(_) | ConnectError::Token(_) | ConnectError::Cleartext { .. }, _) => {
+                untrusted(&error)
             }
-            (
-                ConnectError::Tls(_)
-                | ConnectError::Token(_)
-                | ConnectError::Cleartext { .. }
-                | ConnectError::Name { .. },
-                _,
-            ) => untrusted(&error),
             (ConnectError::Failed(source), _) => {
                 unreachable(error.to_string(), open_files_limit(source))
             }
+            // A name may get its address only when its machine or container has started.
             (
-                ConnectError::NotASocket { .. } | ConnectError::Missing | ConnectError::Refused,
+                ConnectError::NotASocket { .. }
+                | ConnectError::Missing
+                | ConnectError::Refused
+                | ConnectError::Name { .. },
                 _,
             ) => unreachable(error.to_string(), None),
         })?;
@@ -120,6 +119,7 @@ impl<'a> Connection<'a> {
                      {batches} and {held}",
                     reply.batches, reply.batches_held
                 ),
+                is_temporary: false,
                 remedy: Some("run the same version of Meetpoint at both ends".into()),
             });
         }
@@ -169,10 +169,21 @@ impl<'a> Limits<'a> {
             () = stopped => Err(Error::Interrupted),
             () = tokio::time::sleep(limit) => Err(match step {
                 "connect" | "describe" => {
-                    self.not_a_device(format!("it did not respond within {limit:?}"))
+                    self.silent(format!("it did not respond within {limit:?}"))
                 }
                 _ => Error::DeviceTimeout { endpoint, step, limit },
             }),
+        }
+    }
+
+    /// A process that hangs or hangs up. Over a network this may pass; on this machine it is
+    /// something other than a device, unless its process is stopped.
+    fn silent(&self, problem: String) -> Error {
+        match self.endpoint {
+            Endpoint::Socket(_) => self.not_a_device(problem),
+            Endpoint::Tcp(_) => {
+                Error::DeviceUnresponsive { endpoint: self.endpoint.clone(), problem }
+            }
         }
     }
 
@@ -190,17 +201,18 @@ impl<'a> Limits<'a> {
             | Code::NotFound
             | Code::PermissionDenied
             | Code::Unauthenticated
-            | Code::ResourceExhausted
             | Code::AlreadyExists
             | Code::OutOfRange => {
                 let remedy = meetpoint_link::refusal::remedy(status);
-                Error::DeviceRefused { endpoint, step, reason, remedy }
+                Error::DeviceRefused { endpoint, step, reason, is_temporary: false, remedy }
             }
             Code::Unimplemented => self.not_a_device("it does not support the request".into()),
             // A status with a source was not sent by the device: the connection failed.
-            _ if status.source().is_some() && step == "describe" => {
-                self.not_a_device(HUNG_UP.to_owned())
+            Code::ResourceExhausted | Code::Unavailable if status.source().is_none() => {
+                let remedy = meetpoint_link::refusal::remedy(status);
+                Error::DeviceRefused { endpoint, step, reason, is_temporary: true, remedy }
             }
+            _ if status.source().is_some() && step == "describe" => self.silent(HUNG_UP.to_owned()),
             _ if status.source().is_some() => {
                 let problem = format!("the connection ended during `{step}`");
                 Error::DeviceUnreachable { endpoint, problem, limit: None }

@@ -38,7 +38,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use stopped::{listener, why_stopped};
@@ -88,33 +88,25 @@ struct Opened {
 }
 
 impl DeviceLink {
-    /// Opens a link and sends the job; blocks until the link is open, within time limits.
-    pub(crate) fn open(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
-        let stop = setup.stop.clone();
-        let (sender, receiver) = sync_channel(1);
-        let thread = std::thread::Builder::new()
-            .name("device-link".to_owned())
-            .spawn(move || keep(&setup, &driver, &sender))
-            .map_err(Error::Thread)?;
-        // All waits of the thread are bounded, and it always answers.
-        let opened = loop {
-            match receiver.recv_timeout(WAIT_SLICE) {
-                Ok(opened) => break opened,
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break Err(Error::Panicked),
-            }
-            if stop.is_stopped() && thread.is_finished() {
-                break Err(Error::Interrupted);
+    /// Opens links and sends the jobs; blocks until each is open or has failed, within the time
+    /// limits of one link, as those of devices that already run are opened at the same time.
+    pub(crate) fn open_all(
+        setups: Vec<LinkSetup>,
+        driver: &Arc<Driver>,
+    ) -> Vec<Result<Self, Error>> {
+        let is_process = |setup: &LinkSetup| matches!(setup.source, DeviceSource::Spawn(_));
+        let begin = |setup: LinkSetup| {
+            // Processes that start at the same time would delay each other.
+            let is_awaited = is_process(&setup);
+            match Opening::begin(setup, Arc::clone(driver)) {
+                Ok(opening) if is_awaited => Err(opening.finish()),
+                Ok(opening) => Ok(opening),
+                Err(error) => Err(Err(error)),
             }
         };
-        match opened {
-            Ok(Opened { session, info }) => Ok(Self { session, info, thread: Some(thread) }),
-            Err(error) => {
-                // The thread ends by itself; a panic was reported where it happened.
-                let _ = thread.join();
-                Err(error)
-            }
-        }
+        let begun: Vec<Result<Opening, Result<Self, Error>>> =
+            setups.into_iter().map(begin).collect();
+        begun.into_iter().map(|it| it.map_or_else(|done| done, Opening::finish)).collect()
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
@@ -128,6 +120,50 @@ impl DeviceLink {
     /// Whether the link is still open, as far as is known.
     pub(crate) fn is_alive(&self) -> bool {
         !self.session.is_closed() && self.thread.as_ref().is_some_and(|it| !it.is_finished())
+    }
+}
+
+/// A link that is being opened. It must be finished.
+struct Opening {
+    stop: StopHandle,
+    opened: Receiver<Result<Opened, Error>>,
+    thread: JoinHandle<()>,
+}
+
+impl Opening {
+    /// Starts the thread of a link.
+    fn begin(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
+        let stop = setup.stop.clone();
+        let (sender, opened) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("device-link".to_owned())
+            .spawn(move || keep(&setup, &driver, &sender))
+            .map_err(Error::Thread)?;
+        Ok(Self { stop, opened, thread })
+    }
+
+    /// Blocks until the link is open, within time limits.
+    fn finish(self) -> Result<DeviceLink, Error> {
+        let Self { stop, opened: receiver, thread } = self;
+        // All waits of the thread are bounded, and it always answers.
+        let opened = loop {
+            match receiver.recv_timeout(WAIT_SLICE) {
+                Ok(opened) => break opened,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break Err(Error::Panicked),
+            }
+            if stop.is_stopped() && thread.is_finished() {
+                break Err(Error::Interrupted);
+            }
+        };
+        match opened {
+            Ok(Opened { session, info }) => Ok(DeviceLink { session, info, thread: Some(thread) }),
+            Err(error) => {
+                // The thread ends by itself; a panic was reported where it happened.
+                let _ = thread.join();
+                Err(error)
+            }
+        }
     }
 }
 
@@ -357,7 +393,7 @@ fn not_handed_over(socket: &Path, error: &HandOverError) -> Error {
             let reason = "its limit of unused spools is reached; it drops them after 10 s";
             let remedy = Remedy::advice("try again then").or("end the processes that offer them");
             let (reason, remedy) = (reason.to_owned(), Some(remedy));
-            Error::DeviceRefused { endpoint, step, reason, remedy }
+            Error::DeviceRefused { endpoint, step, reason, is_temporary: true, remedy }
         }
         HandOverError::Connection(source) => {
             let limit = open_files_limit(source);

@@ -161,12 +161,17 @@ pub enum AcceleratorJob {
 impl JobFile {
     /// Reads a job file and the recipe that it names.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        Self::load_for(path, Vec::new())
+        Self::load_for(path, Vec::new(), false)
     }
 
-    /// Reads a job file that runs with these devices instead of its own, if there are any. Its
-    /// strategy may then need a device even if the file names none.
-    pub fn load_for(path: &Path, devices: Vec<DeviceKind>) -> Result<Self, Error> {
+    /// Reads a job file that runs with these devices instead of its own, if there are any, and with
+    /// other strategies than its own if `has_strategies`. In both cases, its strategy may need a
+    /// device even if the file names none.
+    pub fn load_for(
+        path: &Path,
+        devices: Vec<DeviceKind>,
+        has_strategies: bool,
+    ) -> Result<Self, Error> {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
@@ -175,7 +180,7 @@ impl JobFile {
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
         })?;
-        let mut job = read::read(&text, path, !devices.is_empty())?;
+        let mut job = read::read(&text, path, has_strategies || !devices.is_empty())?;
         if !devices.is_empty() {
             job.replace_devices(devices);
         }

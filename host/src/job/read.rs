@@ -74,7 +74,7 @@ const KEYS: [&str; 44] = [
 ];
 
 /// Reads the job in `text`, which stands in the file at `path`; `has_others`: it will run with
-/// other devices than those of the file.
+/// other devices or strategies than those of the file.
 pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile, JobError> {
     let source = Source { file: path, text };
     let document = DeTable::parse(text).map_err(|error| {

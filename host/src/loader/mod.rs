@@ -30,6 +30,7 @@ use crate::ring::{Ring, ring_slot_bytes};
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use gpu::GpuReportState;
+use meetpoint_diagnose::Diagnose;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
@@ -97,7 +98,7 @@ pub struct Loader {
     /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
     /// Devices that were lost before they served, and why; for the events of the first epoch.
-    lost_at_start: Vec<(usize, String)>,
+    lost_at_start: Vec<(usize, Error)>,
     notices: Vec<Notice>,
     next_generation: u32,
     /// The times learned in earlier epochs.
@@ -184,12 +185,13 @@ impl Loader {
         let devices = loader.limits.spools.len();
         loader.links.resize_with(devices, || None);
         loader.devices.resize(devices, None);
-        for number in 0..devices {
-            match loader.open_link(number) {
+        let all: Vec<usize> = (0..devices).collect();
+        for (number, opened) in loader.open_links(&all) {
+            match opened {
                 // As with a later loss: the next epoch, which is the first, tries to open it again.
                 Err(error) if error.is_loss() => {
                     loader.config.stop.check()?;
-                    loader.lost_at_start.push((number, error.to_string()));
+                    loader.lost_at_start.push((number, error));
                 }
                 opened => opened.map_err(|error| of_device(error, number, devices))?,
             }
@@ -254,10 +256,11 @@ impl Loader {
         Ok(preparer)
     }
 
-    fn open_link(&mut self, number: usize) -> Result<(), Error> {
-        // An old link is closed first: a device has one host at a time.
-        self.links[number] = None;
-        let setup = LinkSetup {
+    /// Opens the links of these devices, and returns how that went for each.
+    fn open_links(&mut self, numbers: &[usize]) -> Vec<(usize, Result<(), Error>)> {
+        // Old links are closed first: a device has one host at a time.
+        numbers.iter().for_each(|number| self.links[*number] = None);
+        let setups = numbers.iter().map(|&number| LinkSetup {
             device: device_id(number),
             source: self.config.devices[number].clone(),
             job: self.job.clone(),
@@ -268,8 +271,15 @@ impl Loader {
             decode_bytes: self.decode_memory.limit(),
             stop: self.config.stop.clone(),
             cores: self.config.host_cores.clone(),
+        });
+        let opened = DeviceLink::open_all(setups.collect(), &self.driver);
+        let use_it = |(&number, opened): (&usize, Result<DeviceLink, Error>)| {
+            (number, opened.map(|link| self.use_link(number, link)))
         };
-        let link = DeviceLink::open(setup, Arc::clone(&self.driver))?;
+        numbers.iter().zip(opened).map(use_it).collect()
+    }
+
+    fn use_link(&mut self, number: usize, link: DeviceLink) {
         link.session().retain_at_most(self.retained_most(number));
         let notices = link.session().spool().notices().to_vec();
         notices.into_iter().for_each(|notice| self.notice(notice));
@@ -280,7 +290,6 @@ impl Loader {
         }
         self.devices[number] = Some(info);
         self.links[number] = Some(link);
-        Ok(())
     }
 
     /// Adds a notice, unless it is already present.
@@ -362,9 +371,11 @@ impl Loader {
         config: Config,
         order: Option<BatchOrder>,
     ) -> Result<Epoch<'_>, Error> {
-        let mut events = Vec::new();
-        for number in 0..self.links.len() {
-            self.revive_link(number, &mut events)?;
+        let events = self.revive_links()?;
+        if let Some(notify) = &self.config.notify {
+            let is_of_start =
+                |it: &&EventKind| matches!(it, EventKind::DeviceLost { phase: Phase::Start, .. });
+            events.iter().filter(is_of_start).for_each(|event| notify.call(event));
         }
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
@@ -383,36 +394,47 @@ impl Loader {
         Ok(self.batch_times.order(&self.job, epoch)?)
     }
 
-    /// Reopens a lost link, and records the result.
-    fn revive_link(&mut self, number: usize, events: &mut Vec<EventKind>) -> Result<(), Error> {
-        if self.links[number].as_ref().is_some_and(DeviceLink::is_alive) {
-            return Ok(());
-        }
-        self.links[number] = None;
-        let device = DeviceLabel::new(number, self.links.len());
-        let attempt = match &self.config.devices[number] {
-            DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
-            DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
-        };
-        let others = self.links.iter().filter(|link| link.is_some()).count();
-        let remaining = Remaining::of_devices(others);
-        if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
-            let (_, reason) = self.lost_at_start.swap_remove(at);
-            events.push(EventKind::DeviceLost { device, phase: Phase::Start, reason, remaining });
-        }
-        if let Some(reason) = self.driver.take_lost_between(device_id(number)) {
-            let phase = Phase::BetweenEpochs;
-            events.push(EventKind::DeviceLost { device, phase, reason, remaining });
-        }
-        match self.open_link(number) {
-            Ok(()) => events.push(EventKind::DeviceReopened { device, attempt }),
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
-            Err(error) => {
-                let reason = error.to_string();
-                events.push(EventKind::DeviceNotReopened { device, attempt, reason, remaining });
+    /// Reopens the lost links, and returns what happened since the previous epoch.
+    fn revive_links(&mut self) -> Result<Vec<EventKind>, Error> {
+        let count = self.links.len();
+        let is_lost =
+            |number: &usize| !self.links[*number].as_ref().is_some_and(DeviceLink::is_alive);
+        let lost: Vec<usize> = (0..count).filter(is_lost).collect();
+        let remaining = Remaining::of_devices(count - lost.len());
+        let label = |number| DeviceLabel::new(number, count);
+        let mut events = Vec::new();
+        for &number in &lost {
+            let device = label(number);
+            if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
+                let (_, error) = self.lost_at_start.swap_remove(at);
+                let (reason, remedy) = (error.to_string(), error.remedy());
+                let phase = Phase::Start;
+                events.push(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
+            }
+            if let Some(reason) = self.driver.take_lost_between(device_id(number)) {
+                let (phase, remedy) = (Phase::BetweenEpochs, None);
+                events.push(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
             }
         }
-        Ok(())
+        let opened = self.open_links(&lost);
+        let works = count - opened.iter().filter(|(_, opened)| opened.is_err()).count();
+        let remaining = Remaining::of_devices(works);
+        for (number, opened) in opened {
+            let device = label(number);
+            let attempt = match &self.config.devices[number] {
+                DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
+                DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
+            };
+            events.push(match opened {
+                Ok(()) => EventKind::DeviceReopened { device, attempt },
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => {
+                    let reason = error.to_string();
+                    EventKind::DeviceNotReopened { device, attempt, reason, remaining }
+                }
+            });
+        }
+        Ok(events)
     }
 
     /// A batch for the consumer. If the consumer holds more slots than the spool can spare, which

@@ -11,6 +11,7 @@ use meetpoint_scheduler::{
 };
 use std::path::Path;
 use std::time::Duration;
+use tonic::Code;
 
 const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
 const MTE_ASCENDING: AnyStrategy =
@@ -350,7 +351,8 @@ fn a_device_that_cannot_be_used_is_an_error_with_socket_and_remedy() {
     let error = refused(Behaviour { speaks_version: Some(99), ..Behaviour::default() });
     assert!(error.contains("protocol version 99 (program fake)"), "{error}");
     let reason = "device serves another version of this dataset";
-    let error = refused(Behaviour { refuses: Some(reason), ..Behaviour::default() });
+    let refuses = Some((Code::FailedPrecondition, reason));
+    let error = refused(Behaviour { refuses, ..Behaviour::default() });
     assert!(error.contains(&format!("refused `load`: {reason}")), "{error}");
 
     let mut config = config(folder.path());

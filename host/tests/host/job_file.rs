@@ -174,7 +174,7 @@ fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
     let load = |lines: &str, devices| {
         std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\n{lines}\n{RECIPE}"))
             .unwrap();
-        JobFile::load_for(&path, devices)
+        JobFile::load_for(&path, devices, false)
     };
     let device = || vec![DeviceKind::Connect { socket: "d.sock".into() }];
     let job = load("strategy = \"device-only\"", device()).unwrap();
@@ -183,6 +183,10 @@ fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
     assert_eq!(load("", device()).unwrap().strategy, StrategyName::Wrr);
     assert_eq!(load("", Vec::new()).unwrap().strategy, StrategyName::HostOnly);
     load("strategy = \"device-only\"", Vec::new()).unwrap_err();
+    // Another strategy may need none.
+    std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"wrr\"\n{RECIPE}"))
+        .unwrap();
+    JobFile::load_for(&path, Vec::new(), true).unwrap();
 }
 
 #[test]

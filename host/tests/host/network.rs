@@ -4,18 +4,20 @@
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_format::wire::{NETWORK_GREETING, SlotData};
-use meetpoint_host::stats::{BatchFault, EpochStats, EventKind};
+use meetpoint_host::stats::{BatchFault, EpochStats, EventKind, Phase, Remaining};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{
-    DeviceSource, Error, Loader, LoaderConfig, RemoteDevice, SpoolKind, TcpAddress,
+    DeviceSource, Error, Loader, LoaderConfig, Notify, RemoteDevice, SpoolKind, TcpAddress,
 };
 use meetpoint_scheduler::{
     AnyStrategy, Auto, DeviceOnly, Mte, MteFeedback, Split, Tail, Windowed, Wrr,
 };
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tonic::Code;
 
 const MTE: AnyStrategy = AnyStrategy::Mte(Mte { split: Split::Fixed(5), tail: Tail::Descending });
 
@@ -192,62 +194,199 @@ fn a_lost_device_is_connected_to_again_and_a_silent_one_fenced_off() {
     assert!(stats.schedule.stalls > 0);
 }
 
-/// Bytes that another kind of server sends to a host that connects, before it disconnects or waits.
-fn refused_by(says: &'static [u8], hangs_up: bool) -> Error {
+/// Opens a loader with a device at an address where `stranger` accepts one connection.
+fn with_stranger<T>(
+    strategy: AnyStrategy,
+    stranger: impl FnOnce(TcpStream) + Send + 'static,
+    then: impl FnOnce(Result<Loader, Error>) -> T,
+) -> T {
     let folder = dataset(20);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let stranger = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(says).unwrap();
-        if !hangs_up {
-            // Until the host disconnects.
-            let _ = stream.read_to_end(&mut Vec::new());
-        }
-    });
-    let address = TcpAddress { host: "127.0.0.1".to_owned(), port };
-    let mut config = config(folder.path());
-    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
-    config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
-    let error = Loader::open(config).unwrap_err();
+    let stranger = std::thread::spawn(move || stranger(listener.accept().unwrap().0));
+    let result = then(Loader::open(with_address(folder.path(), port, strategy)));
     stranger.join().unwrap();
-    error
+    result
+}
+
+/// A configuration with a device at a port of this machine.
+fn with_address(dataset: &Path, port: u16, strategy: AnyStrategy) -> LoaderConfig {
+    let address = TcpAddress { host: "127.0.0.1".to_owned(), port };
+    let mut config = config(dataset);
+    config.strategy = strategy;
+    config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
+    config
 }
 
 #[test]
-fn what_is_not_a_device_is_an_error_and_no_hang() {
+fn a_process_that_speaks_something_else_is_an_error() {
+    for says in [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"mplink_9________", b"220"] {
+        let speak = move |mut stream: TcpStream| stream.write_all(says).unwrap();
+        let error = with_stranger(DeviceOnly.into(), speak, Result::unwrap_err);
+        assert!(matches!(error, Error::NotADevice { .. }), "{says:?}: {error}");
+    }
+}
+
+/// All events of two epochs that the host prepares alone.
+fn alone(loader: Result<Loader, Error>) -> [Vec<EventKind>; 2] {
+    let mut loader = loader.unwrap();
+    [0, 1].map(|epoch| {
+        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+        assert_eq!((seen.len(), stats.schedule.host_batches), (5, 5));
+        assert!(stats.schedule.device_lost);
+        events_of(&stats)
+    })
+}
+
+/// Checks the events of a device that was not reached at the start, and returns the reason.
+fn of_absent_device([first, second]: [Vec<EventKind>; 2]) -> String {
+    let [EventKind::DeviceLost { phase: Phase::Start, reason, remaining, remedy, .. }, again] =
+        &first[..]
+    else {
+        panic!("{first:?}");
+    };
+    assert_eq!((remaining, remedy.is_some()), (&Remaining::Host, true), "{first:?}");
+    assert!(reason.contains("tcp://127.0.0.1:"), "{reason}");
+    assert!(matches!(again, EventKind::DeviceNotReopened { .. }), "{first:?}");
+    assert!(matches!(second[..], [EventKind::DeviceNotReopened { .. }]), "{second:?}");
+    reason.clone()
+}
+
+#[test]
+fn an_address_that_hangs_or_hangs_up_at_the_start_is_a_lost_device() {
     let greeting: &'static [u8] = &NETWORK_GREETING;
-    for (says, hangs_up) in [
-        (&b""[..], true),
-        (b"", false),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
-        (b"mplink_9________", true),
-        (greeting, true),
-        (greeting, false),
+    for (says, hangs_up) in [(&b""[..], true), (b"", false), (greeting, true), (greeting, false)] {
+        let stranger = move |mut stream: TcpStream| {
+            stream.write_all(says).unwrap();
+            if !hangs_up {
+                // Until the host disconnects.
+                let _ = stream.read_to_end(&mut Vec::new());
+            }
+        };
+        let reason = of_absent_device(with_stranger(DeviceOnly.into(), stranger, alone));
+        let expected = if hangs_up { "it ended the connection" } else { "within 5s" };
+        assert!(reason.contains(expected), "{says:?}: {reason}");
+    }
+}
+
+/// A port of this machine on which nobody listens.
+fn unused_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn a_device_that_is_absent_at_the_start_is_lost_under_every_strategy() {
+    let folder = dataset(20);
+    for strategy in [
+        DeviceOnly.into(),
+        MTE,
+        MteFeedback.into(),
+        Windowed::default().into(),
+        Wrr.into(),
+        Auto::default().into(),
     ] {
-        let error = refused_by(says, hangs_up);
-        assert!(matches!(error, Error::NotADevice { .. }), "{says:?} {hangs_up}: {error}");
+        let notified = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&notified);
+        let mut config = with_address(folder.path(), unused_port(), strategy);
+        config.notify = Some(Notify::new(Duration::from_secs(600), move |event| {
+            sink.lock().unwrap().push(event.clone());
+        }));
+        let reason = of_absent_device(alone(Loader::open(config)));
+        assert!(reason.contains("no device is listening there"), "{reason}");
+        let notified = std::mem::take(&mut *notified.lock().unwrap());
+        assert!(matches!(notified[..], [EventKind::DeviceLost { .. }]), "{notified:?}");
     }
 }
 
 #[test]
-fn nobody_at_an_address_and_cleartext_to_another_machine_are_errors() {
+fn a_name_without_an_address_is_a_lost_device_and_cleartext_to_another_machine_an_error() {
     let folder = dataset(20);
-    let open = |host: &str, port| {
-        let address = TcpAddress { host: host.to_owned(), port };
+    let open = |host: &str| {
+        let address = TcpAddress { host: host.to_owned(), port: 7000 };
         let mut config = config(folder.path());
-        config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+        config.strategy = DeviceOnly.into();
         config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
-        Loader::open(config).unwrap_err()
+        Loader::open(config)
     };
-    let unused = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = unused.local_addr().unwrap().port();
-    drop(unused);
-    assert!(matches!(open("127.0.0.1", port), Error::DeviceUnreachable { .. }));
-    // A documentation address (RFC 5737): nothing is sent to it.
+    // No name server knows a name of the domain `invalid` (RFC 6761).
+    let mut loader = open("agent.invalid").unwrap();
+    let (_, stats) = consume(loader.start_epoch(0).unwrap());
+    let events = events_of(&stats);
+    let EventKind::DeviceLost { reason, .. } = &events[0] else { panic!("{events:?}") };
+    assert!(reason.contains("agent.invalid"), "{reason}");
+    // Documentation addresses (RFC 5737, RFC 3849): nothing is sent to them.
     for host in ["192.0.2.1", "2001:db8::1"] {
-        let error = open(host, 7000);
+        let error = open(host).unwrap_err();
         let Error::DeviceUntrusted { problem, .. } = &error else { panic!("{error}") };
         assert!(problem.contains("not be encrypted"), "{error}");
+    }
+}
+
+#[test]
+fn a_device_that_refuses_for_now_is_lost_and_one_that_refuses_the_job_is_an_error() {
+    let folder = dataset(20);
+    let network = || Some(folder.path().to_path_buf());
+    let full = |code| {
+        let refuses = Some((code, "it is full"));
+        let device =
+            FakeDevice::start(Behaviour { refuses, network: network(), ..Behaviour::default() });
+        let strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+        Loader::open(with_device(folder.path(), &device, strategy)).map(|loader| (loader, device))
+    };
+    for code in [Code::ResourceExhausted, Code::Unavailable] {
+        let (mut loader, device) = full(code).unwrap();
+        let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+        assert_eq!((seen.len(), stats.schedule.host_batches), (5, 5), "{code:?}");
+        let events = events_of(&stats);
+        let EventKind::DeviceLost { reason, .. } = &events[0] else { panic!("{events:?}") };
+        assert!(reason.contains("it is full"), "{reason}");
+        device.accept();
+        let (_, stats) = consume(loader.start_epoch(1).unwrap());
+        assert!(matches!(events_of(&stats)[..], [EventKind::DeviceReopened { .. }]), "{code:?}");
+        assert_eq!(stats.schedule.device_batches, 5);
+    }
+    for code in [Code::FailedPrecondition, Code::Unauthenticated, Code::OutOfRange] {
+        let error = full(code).map(|_| ()).unwrap_err();
+        assert!(matches!(error, Error::DeviceRefused { .. }), "{error}");
+    }
+}
+
+#[test]
+fn one_of_two_devices_that_is_absent_leaves_the_other_its_work() {
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 1);
+    let network = Some(folder.path().to_path_buf());
+    let device = FakeDevice::start(Behaviour { network, ..Behaviour::default() });
+    let mut config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+    config.shared_dataset = true;
+    config.devices.extend(with_address(folder.path(), unused_port(), Wrr.into()).devices);
+    let mut loader = Loader::open(config).unwrap();
+    let described: Vec<bool> = loader.devices().map(|device| device.is_some()).collect();
+    assert_eq!(described, [true, false]);
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!(sorted(seen), expected[0]);
+    assert!(stats.schedule.devices[0].batches > 0 && stats.schedule.devices[1].is_lost);
+    let events = events_of(&stats);
+    let EventKind::DeviceLost { device, remaining, .. } = &events[0] else { panic!("{events:?}") };
+    assert_eq!((device.number, remaining), (1, &Remaining::HostAndDevices));
+}
+
+#[test]
+fn a_device_with_another_clock_changes_neither_batches_nor_times() {
+    let folder = dataset(60);
+    let (expected, _) = of_host_alone(folder.path(), 1);
+    for clock_ns in [Some(0), Some(u64::MAX), Some(u64::MAX / 2)] {
+        let network = Some(folder.path().to_path_buf());
+        let device = FakeDevice::start(Behaviour { clock_ns, network, ..Behaviour::default() });
+        let config = with_device(folder.path(), &device, AnyStrategy::DeviceOnly(DeviceOnly));
+        let mut loader = Loader::open(config).unwrap();
+        let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+        assert_eq!(sorted(seen), expected[0]);
+        assert_eq!(events_of(&stats), [], "{clock_ns:?}");
+        for record in &stats.records {
+            assert!(record.prepare_start_ns <= record.prepare_end_ns, "{record:?}");
+            assert!(record.prepare_end_ns <= record.ready_ns, "{record:?}");
+            assert!(record.ready_ns <= record.consume_ns, "{record:?}");
+        }
     }
 }

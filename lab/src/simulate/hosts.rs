@@ -4,9 +4,11 @@ use crate::{Error, Progress};
 use meetpoint_report::grid::{Grid, Style};
 use meetpoint_report::units::seconds;
 use meetpoint_sim::studies::hosts::{
-    ACCELERATORS_LIMIT, BATCHES, HOSTS, HostsRow, LINKS, MACHINE, many_hosts,
+    ACCELERATORS_LIMIT, BATCHES, HostsRow, LINKS, MACHINE, many_hosts,
 };
 use serde::Serialize;
+
+pub use meetpoint_sim::studies::hosts::{HOSTS, HOSTS_MAX};
 
 /// A simulated machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,10 +58,10 @@ pub struct Document {
     needed: Vec<Needed>,
 }
 
-/// Simulates every row.
-pub fn run(progress: Progress<'_>) -> Result<Document, Error> {
-    let rows = many_hosts(|done, total| progress(done as u64, total as u64))?;
-    let needed = needed(&rows);
+/// Simulates every row for these numbers of hosts, each at most [`HOSTS_MAX`].
+pub fn run(hosts: &[u32], progress: Progress<'_>) -> Result<Document, Error> {
+    let rows = many_hosts(hosts, |done, total| progress(done as u64, total as u64))?;
+    let needed = needed(hosts, &rows);
     let rows = rows.into_iter().map(|row| Row {
         elements: row.elements,
         link_gbit_per_second: row.link_gbit,
@@ -75,11 +77,11 @@ pub fn run(progress: Progress<'_>) -> Result<Document, Error> {
     Ok(Document { kind: "hosts", rows: rows.collect(), needed })
 }
 
-fn needed(rows: &[HostsRow]) -> Vec<Needed> {
+fn needed(hosts_of: &[u32], rows: &[HostsRow]) -> Vec<Needed> {
     let mut found = Vec::new();
     for (elements, _) in BATCHES {
         for link in LINKS {
-            for hosts in HOSTS {
+            for &hosts in hosts_of {
                 let of = rows.iter().filter(|row| {
                     row.elements == elements && row.link_gbit == link && row.hosts == hosts
                 });
@@ -157,7 +159,13 @@ fn table(document: &Document, elements: &str, link: u32) -> Grid {
 
 fn fewest(document: &Document) -> Grid {
     let mut head = vec!["batches".to_owned(), "link".to_owned()];
-    head.extend(HOSTS.map(|hosts| format!("{hosts} hosts")));
+    let (elements, link) = (BATCHES[0].0, LINKS[0]);
+    let is_first = |it: &&Needed| it.elements == elements && it.link_gbit_per_second == link;
+    let hosts = document.needed.iter().filter(is_first).map(|it| it.hosts);
+    head.extend(hosts.map(|hosts| match hosts {
+        1 => "1 host".to_owned(),
+        hosts => format!("{hosts} hosts"),
+    }));
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut grid = Grid::new(&head, 1..head.len());
     for (elements, _) in BATCHES {
@@ -178,7 +186,7 @@ fn fewest(document: &Document) -> Grid {
 
 #[cfg(test)]
 mod tests {
-    use super::{Document, needed, text};
+    use super::{Document, HOSTS, needed, text};
     use meetpoint_report::grid::Style;
     use meetpoint_sim::studies::hosts::HostsRow;
 
@@ -200,10 +208,10 @@ mod tests {
     #[test]
     fn the_fewest_agents_that_are_enough_are_named() {
         let rows = [row(0, 0.5), row(4, 0.2), row(6, 0.04), row(8, 0.0)];
-        let found = needed(&rows);
+        let found = needed(&HOSTS, &rows);
         let of = found.iter().find(|it| it.link_gbit_per_second == 10 && it.hosts == 8);
         assert_eq!(of.unwrap().agents, Some(6));
-        let rest = needed(&rows[..2]);
+        let rest = needed(&HOSTS, &rows[..2]);
         let of = rest.iter().find(|it| it.link_gbit_per_second == 10 && it.hosts == 8).unwrap();
         assert_eq!(of.agents, None);
         assert!((of.share_max - 0.8).abs() < 1e-9);

@@ -15,7 +15,6 @@ use rustls::{
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName};
 use sha2::{Digest, Sha256};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -113,12 +112,7 @@ impl Connector {
         let connector = TlsConnector::from(Arc::clone(&self.config));
         match connector.connect(name, stream).await {
             Ok(stream) => Ok(Box::new(stream)),
-            Err(error) => Err(match self.explain(error) {
-                TlsError::Connection(error) if is_end(&error) => {
-                    TlsError::Protocol("it ended the connection instead".to_owned())
-                }
-                error => error,
-            }),
+            Err(error) => Err(self.explain(error)),
         }
     }
 
@@ -126,11 +120,6 @@ impl Connector {
     pub fn explain(&self, error: std::io::Error) -> TlsError {
         End { side: Side::Host, files: &self.files, name: &self.name }.explain(error)
     }
-}
-
-/// Whether the other end closed the connection.
-fn is_end(error: &std::io::Error) -> bool {
-    [ErrorKind::UnexpectedEof, ErrorKind::ConnectionReset].contains(&error.kind())
 }
 
 fn stamp(files: &TlsFiles) -> Stamp {

@@ -74,6 +74,8 @@ class ShardPlan:
     samples: int
     """Samples of the source."""
     source_bytes: int
+    idle_shards: int
+    """Shards without a part, because there are fewer parts than shards."""
 
 
 @dataclass(frozen=True)

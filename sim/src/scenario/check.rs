@@ -20,6 +20,10 @@ const ALL_WORKERS_MAX: u64 = 1 << 20;
 /// Most links between ranks and devices.
 const LANES_MAX: u64 = 4_000_000;
 
+/// Most steps of all ranks and epochs. Each takes several events, of which a core simulates some
+/// millions a second.
+const STEPS_MAX: u64 = 500_000_000;
+
 impl Scenario {
     /// Checks whether it can be simulated; an error names the key and the remedy.
     pub fn check(&self) -> Result<(), ScenarioError> {
@@ -33,6 +37,7 @@ impl Scenario {
         self.check_host()?;
         self.check_devices()?;
         self.check_ranks()?;
+        self.check_steps()?;
         self.check_hosts()?;
         self.check_stores()?;
         self.accelerator.step.check("accelerator.step")?;
@@ -234,6 +239,23 @@ impl Scenario {
 }
 
 impl Scenario {
+    /// Refuses a scenario that would be simulated for hours.
+    fn check_steps(&self) -> Result<(), ScenarioError> {
+        let (epochs, ranks) = (u64::from(self.epochs), u64::from(self.rank_count()));
+        let steps = u64::from(self.batches).saturating_mul(epochs).saturating_mul(ranks);
+        if steps <= STEPS_MAX {
+            return Ok(());
+        }
+        let problem =
+            format!("is {}: with {epochs} epochs and {ranks} ranks, {steps} steps", self.batches);
+        let most = STEPS_MAX / (epochs * ranks);
+        let remedy = match most {
+            0 => format!("fewer epochs or ranks: at most {STEPS_MAX} steps are simulated"),
+            most => format!("at most {most}, since at most {STEPS_MAX} steps are simulated"),
+        };
+        wrong("batches", problem, remedy)
+    }
+
     fn check_hosts(&self) -> Result<(), ScenarioError> {
         if let Some(time) = self.hosts.time_to_failure {
             above_zero("hosts.time_to_failure", time)?;

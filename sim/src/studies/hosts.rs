@@ -45,8 +45,11 @@ pub const MACHINE: Machine = Machine {
 /// Prepared batches: 256 pictures of 224 × 224 × 3 in uint8 and in float32.
 pub const BATCHES: [(&str, u64); 2] = [("uint8", 38_535_168), ("float32", 154_140_672)];
 
-/// Numbers of hosts.
+/// Numbers of hosts, unless others are given.
 pub const HOSTS: [u32; 5] = [1, 8, 64, 250, 1_000];
+
+/// The highest number of hosts.
+pub const HOSTS_MAX: u32 = 4_096;
 
 /// Agents for each host, as a fraction.
 pub const AGENTS: [(u32, u32); 7] = [(0, 1), (1, 4), (1, 2), (3, 4), (1, 1), (5, 4), (3, 2)];
@@ -161,16 +164,20 @@ pub fn row(
     })
 }
 
-/// All rows; `step` is called after each with the rows done and their total.
+/// All rows for these numbers of hosts; `step` is called after each with the rows done and their
+/// total.
 ///
 /// # Errors
 ///
 /// As [`row`].
-pub fn many_hosts(mut step: impl FnMut(usize, usize)) -> Result<Vec<HostsRow>, Error> {
+pub fn many_hosts(
+    hosts_of: &[u32],
+    mut step: impl FnMut(usize, usize),
+) -> Result<Vec<HostsRow>, Error> {
     let mut all = Vec::new();
     for batch in BATCHES {
         for link in LINKS {
-            for hosts in HOSTS {
+            for &hosts in hosts_of {
                 let mut before = None;
                 for (of, per) in AGENTS {
                     let agents = (hosts * of).div_ceil(per);

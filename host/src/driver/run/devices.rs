@@ -290,7 +290,7 @@ impl Run {
         end.published.clear();
         let (device, phase) = (end.label, Phase::Epoch);
         let (reason, remaining) = (why.to_owned(), self.remaining_without(number));
-        self.note(EventKind::DeviceLost { device, phase, reason, remaining });
+        self.note(EventKind::DeviceLost { device, phase, reason, remaining, remedy: None });
     }
 
     // Fetching from their spools.

@@ -27,6 +27,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -35,7 +36,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 /// The fault of the n-th batch since the device started, counted from 1.
 #[derive(Debug, Clone, Copy)]
@@ -79,10 +80,13 @@ fn misdescribed(mut columns: Vec<SlotColumn>, payload: &[u8]) -> Vec<SlotColumn>
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) faults: Vec<(u32, Fault)>,
-    pub(crate) refuses: Option<&'static str>,
+    /// Refuses jobs with this status, until [`FakeDevice::accept`].
+    pub(crate) refuses: Option<(Code, &'static str)>,
     pub(crate) speaks_version: Option<u32>,
     /// Additional time for each batch.
     pub(crate) pause: Duration,
+    /// The time of its clock whenever it is read; by default that of the host.
+    pub(crate) clock_ns: Option<u64>,
     /// The device's copy of the dataset, if it listens on a loopback port and sends batches.
     pub(crate) network: Option<PathBuf>,
 }
@@ -91,6 +95,8 @@ pub(crate) struct Behaviour {
 pub(crate) struct FakeDevice {
     /// Batches begun since it started.
     batches: Arc<Mutex<u32>>,
+    /// Whether it accepts jobs, even if it refused some before.
+    accepts: Arc<AtomicBool>,
     folder: tempfile::TempDir,
     address: Option<TcpAddress>,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
@@ -103,15 +109,20 @@ impl FakeDevice {
         let socket = folder.path().join("device.sock");
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (listening, is_listening) = channel();
-        let batches = Arc::default();
-        let begun = Arc::clone(&batches);
+        let (batches, accepts) = (Arc::default(), Arc::default());
+        let state = (Arc::clone(&batches), Arc::clone(&accepts));
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.unwrap().block_on(serve(socket, behaviour, begun, listening, stopped));
+            runtime.unwrap().block_on(serve(socket, behaviour, state, listening, stopped));
         });
         let port = is_listening.recv().unwrap();
         let address = port.map(|port| TcpAddress { host: "127.0.0.1".to_owned(), port });
-        Self { batches, folder, address, stop: Some(stop), thread: Some(thread) }
+        Self { batches, accepts, folder, address, stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Accepts the jobs that it refused so far.
+    pub(crate) fn accept(&self) {
+        self.accepts.store(true, Ordering::SeqCst);
     }
 
     /// Waits until it has begun a given number of batches since it started.
@@ -146,13 +157,14 @@ impl Drop for FakeDevice {
 async fn serve(
     socket: PathBuf,
     behaviour: Behaviour,
-    batches: Arc<Mutex<u32>>,
+    (batches, accepts): (Arc<Mutex<u32>>, Arc<AtomicBool>),
     listening: Sender<Option<u16>>,
     stopped: tokio::sync::oneshot::Receiver<()>,
 ) {
     let spools = Spools::default();
     let is_network = behaviour.network.is_some();
-    let agent = Agent { behaviour, spools: Arc::clone(&spools), loaded: Mutex::new(None), batches };
+    let (offered, loaded) = (Arc::clone(&spools), Mutex::new(None));
+    let agent = Agent { behaviour, spools: offered, loaded, batches, accepts };
     if is_network {
         return serve_network(agent, listening, stopped).await;
     }
@@ -248,6 +260,8 @@ struct Agent {
     loaded: Mutex<Option<(LoadRequest, Job)>>,
     /// Batches begun since the device started.
     batches: Arc<Mutex<u32>>,
+    /// As in [`FakeDevice`].
+    accepts: Arc<AtomicBool>,
 }
 
 type Answers = tokio::sync::mpsc::UnboundedSender<Result<DeviceMessage, Status>>;
@@ -271,8 +285,9 @@ impl Device for Agent {
         &self,
         request: Request<Streaming<LoadPart>>,
     ) -> Result<Response<LoadReply>, Status> {
-        if let Some(reason) = self.behaviour.refuses {
-            return Err(Status::failed_precondition(reason));
+        let refuses = self.behaviour.refuses.filter(|_| !self.accepts.load(Ordering::SeqCst));
+        if let Some((code, reason)) = refuses {
+            return Err(Status::new(code, reason));
         }
         let mut parts = request.into_inner();
         let Some(Part::Request(request)) = parts.message().await?.and_then(|it| it.part) else {
@@ -508,14 +523,15 @@ impl Worker {
             header.columns = misdescribed(header.columns, &payload);
         }
         let mut header = header.encode();
+        let clock_ns = self.behaviour.clock_ns.unwrap_or_else(meetpoint_host::clock::monotonic_ns);
         let mut published = Published {
             epoch,
             batch,
             generation,
             slot: slot as u32,
             busy_ns: 1,
-            started_ns: meetpoint_host::clock::monotonic_ns(),
-            published_ns: meetpoint_host::clock::monotonic_ns(),
+            started_ns: clock_ns,
+            published_ns: clock_ns,
         };
         match fault {
             None => {}
