@@ -4,10 +4,10 @@
 use crate::generate;
 use crate::surface::Stop;
 use anyhow::Context;
-use meetpoint_device::{Basis, CoreUse, DeviceProfile, PROFILE_BYTES_MAX, ProfileError, SlowCore};
+use meetpoint_device::{Basis, DeviceProfile, PROFILE_BYTES_MAX, ProfileError, SlowCore};
 use meetpoint_kernels::jpeg::{DecodeOptions, Decoder, Encoded, Picture};
-use meetpoint_link::{Emulation, Targets};
-use meetpoint_report::KNOB_OFF_MAX;
+use meetpoint_link::{CoreUse, Disturbance, Emulation, Targets};
+use meetpoint_report::{EmulatedCore, SpeedLimit};
 use meetpoint_storage::files::read_regular;
 use serde::Serialize;
 use std::path::Path;
@@ -38,7 +38,7 @@ impl Pictures {
 }
 
 /// What a thread did at a share of a core.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Measured {
     /// Share of the core that was requested; `None`: all of it, without a governor.
     pub(crate) target: Option<f64>,
@@ -50,18 +50,12 @@ pub(crate) struct Measured {
     pub(crate) pixels_per_cpu_second: f64,
     /// The core.
     pub(crate) core: Option<usize>,
-    pub(crate) wall_seconds: f64,
-    pub(crate) cpu_seconds: f64,
-    /// Time in which another thread had the core.
-    pub(crate) contention_seconds: f64,
-    /// Time that the hypervisor took; `None` if it is not known.
-    pub(crate) steal_seconds: Option<f64>,
-    pub(crate) sleeps: u64,
-    /// Mean and longest time by which it woke up too late.
-    pub(crate) late_mean_seconds: f64,
-    pub(crate) late_max_seconds: f64,
+    #[serde(flatten)]
+    pub(crate) core_use: EmulatedCore,
     /// Whether the achieved share is within 5 % of the target.
     pub(crate) is_valid: bool,
+    /// What explains that it is not; empty if nothing that was measured does.
+    pub(crate) causes: Vec<Disturbance>,
 }
 
 impl Measured {
@@ -140,22 +134,17 @@ fn decode_at(
 
 fn describe(share: Option<f64>, core: Option<usize>, pixels: u64, used: &CoreUse) -> Measured {
     let achieved = used.share();
-    let per = |time: Duration| pixels as f64 / time.as_secs_f64().max(1e-9);
-    let off = share.map_or(0.0, |share| achieved / share - 1.0);
+    let verdict = share.map(|share| SpeedLimit::of_core(share, achieved, Some(used)));
+    let per = |time_ns: u64| pixels as f64 / (time_ns.max(1) as f64 / 1e9);
     Measured {
         target: share,
         achieved,
-        pixels_per_second: per(used.wall),
-        pixels_per_cpu_second: per(used.cpu),
+        pixels_per_second: per(used.available_ns),
+        pixels_per_cpu_second: per(used.cpu_ns),
         core,
-        wall_seconds: used.wall.as_secs_f64(),
-        cpu_seconds: used.cpu.as_secs_f64(),
-        contention_seconds: used.contention.as_secs_f64(),
-        steal_seconds: used.steal.map(|steal| steal.as_secs_f64()),
-        sleeps: used.sleeps,
-        late_mean_seconds: used.late_mean.as_secs_f64(),
-        late_max_seconds: used.late_max.as_secs_f64(),
-        is_valid: off.abs() <= KNOB_OFF_MAX,
+        core_use: (*used).into(),
+        is_valid: verdict.as_ref().is_none_or(|verdict| verdict.is_valid),
+        causes: verdict.map_or_else(Vec::new, |verdict| verdict.causes),
     }
 }
 

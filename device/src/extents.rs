@@ -5,6 +5,7 @@
 use crate::{Error, ExtentRoot};
 use meetpoint_format::wire::LoadRequest;
 use meetpoint_prepare::ExtentFolder;
+use meetpoint_storage::EngineKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,8 +16,12 @@ pub(crate) struct ServedExtents {
 }
 
 impl ServedExtents {
-    /// Opens all of them; with `must_be_named`, each must have a name.
-    pub(crate) fn open(given: &[ExtentRoot], must_be_named: bool) -> Result<Self, Error> {
+    /// Opens all of them through an engine of this kind; with `must_be_named`, each must have a name.
+    pub(crate) fn open(
+        given: &[ExtentRoot],
+        must_be_named: bool,
+        kind: EngineKind,
+    ) -> Result<Self, Error> {
         let mut served: Vec<(Option<String>, Arc<ExtentFolder>)> = Vec::with_capacity(given.len());
         for ExtentRoot { name, file, block } in given {
             if must_be_named && name.is_none() {
@@ -25,7 +30,7 @@ impl ServedExtents {
             if let Some(name) = name.clone().filter(|_| served.iter().any(|it| it.0 == *name)) {
                 return Err(Error::RootNamedTwice { name });
             }
-            let folder = ExtentFolder::open(file, block).map_err(Error::Extents)?;
+            let folder = ExtentFolder::open(file, block, kind).map_err(Error::Extents)?;
             served.push((name.clone(), Arc::new(folder)));
         }
         Ok(Self { served })
@@ -55,7 +60,11 @@ impl ServedExtents {
                 begin => format!(", where {} begins at byte {begin}", device.name),
             };
             let (file, block) = (folder.path().display(), folder.block().display());
-            format!("{file}: reads its extents from {block}{begin}, and nothing else of it")
+            let engine = folder.engine();
+            format!(
+                "{file}: reads its extents from {block}{begin} (engine {engine}), and nothing else \
+                 of it"
+            )
         })
     }
 

@@ -6,7 +6,9 @@
 //! sleeps.
 
 use crate::clock::{nanoseconds, thread_cpu_time};
+use crate::disturbance::{DisturbanceMeter, KernelCounters};
 use crate::waits::StorageWaits;
+use crate::wake_ups::{WakeUpSummary, WakeUps};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -121,27 +123,15 @@ impl Clocks {
     }
 }
 
-/// How late a thread woke up from its sleeps.
+/// What disturbed a thread so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct WakeUps {
-    /// Sleeps.
-    pub(crate) count: u64,
-    /// Time asleep, including the time by which the thread woke up late.
-    pub(crate) slept: Duration,
-    /// Sum of the times by which it woke up late.
-    pub(crate) late: Duration,
-    /// The longest of them.
-    pub(crate) late_max: Duration,
-}
-
-impl WakeUps {
-    fn add(&mut self, slept: Duration, asked: Duration) {
-        let late = slept.saturating_sub(asked);
-        self.count += 1;
-        self.slept += slept;
-        self.late += late;
-        self.late_max = self.late_max.max(late);
-    }
+pub(crate) struct Disturbances {
+    /// The sleeps of the emulation.
+    pub(crate) wake_ups: WakeUpSummary,
+    /// Time within batches in which it waited for its core; `None` if it is not measured.
+    pub(crate) run_delay: Option<Duration>,
+    /// Time within batches that the hypervisor took from its core; `None` if it is not measured.
+    pub(crate) steal: Option<Duration>,
 }
 
 /// Slows down the thread that created it.
@@ -155,12 +145,18 @@ pub(crate) struct CpuThrottle {
     stretch: f64,
     stretched: Duration,
     wake_ups: WakeUps,
+    meter: DisturbanceMeter,
 }
 
 impl CpuThrottle {
     /// A throttle for the calling thread; without a ratio, only [`CpuThrottle::stretch`] has an
-    /// effect. `storage_waits` are this thread's.
-    pub(crate) fn new(ratio: Option<f64>, storage_waits: Arc<StorageWaits>) -> Self {
+    /// effect. `storage_waits` and `counters` are this thread's; without counters, what the kernel
+    /// reports is not measured.
+    pub(crate) fn new(
+        ratio: Option<f64>,
+        storage_waits: Arc<StorageWaits>,
+        counters: Option<KernelCounters>,
+    ) -> Self {
         // Avoids the usual 50 µs by which sleeps are too long. If this is not permitted, sleeps are
         // longer, and the excess is credited as always.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
@@ -173,7 +169,18 @@ impl CpuThrottle {
             stretch: 1.0,
             stretched: Duration::ZERO,
             wake_ups: WakeUps::default(),
+            meter: DisturbanceMeter::new(counters),
         }
+    }
+
+    /// A batch begins, or goes on: what the kernel reports is measured from now on.
+    pub(crate) fn begin_batch(&mut self) {
+        self.meter.begin();
+    }
+
+    /// The batch ends, or waits for a slot.
+    pub(crate) fn end_batch(&mut self) {
+        self.meter.end();
     }
 
     /// Slows everything down by `factor` from now on.
@@ -220,23 +227,27 @@ impl CpuThrottle {
         self.account();
         let sleep = self.governor.as_mut().map_or(Duration::ZERO, |it| it.sleep(settle));
         if !sleep.is_zero() {
-            whole = sleep_until(self.seen.wall + sleep, &mut self.wake_ups, go_on);
+            whole = sleep_until(self.seen.wall + sleep, Some(&mut self.wake_ups), go_on);
             // Sleeping and waking up takes CPU time too, about 40 us on a virtual machine.
             self.account();
         }
         if self.stretch > 1.0 {
             let took = self.seen.wall - begun;
             let end = self.seen.wall + took.mul_f64(self.stretch - 1.0);
-            whole &= sleep_until(end, &mut WakeUps::default(), go_on);
+            whole &= sleep_until(end, None, go_on);
             self.stretched += self.seen.wall.elapsed();
             self.skip();
         }
         whole
     }
 
-    /// The sleeps of the emulation so far.
-    pub(crate) fn wake_ups(&self) -> WakeUps {
-        self.wake_ups
+    /// What disturbed the thread so far.
+    pub(crate) fn disturbances(&self) -> Disturbances {
+        Disturbances {
+            wake_ups: self.wake_ups.summary(),
+            run_delay: self.meter.run_delay(),
+            steal: self.meter.steal(),
+        }
     }
 
     /// Time slept by [`CpuThrottle::stretch`], which is not part of the emulation.
@@ -245,20 +256,30 @@ impl CpuThrottle {
     }
 }
 
-fn sleep_until(end: Instant, wake_ups: &mut WakeUps, go_on: &mut dyn FnMut() -> bool) -> bool {
-    loop {
-        let begun = Instant::now();
-        let left = end.saturating_duration_since(begun);
-        if left.is_zero() {
-            return true;
-        }
-        let slice = left.min(SLICE_MAX);
-        std::thread::sleep(slice);
-        wake_ups.add(begun.elapsed(), slice);
-        if !go_on() {
-            return false;
-        }
+/// Sleeps in slices. A slice that ends late shortens the next one, so only the end counts as late.
+fn sleep_until(
+    end: Instant,
+    wake_ups: Option<&mut WakeUps>,
+    go_on: &mut dyn FnMut() -> bool,
+) -> bool {
+    let begun = Instant::now();
+    let requested = end.saturating_duration_since(begun);
+    if requested.is_zero() {
+        return true;
     }
+    let mut now = begun;
+    let goes_on = loop {
+        std::thread::sleep(end.saturating_duration_since(now).min(SLICE_MAX));
+        now = Instant::now();
+        let goes_on = go_on();
+        if now >= end || !goes_on {
+            break goes_on;
+        }
+    };
+    if let Some(wake_ups) = wake_ups {
+        wake_ups.add(now - begun, requested);
+    }
+    goes_on
 }
 
 #[cfg(test)]
@@ -368,7 +389,7 @@ mod tests {
     #[test]
     fn a_throttle_settles_all_but_the_cost_of_its_last_sleep() {
         for ratio in [0.5, 0.25] {
-            let mut throttle = CpuThrottle::new(Some(ratio), Arc::default());
+            let mut throttle = CpuThrottle::new(Some(ratio), Arc::default(), None);
             let mut sum = 0_u64;
             for stage in 0..40_u64 {
                 // Some 0.3 to 1.2 ms of real work, as kernels take between two stages.
@@ -393,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_throttle_stops_on_request() {
-        let mut throttle = CpuThrottle::new(Some(0.001), Arc::default());
+        let mut throttle = CpuThrottle::new(Some(0.001), Arc::default(), None);
         let start = thread_cpu_time();
         while thread_cpu_time() - start < 10 * MS {
             std::hint::black_box(start);

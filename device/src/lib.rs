@@ -7,16 +7,17 @@
 //! checks of a
 //! job) and `job_refusal` (their failures), `queue` (work, slots and the fence), `worker` (a job's
 //! preparing thread), `turns` (as many of them at a time as there are threads), `shares` (whose is
-//! next), `spool` (where batches go),
-//! `pieces` (slots as messages), `metrics` (counters by client), `monitoring` (where they are
-//! served), `notify` (the state for systemd), `governor` and `waits` (the emulation of a slow
-//! core), [`SlowCore`] (the same outside of a device), [`DeviceProfile`] (declared speeds of real
-//! devices), `cgroup` (an outer limit), `fault` (which faults occur when), [`probe()`].
+//! next), `spool` (where batches go), `pieces` (slots as messages), `metrics` (counters by client),
+//! `monitoring` (where they are served), `notify` (the state for systemd), `governor` and `waits`
+//! (the emulation of a slow core), `wake_ups` and `disturbance` (what disturbs it), [`SlowCore`]
+//! (the same outside of a device), [`DeviceProfile`] (declared speeds of real devices), `cgroup`
+//! (an outer limit), `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod cgroup;
 mod clock;
 mod cores;
+mod disturbance;
 mod error;
 mod extents;
 mod fault;
@@ -48,6 +49,7 @@ mod spool;
 mod stream;
 mod turns;
 mod waits;
+mod wake_ups;
 mod worker;
 
 pub use cgroup::CgroupError;
@@ -57,4 +59,4 @@ pub use probe::probe;
 pub use profile::{Basis, DeviceProfile, Figure, PROFILE_BYTES_MAX, PROFILES, ProfileError};
 pub use root::{ExtentRoot, Root};
 pub use serve::serve;
-pub use slow_core::{CoreUse, SlowCore, core_steal};
+pub use slow_core::SlowCore;

@@ -1,10 +1,11 @@
 //! The resources that a worker used, and the achieved speeds of the emulation.
 
 use crate::clock::nanoseconds;
+use crate::governor::Disturbances;
 use crate::memory::peak_memory_bytes;
 use crate::session::Job;
 use meetpoint_format::wire::Meters;
-use meetpoint_link::Targets;
+use meetpoint_link::{CoreUse, Targets};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -31,16 +32,16 @@ pub(crate) struct Totals {
     pub(crate) turn_wait: Duration,
     /// Batches published.
     pub(crate) batches: u64,
+    /// What disturbed the only worker of an emulated device.
+    pub(crate) disturbances: Disturbances,
 }
 
 impl Totals {
-    /// The share of its computing time that the thread had the core.
-    ///
-    /// Time in which another thread used the core counts as well, so a shared core lowers this
-    /// ratio.
-    fn cpu_ratio(&self) -> f64 {
-        let computing = self.busy.saturating_sub(self.not_computing).as_secs_f64();
-        if computing > 0.0 { self.busy_cpu.as_secs_f64() / computing } else { 0.0 }
+    /// What the worker did with its core, without waits for storage. Time in which another thread
+    /// used the core counts as available, so a shared core lowers the share.
+    fn core_use(&self) -> CoreUse {
+        let available = self.busy.saturating_sub(self.not_computing);
+        core_use(available, self.busy_cpu, &self.disturbances)
     }
 
     /// The message. Figures of settings that are not set are 0; only a device with one worker has
@@ -52,19 +53,38 @@ impl Totals {
             limit.and(figures).and_then(|figures| figures.bytes_per_second()).unwrap_or(0.0)
         };
         let latency = targets.latency_ns.and(read).and_then(|figures| figures.latency_mean());
+        let core_use = self.core_use();
         Meters {
             cpu_ns: nanoseconds(self.cpu),
             busy_ns: nanoseconds(self.occupied.total),
             dataset_bytes_read: self.read_bytes,
             spool_bytes_written: self.written_bytes,
             batches: self.batches,
-            cpu_ratio_achieved: targets.cpu_ratio.map_or(0.0, |_| self.cpu_ratio()),
+            cpu_ratio_achieved: targets.cpu_ratio.map_or(0.0, |_| core_use.share()),
             read_bytes_per_second_achieved: rate(targets.read_bytes_per_second, read),
             write_bytes_per_second_achieved: rate(targets.write_bytes_per_second, write),
             latency_ns_achieved: latency.map_or(0, nanoseconds),
             memory_bytes_max: peak_memory_bytes(),
             turn_wait_ns: nanoseconds(self.turn_wait),
+            core_use: targets.is_limited().then(|| core_use.into()),
         }
+    }
+}
+
+/// What an emulated core did in a time without waits for storage.
+pub(crate) fn core_use(available: Duration, cpu: Duration, disturbances: &Disturbances) -> CoreUse {
+    let Disturbances { wake_ups, run_delay, steal } = disturbances;
+    CoreUse {
+        available_ns: nanoseconds(available),
+        cpu_ns: nanoseconds(cpu),
+        contention_ns: nanoseconds(available.saturating_sub(cpu).saturating_sub(wake_ups.slept)),
+        run_delay_ns: run_delay.map(nanoseconds),
+        steal_ns: steal.map(nanoseconds),
+        sleeps: wake_ups.count,
+        late_mean_ns: nanoseconds(wake_ups.late_mean),
+        late_p50_ns: nanoseconds(wake_ups.late_p50),
+        late_p99_ns: nanoseconds(wake_ups.late_p99),
+        late_max_ns: nanoseconds(wake_ups.late_max),
     }
 }
 
@@ -178,6 +198,7 @@ fn cpu_time_of(thread: u32) -> Duration {
 mod tests {
     use super::*;
     use crate::clock::thread_cpu_time;
+    use crate::wake_ups::WakeUpSummary;
 
     #[test]
     fn a_worker_sends_heartbeats_only_while_it_works() {
@@ -194,6 +215,21 @@ mod tests {
         heartbeats.beat();
         heartbeats.end();
         assert_eq!(monitor.poll(&heartbeats), None);
+    }
+
+    #[test]
+    fn what_is_neither_computing_nor_sleep_is_contention() {
+        let ms = Duration::from_millis;
+        let slept = |slept| WakeUpSummary { count: 7, slept, ..WakeUpSummary::default() };
+        let disturbances =
+            Disturbances { wake_ups: slept(ms(50)), run_delay: None, steal: Some(ms(10)) };
+        let core = core_use(ms(100), ms(30), &disturbances);
+        assert_eq!((core.available_ns, core.cpu_ns), (100_000_000, 30_000_000));
+        assert_eq!((core.contention_ns, core.sleeps), (20_000_000, 7));
+        assert_eq!((core.run_delay_ns, core.steal_ns), (None, Some(10_000_000)));
+        // The clocks of a batch are read one after the other.
+        let disturbances = Disturbances { wake_ups: slept(ms(71)), ..disturbances };
+        assert_eq!(core_use(ms(100), ms(30), &disturbances).contention_ns, 0);
     }
 
     #[test]

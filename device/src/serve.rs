@@ -67,7 +67,7 @@ pub fn serve(
         return Err(Error::Threads { given: options.threads, most: threads_max });
     }
     let is_remote = matches!(options.listen, Listen::Tcp { .. });
-    let extents = ServedExtents::open(&options.extents, is_remote)?;
+    let extents = ServedExtents::open(&options.extents, is_remote, options.engine)?;
     let roots = match options.extents.is_empty() || !options.roots.is_empty() {
         true => Roots::find(&options.roots, is_remote)?,
         false => Roots::none(),

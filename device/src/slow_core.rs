@@ -4,9 +4,11 @@
 //! does. Everything that can distort the result is measured too.
 
 use crate::clock::thread_cpu_time;
-use crate::governor::{CpuThrottle, WakeUps};
+use crate::disturbance::KernelCounters;
+use crate::governor::CpuThrottle;
+use crate::meters::core_use;
 use crate::{Error, cores};
-use meetpoint_link::Emulation;
+use meetpoint_link::{CoreUse, Emulation};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,35 +20,6 @@ pub struct SlowCore {
     notice: Option<String>,
     begun: Instant,
     begun_cpu: Duration,
-    begun_steal: Option<Duration>,
-}
-
-/// What a thread used of its core, and what disturbed it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct CoreUse {
-    /// Time that it ran.
-    pub wall: Duration,
-    /// CPU time in it.
-    pub cpu: Duration,
-    /// Time in which it neither computed nor slept for the emulation: another thread had the core.
-    pub contention: Duration,
-    /// Time that the hypervisor took from the core, in steps of 10 ms; `None` if the kernel does
-    /// not report it, or if the thread is not bound to a core.
-    pub steal: Option<Duration>,
-    /// Sleeps of the emulation.
-    pub sleeps: u64,
-    /// Mean time by which it woke up too late.
-    pub late_mean: Duration,
-    /// The longest of these times.
-    pub late_max: Duration,
-}
-
-impl CoreUse {
-    /// The share of the core that it used.
-    pub fn share(&self) -> f64 {
-        let wall = self.wall.as_secs_f64();
-        if wall > 0.0 { self.cpu.as_secs_f64() / wall } else { 0.0 }
-    }
 }
 
 impl SlowCore {
@@ -61,13 +34,16 @@ impl SlowCore {
             cores::pin(core)
                 .map_err(|source| Error::Process { action: "bind to a core", source })?;
         }
+        let counters = KernelCounters::of_this_thread(choice.core);
+        let ratio = emulation.targets.cpu_ratio;
+        let mut throttle = CpuThrottle::new(ratio, Arc::default(), Some(counters));
+        throttle.begin_batch();
         Ok(Self {
-            throttle: CpuThrottle::new(emulation.targets.cpu_ratio, Arc::default()),
+            throttle,
             core: choice.core,
             notice: choice.notice,
             begun: Instant::now(),
             begun_cpu: thread_cpu_time(),
-            begun_steal: choice.core.and_then(core_steal),
         })
     }
 
@@ -100,49 +76,16 @@ impl SlowCore {
     pub fn finish(mut self) -> CoreUse {
         self.throttle.settle(&mut || true);
         let (wall, cpu) = (self.wall(), self.cpu());
-        let WakeUps { count, slept, late, late_max } = self.throttle.wake_ups();
-        let steal = self.core.and_then(core_steal).zip(self.begun_steal);
-        CoreUse {
-            wall,
-            cpu,
-            contention: wall.saturating_sub(cpu).saturating_sub(slept),
-            steal: steal.map(|(now, begun)| now.saturating_sub(begun)),
-            sleeps: count,
-            late_mean: late / u32::try_from(count.max(1)).unwrap_or(u32::MAX),
-            late_max,
-        }
+        self.throttle.end_batch();
+        core_use(wall, cpu, &self.throttle.disturbances())
     }
-}
-
-/// Time that the hypervisor has taken from a core since the machine started.
-pub fn core_steal(core: usize) -> Option<Duration> {
-    steal_in(&std::fs::read_to_string("/proc/stat").ok()?, core)
-}
-
-/// From the content of `/proc/stat`: field 8 of the core, in 1/100 s (proc_stat(5)).
-fn steal_in(stat: &str, core: usize) -> Option<Duration> {
-    let name = format!("cpu{core} ");
-    let fields = stat.lines().find_map(|line| line.strip_prefix(&name))?;
-    let ticks: u64 = fields.split_whitespace().nth(7)?.parse().ok()?;
-    Some(Duration::from_millis(ticks.checked_mul(10)?))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SlowCore, steal_in};
+    use super::SlowCore;
     use meetpoint_link::{Emulation, Targets};
     use std::time::Duration;
-
-    #[test]
-    fn the_steal_of_a_core_is_read_from_its_line() {
-        let stat =
-            "cpu  9 9 9 9 9 9 9 9 0 0\ncpu1 1 2 3 4 5 6 7 81 0 0\ncpu10 1 2 3 4 5 6 7 5 0 0\n";
-        assert_eq!(steal_in(stat, 1), Some(Duration::from_millis(810)));
-        assert_eq!(steal_in(stat, 10), Some(Duration::from_millis(50)));
-        assert_eq!(steal_in(stat, 2), None);
-        assert_eq!(steal_in("cpu1 1 2 3\n", 1), None);
-        assert_eq!(steal_in(&format!("cpu1 0 0 0 0 0 0 0 {}\n", u64::MAX), 1), None);
-    }
 
     #[test]
     fn every_moment_is_cpu_time_sleep_or_contention() {
@@ -154,9 +97,10 @@ mod tests {
             core.pay();
         }
         let used = core.finish();
-        assert!(used.cpu >= Duration::from_millis(20), "{used:?}");
-        assert!(used.cpu + used.contention <= used.wall, "{used:?}");
-        assert!(used.late_mean <= used.late_max, "{used:?}");
+        assert!(used.cpu_ns >= 20_000_000, "{used:?}");
+        assert!(used.cpu_ns + used.contention_ns <= used.available_ns, "{used:?}");
+        assert!(used.late_p50_ns <= used.late_p99_ns, "{used:?}");
+        assert!(used.late_mean_ns.max(used.late_p99_ns) <= used.late_max_ns, "{used:?}");
         // However busy the machine is, a governed thread never gets more than its share.
         assert!(used.share() <= 0.55, "{used:?}");
     }

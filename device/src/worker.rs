@@ -5,6 +5,7 @@
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use crate::cores;
+use crate::disturbance::KernelCounters;
 use crate::fault::BatchFaults;
 use crate::governor::CpuThrottle;
 use crate::memory::own_memory_bytes;
@@ -142,10 +143,12 @@ pub(crate) fn run(mut job: Job, environment: WorkerEnvironment) -> u64 {
     let (queue, current) = (Arc::clone(&environment.queue), Arc::clone(&fence));
     let interrupt = Interrupt::when(move || queue.is_void(current.load(Ordering::Relaxed)));
     // A limit of speed is based on the CPU time of this thread alone.
-    let is_limited = environment.emulation.targets.cpu_ratio.is_some();
+    let targets = environment.emulation.targets;
+    let is_limited = targets.cpu_ratio.is_some();
+    let counters = targets.is_limited().then(|| KernelCounters::of_this_thread(environment.core));
     job.preparer.set_interrupt(if is_limited { interrupt } else { abandoning(interrupt) });
     let mut worker = Worker {
-        throttle: CpuThrottle::new(environment.emulation.targets.cpu_ratio, Arc::clone(&job.waits)),
+        throttle: CpuThrottle::new(targets.cpu_ratio, Arc::clone(&job.waits), counters),
         payload: AlignedBuffer::zeroed(bytes),
         header: AlignedBuffer::zeroed(HEADER_BYTES),
         added: Added::default(),
@@ -284,6 +287,7 @@ impl Worker {
 
     fn start_clock(&mut self, stretch: f64) -> Clock {
         self.throttle.stretch(stretch);
+        self.throttle.begin_batch();
         self.throttle.skip();
         let start = Instant::now();
         self.totals().occupied.begin(start);
@@ -427,6 +431,7 @@ impl Worker {
             SlotGrant::Void => return Err(Abandonment::Void),
             SlotGrant::Full => drop(turn),
         }
+        self.throttle.end_batch();
         let started = Instant::now();
         self.totals().occupied.end(started);
         let slot = loop {
@@ -449,6 +454,7 @@ impl Worker {
         let waited_for_slot = ended - started;
         clock.slot_wait += waited_for_slot;
         self.environment.client.add_slot_wait(waited_for_slot);
+        self.throttle.begin_batch();
         self.throttle.skip();
         waited
     }
@@ -487,6 +493,8 @@ impl Worker {
         let stretched = self.throttle.stretched() - clock.stretched_before;
         let idle = self.job.waits.idle() - clock.idle_before;
         let busy_cpu = thread_cpu_time() - clock.start_cpu;
+        self.throttle.end_batch();
+        let disturbances = self.throttle.disturbances();
         // First, so that meters that count the batch also count its bytes.
         self.add_up();
         let mut totals = self.totals();
@@ -495,6 +503,7 @@ impl Worker {
         totals.busy_cpu += busy_cpu;
         totals.not_computing += idle + clock.stalled + stretched;
         totals.batches += u64::from(is_published);
+        totals.disturbances = disturbances;
         drop(totals);
         busy
     }

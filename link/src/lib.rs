@@ -1,16 +1,17 @@
 //! What host and device share: starting a device, connecting to it, its description, and passing it
 //! a spool. The messages themselves are in `format`.
 //!
-//! In reading order: `emulation` (speed limits of a device), `fault` (injected faults), `command`
-//! (the arguments that start such a device), `address` (where it listens), `discovery` (lists of
-//! addresses, and names for several) and `dns` (where names are looked up), `remote` (a device on
-//! another machine), [`tls`] and `token` (authentication of both ends), `channel` (a connection),
-//! `info` (the description of a device), `refusal` (why a device refuses a call), `fd_channel` (the
-//! spool's file descriptor).
+//! In reading order: `emulation` (speed limits of a device), `core_use` (how well a slow core was
+//! emulated), `fault` (injected faults), `command` (the arguments that start such a device),
+//! `address` (where it listens), `discovery` (lists of addresses, and names for several) and `dns`
+//! (where names are looked up), `remote` (a device on another machine), [`tls`] and `token`
+//! (authentication of both ends), `channel` (a connection), `info` (the description of a device),
+//! `refusal` (why a device refuses a call), `fd_channel` (the spool's file descriptor).
 
 mod address;
 mod channel;
 mod command;
+mod core_use;
 mod discovery;
 mod dns;
 mod emulation;
@@ -25,6 +26,7 @@ mod token;
 pub use address::{AddressSyntax, Endpoint, TcpAddress};
 pub use channel::{AddToken, ConnectError, HUNG_UP, Target, connect};
 pub use command::ServeCommand;
+pub use core_use::{CoreUse, Disturbance};
 pub use discovery::{DEVICES_MAX, DeviceAddress, DiscoveryError, resolve_devices};
 pub use dns::{DNS_VARIABLE, DnsError};
 pub use emulation::{CPU_RATIO_MIN, Emulation, LATENCY_NS_MAX, Setting, SettingError, Targets};

@@ -9,9 +9,9 @@ use meetpoint_format::dataset::{
     DatasetExtents, EXTENTS_BYTES_MAX, ExtentDevice, FileExtents, MANIFEST_BYTES_MAX, Manifest,
 };
 use meetpoint_kernels::Interrupt;
-use meetpoint_storage::Error as StorageError;
 use meetpoint_storage::extents::{DeviceRange, ExtentFile, ExtentFiles, ExtentReader, block_bytes};
 use meetpoint_storage::files::read_regular;
+use meetpoint_storage::{EngineKind, Error as StorageError};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -38,8 +38,11 @@ impl ExtentFolder {
     /// a partition, an image of either, or the NVMe namespace (`/dev/ng0n1`). Which one it is
     /// follows from its length.
     ///
+    /// `kind` is the engine that reads metadata; a namespace is always read by NVMe commands. With
+    /// [`EngineKind::Spdk`], `block` can be a device of SPDK.
+    ///
     /// Fails if `dataset.json` is not where the extents say.
-    pub fn open(path: &Path, block: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path, block: &Path, kind: EngineKind) -> Result<Self, Error> {
         let failed = |source| Error::Extents { path: path.to_path_buf(), source: Box::new(source) };
         let text = read_regular(path, EXTENTS_BYTES_MAX)
             .map_err(|source| failed(ExtentFolderError::Read(source)))?;
@@ -47,7 +50,7 @@ impl ExtentFolder {
             .map_err(|source| failed(ExtentFolderError::Extents(source)))?;
         let sha256 = extents.manifest_sha256().expect("it was checked");
         let bytes =
-            block_bytes(block).map_err(|source| failed(ExtentFolderError::Block(source)))?;
+            block_bytes(kind, block).map_err(|source| failed(ExtentFolderError::Block(source)))?;
         let begin = beginning(&extents.device, bytes).ok_or_else(|| {
             let (block, device) = (block.to_path_buf(), extents.device.clone());
             failed(ExtentFolderError::Length { block, bytes, device })
@@ -60,7 +63,7 @@ impl ExtentFolder {
             (path.join(&file.file), Arc::new(opened.expect("the extents were checked")))
         };
         let files: ExtentFiles = extents.files.iter().map(file).collect();
-        let reader = ExtentReader::new(block, files.clone())
+        let reader = ExtentReader::new(kind, block, files.clone())
             .map_err(|source| failed(ExtentFolderError::Block(source)))?;
         let (path, block) = (path.to_path_buf(), block.to_path_buf());
         let folder = Self { path, block, extents, begin, sha256, files, reader };
@@ -76,6 +79,11 @@ impl ExtentFolder {
     /// The block device that is read.
     pub fn block(&self) -> &Path {
         &self.block
+    }
+
+    /// The name of the engine that reads it.
+    pub fn engine(&self) -> &'static str {
+        self.reader.engine()
     }
 
     /// Where on it the device of the extents begins, in bytes: 0 unless it is the whole drive of a

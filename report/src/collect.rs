@@ -1,10 +1,10 @@
 //! Converts the runtime's measurements to the report's data model: units, sums and peaks.
 
 use super::{
-    AutoChoice, Batch, Device, Displacement, Epoch, Learned, Quantiles, RunEvent, Source,
-    SpeedLimit, Totals, profile,
+    AutoChoice, Batch, Device, Displacement, Epoch, Learned, Quantiles, RunEvent, Source, Totals,
+    profile,
 };
-use meetpoint_host::Targets;
+use crate::core_use::EmulatedCore;
 use meetpoint_host::stats::{self, EpochStats, Preparer};
 
 const NANOSECONDS: f64 = 1e9;
@@ -128,12 +128,12 @@ pub fn totals(epochs: &[EpochStats]) -> Totals {
 }
 
 /// The part of each device, with the final values of its speed limits; empty if no epoch used one.
-pub fn devices(epochs: &[EpochStats], targets: &[Option<Targets>]) -> Vec<Device> {
+pub fn devices(epochs: &[EpochStats]) -> Vec<Device> {
     let count = epochs.iter().map(|epoch| epoch.devices.len()).max().unwrap_or(0);
-    (0..count).map(|number| device(epochs, number, targets.get(number))).collect()
+    (0..count).map(|number| device(epochs, number)).collect()
 }
 
-fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Targets>>) -> Device {
+fn device(epochs: &[EpochStats], number: usize) -> Device {
     let parts: Vec<&stats::DeviceStats> =
         epochs.iter().filter_map(|epoch| epoch.devices.get(number)).collect();
     let schedules: Vec<&stats::DeviceSchedule> =
@@ -155,42 +155,9 @@ fn device(epochs: &[EpochStats], number: usize, targets: Option<&Option<Targets>
         core_seconds: seconds(sum(|part| part.cpu_ns)),
         busy_seconds: seconds(busy_ns),
         peak_memory_bytes: parts.iter().map(|part| part.peak_resident_bytes).max().unwrap_or(0),
-        knobs: match (targets.and_then(Option::as_ref), parts.last()) {
-            (Some(targets), Some(last)) => speed_limits(targets, last),
-            _ => Vec::new(),
-        },
+        knobs: parts.last().map_or_else(Vec::new, |last| last.limits.clone()),
+        core_use: parts.last().and_then(|last| last.core_use).map(EmulatedCore::from),
     }
-}
-
-/// Speed limits that were set and measured; without transfers, there is no measurement.
-fn speed_limits(targets: &Targets, achieved: &stats::DeviceStats) -> Vec<SpeedLimit> {
-    let limit = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {
-        let target = target.filter(|_| achieved > 0.0)?;
-        Some(SpeedLimit { name: name.to_owned(), unit: unit.to_owned(), target, achieved })
-    };
-    let rate = |bytes: Option<u64>| bytes.map(|bytes| bytes as f64);
-    let all = [
-        limit("cpu-ratio", "ratio", targets.cpu_ratio, achieved.cpu_ratio_achieved),
-        limit(
-            "read-bandwidth",
-            "bytes per second",
-            rate(targets.read_bytes_per_second),
-            achieved.read_bytes_per_second_achieved,
-        ),
-        limit(
-            "write-bandwidth",
-            "bytes per second",
-            rate(targets.write_bytes_per_second),
-            achieved.write_bytes_per_second_achieved,
-        ),
-        limit(
-            "latency",
-            "seconds",
-            targets.latency_ns.map(seconds),
-            seconds(achieved.latency_ns_achieved),
-        ),
-    ];
-    all.into_iter().flatten().collect()
 }
 
 /// The events of all epochs.

@@ -203,6 +203,13 @@ fn devices(report: &Report) -> String {
     if !limits.rows.is_empty() {
         html.push_str(&section("Emulated device: target and achieved", lead, &grid(&limits)));
     }
+    let lead = "Contention is time in which the thread neither computed nor slept; run delay is \
+                the part of it that Linux attributes to other threads, steal that of the \
+                hypervisor. Late is how late the thread woke up from its sleeps.";
+    let cores = table::emulated_cores(report);
+    if !cores.rows.is_empty() {
+        html.push_str(&section("Emulated device: disturbances", lead, &grid(&cores)));
+    }
     html
 }
 

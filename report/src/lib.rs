@@ -2,12 +2,14 @@
 //!
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
 //! figures never share a field. In reading order: this file (the data), [`collect`] (measurements
-//! of the runtime), [`uneven`] (repeated and omitted batches), [`predict`] and [`energy`] (results
-//! of models), [`table`] (terminal), [`html`] (one self-contained page), [`charts`] (generic
-//! charts), [`plots`] (charts of runs), both drawn with [`svg`].
+//! of the runtime), [`EmulatedCore`] (what disturbed an emulation), [`uneven`] (repeated and omitted
+//! batches), [`predict`] and [`energy`] (results of models), [`table`] (terminal), [`html`] (one
+//! self-contained page), [`charts`] (generic charts), [`plots`] (charts of runs), both drawn with
+//! [`svg`].
 
 pub mod charts;
 pub mod collect;
+mod core_use;
 pub mod energy;
 pub mod grid;
 pub mod html;
@@ -27,8 +29,10 @@ pub mod write;
 #[cfg(any(test, feature = "made-up"))]
 pub mod made_up;
 
+pub use core_use::{EmulatedCore, because};
 pub use energy::{Consumption, MeasuredEnergy, ModelledEnergy};
 pub use meetpoint_host::Notice;
+pub use meetpoint_host::stats::{OFF_TARGET_MAX, SpeedLimit};
 pub use meetpoint_host::verify::{Fact, Finding};
 pub use predict::Form;
 pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Processor, Spool};
@@ -48,9 +52,6 @@ pub const VERSION: u32 = 6;
 
 /// Maximum size of a `report.json`, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
-
-/// Maximum relative deviation of an emulated speed limit from its target.
-pub const KNOB_OFF_MAX: f64 = 0.05;
 
 /// Explains a limit of the emulation that is off its target, with the remedy.
 pub const INVALID: &str = "the device was faster or slower than its settings, so its times do not \
@@ -467,6 +468,8 @@ pub struct Device {
     pub peak_memory_bytes: u64,
     /// The speed limits of the emulation.
     pub knobs: Vec<SpeedLimit>,
+    /// What its emulated core did, and what disturbed it; `None` if it is not emulated.
+    pub core_use: Option<EmulatedCore>,
 }
 
 /// A rank's part of a run.
@@ -484,31 +487,6 @@ pub struct Rank {
     pub wait_mean_seconds: f64,
     /// Samples that it saw twice so that all ranks take equal steps.
     pub padded_samples: u64,
-}
-
-/// A speed limit of the emulation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SpeedLimit {
-    /// `cpu-ratio`, `read-bandwidth`, `write-bandwidth` or `latency`.
-    pub name: String,
-    /// `ratio`, `bytes per second` or `seconds`.
-    pub unit: String,
-    /// The target.
-    pub target: f64,
-    /// As measured.
-    pub achieved: f64,
-}
-
-impl SpeedLimit {
-    /// achieved / target - 1.
-    pub fn off_ratio(&self) -> f64 {
-        self.achieved / self.target - 1.0
-    }
-
-    /// Whether it is close enough to its target for the run to be valid.
-    pub fn is_valid(&self) -> bool {
-        self.off_ratio().abs() <= KNOB_OFF_MAX
-    }
 }
 
 impl Report {
@@ -554,21 +532,23 @@ impl Run {
         })
     }
 
-    /// A sentence for each speed limit of the emulation that deviates too much from its target.
+    /// A sentence for each speed limit of the emulation that deviates too much from its target, with
+    /// the disturbances that explain it.
     pub fn invalid(&self) -> Vec<String> {
         let limits = self
             .devices
             .iter()
             .flat_map(|device| device.knobs.iter().map(move |limit| (device.device, limit)));
         limits
-            .filter(|(_, limit)| !limit.is_valid())
+            .filter(|(_, limit)| !limit.is_valid)
             .map(|(device, limit)| {
                 let off = limit.off_ratio().abs() * 100.0;
                 let of_device = match self.devices.len() {
                     1 => String::new(),
                     _ => format!(" of device {device}"),
                 };
-                format!("INVALID: {}{of_device} is {off:.1} % off target", limit.name)
+                let because = because(limit);
+                format!("INVALID: {}{of_device} is {off:.1} % off target{because}", limit.name)
             })
             .collect()
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use meetpoint_host::energy::{Coverage, NoMeters};
-use meetpoint_host::stats::{DeviceLabel, EventKind, Phase, Remaining, TuningUse};
+use meetpoint_host::stats::{CoreUse, DeviceLabel, EventKind, Phase, Remaining, TuningUse};
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::{Budget, Concurrency, StrategyOptions};
@@ -90,11 +90,17 @@ pub fn report(count: u32) -> Report {
 }
 
 fn device(read_off: f64) -> Device {
-    let limit = |name: &str, unit: &str, target: f64, achieved: f64| SpeedLimit {
-        name: name.into(),
-        unit: unit.into(),
-        target,
-        achieved,
+    let core = CoreUse {
+        available_ns: 6_176_000_000,
+        cpu_ns: 3_100_000_000,
+        contention_ns: 12_000_000,
+        run_delay_ns: Some(9_000_000),
+        steal_ns: None,
+        sleeps: 1500,
+        late_mean_ns: 61_000,
+        late_p50_ns: 58_000,
+        late_p99_ns: 900_000,
+        late_max_ns: 4_100_000,
     };
     Device {
         device: 0,
@@ -109,9 +115,10 @@ fn device(read_off: f64) -> Device {
         busy_seconds: 6.2,
         peak_memory_bytes: 48 << 20,
         knobs: vec![
-            limit("cpu-ratio", "ratio", 0.5, 0.502),
-            limit("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
+            SpeedLimit::of_core(0.5, 0.502, Some(&core)),
+            SpeedLimit::new("read-bandwidth", "bytes per second", 5e8, 5e8 * read_off),
         ],
+        core_use: Some(core.into()),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The tables of a report, as rows of text; drawn for a terminal here and for a page in `html`.
 
 use super::{
-    Device, Epoch, INVALID, Level, Report, Run, SpeedLimit, Uneven, VERIFICATION, Verdict,
+    Device, EmulatedCore, Epoch, INVALID, Level, Report, Run, SpeedLimit, Uneven, VERIFICATION,
+    Verdict, because,
 };
 use crate::grid::{Grid, Style, unknown};
 use crate::units::{self, bytes, rate, seconds, signed_percent, significant};
@@ -344,12 +345,28 @@ pub fn speed_limits<'r>(report: &'r Report) -> Grid {
                 limit_value(limit, limit.target),
                 limit_value(limit, limit.achieved),
                 off.clone(),
-                if limit.is_valid() {
+                if limit.is_valid {
                     "within 5 %".to_owned()
                 } else {
-                    format!("INVALID: {off} off target")
+                    format!("INVALID: {off} off target{}", because(limit))
                 },
             ]);
+        }
+    }
+    grid
+}
+
+/// What disturbed the emulated cores, a row for each strategy and device.
+pub fn emulated_cores(report: &Report) -> Grid {
+    let names = ["strategy", "emulated core", "share"].into_iter().chain(EmulatedCore::COLUMNS);
+    let head: Vec<&str> = names.collect();
+    let mut grid = Grid::new(&head, 2..head.len());
+    for run in &report.runs {
+        for (device, core) in run.devices.iter().filter_map(|it| Some((it.device, it.core_use?))) {
+            let share = core.cpu_seconds / core.available_seconds;
+            let share = if share.is_finite() { format!("{share:.3}") } else { unknown() };
+            let first = [run.strategy.clone(), format!("device {device}"), share];
+            grid.rows.push(first.into_iter().chain(core.columns()).collect());
         }
     }
     grid
@@ -367,7 +384,7 @@ fn limit_value(limit: &SpeedLimit, value: f64) -> String {
 pub fn text(report: &Report, style: Style) -> String {
     let mut text = comparison(report).text(style);
     text.push_str(&usage(report).text(style));
-    for grid in [devices(report), ranks(report), uneven(report)] {
+    for grid in [devices(report), emulated_cores(report), ranks(report), uneven(report)] {
         if !grid.rows.is_empty() {
             text.push_str(&grid.text(style));
         }

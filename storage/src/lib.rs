@@ -31,6 +31,7 @@ mod open;
 mod own_limits;
 pub mod probe;
 pub mod random;
+mod requests;
 mod slots;
 pub mod slow;
 #[cfg(feature = "spdk")]

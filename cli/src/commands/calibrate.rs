@@ -6,6 +6,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, output, units};
 use meetpoint_device::{DeviceProfile, PROFILES, ProfileError};
 use meetpoint_diagnose::{Diagnose, Surface};
+use meetpoint_report::EmulatedCore;
 use meetpoint_report::grid::Grid;
 use serde::Serialize;
 use std::time::Duration;
@@ -22,8 +23,9 @@ const SWEEP: [f64; 10] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0]
 /// this machine: on a device, that is the figure for its profile.
 ///
 /// A profile that is faster than a core of this machine, or more than a thousand times as slow, is
-/// refused. A share that is more than 5 % off its target is marked as invalid; contention (another
-/// thread used the core), steal (the hypervisor used it) and late wake-ups show the cause.
+/// refused. A share that is more than 5 % off its target is marked as invalid, with its cause if that
+/// was measured: contention (another thread used the core), steal (the hypervisor used it), or late
+/// wake-ups.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device calibrate
@@ -128,40 +130,32 @@ fn in_words(refused: &ProfileError) -> String {
     refused.in_full(Surface::CommandLine)
 }
 
-/// `-`, or `12.3 us`.
-fn time(seconds: f64) -> String {
-    if seconds > 0.0 { units::seconds(seconds) } else { "-".to_owned() }
-}
-
 /// The columns that all targets have.
 fn columns(measured: &Measured) -> Vec<String> {
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
-    let verdict = if measured.is_valid { "valid" } else { "INVALID" };
-    vec![
+    let causes: Vec<String> = measured.causes.iter().map(ToString::to_string).collect();
+    let verdict = match (measured.is_valid, causes.is_empty()) {
+        (true, _) => "valid".to_owned(),
+        (false, true) => "INVALID".to_owned(),
+        (false, false) => format!("INVALID: {}", causes.join(", ")),
+    };
+    let first = [
         measured.target.map_or("-".to_owned(), percent),
         percent(measured.achieved),
         format!("{:+.1} %", measured.off() * 100.0),
         format!("{:.1}", measured.pixels_per_second / 1e6),
-        time(measured.contention_seconds),
-        measured.steal_seconds.map_or("?".to_owned(), time),
-        time(measured.late_mean_seconds),
-        time(measured.late_max_seconds),
-        verdict.to_owned(),
-    ]
+    ];
+    first.into_iter().chain(measured.core_use.columns()).chain([verdict]).collect()
 }
 
+/// The name of the last column.
+const VERDICT: &str = "verdict";
+
 /// Their names.
-const COLUMNS: [&str; 9] = [
-    "target",
-    "achieved",
-    "off",
-    "MP/s",
-    "contention",
-    "steal",
-    "late, mean",
-    "late, max",
-    "verdict",
-];
+fn names() -> Vec<&'static str> {
+    let first = ["target", "achieved", "off", "MP/s"].into_iter();
+    first.chain(EmulatedCore::COLUMNS).chain([VERDICT]).collect()
+}
 
 fn text(calibration: &Calibration) -> String {
     let own = &calibration.own;
@@ -170,9 +164,11 @@ fn text(calibration: &Calibration) -> String {
         "{core} of this machine decodes {:.1} megapixels per second of CPU time\n",
         own.pixels_per_cpu_second / 1e6
     );
-    let numbers = |first: usize| first..first + COLUMNS.len() - 1;
+    let names = names();
+    let numbers = |first: usize| first..first + names.len() - 1;
     if !calibration.profiles.is_empty() {
-        let head: Vec<&str> = ["profile", "declared MP/s"].into_iter().chain(COLUMNS).collect();
+        let head: Vec<&str> =
+            ["profile", "declared MP/s"].into_iter().chain(names.clone()).collect();
         let mut grid = Grid::new(&head, numbers(1));
         let mut refusals = String::new();
         for OfProfile { profile, measured, refused } in &calibration.profiles {
@@ -182,8 +178,8 @@ fn text(calibration: &Calibration) -> String {
                 None => {
                     let refused = refused.as_deref().unwrap_or_default();
                     refusals.push_str(&format!("refused: {refused}\n"));
-                    let none = COLUMNS.map(|name| if name == "verdict" { "refused" } else { "-" });
-                    none.map(str::to_owned).to_vec()
+                    let none = |name: &&str| if *name == VERDICT { "refused" } else { "-" };
+                    names.iter().map(none).map(str::to_owned).collect()
                 }
             };
             grid.rows.push([vec![profile.name.clone(), declared], rest].concat());
@@ -198,7 +194,7 @@ fn text(calibration: &Calibration) -> String {
         }
     }
     if !calibration.sweep.is_empty() {
-        let mut grid = Grid::new(&COLUMNS, numbers(0));
+        let mut grid = Grid::new(&names, numbers(0));
         grid.rows.extend(calibration.sweep.iter().map(columns));
         text.push_str(&grid.text(table_style()));
     }
@@ -209,22 +205,19 @@ fn text(calibration: &Calibration) -> String {
 mod tests {
     use super::{Calibration, OfProfile, SWEEP, text};
     use crate::emulation::{Measured, profile};
+    use meetpoint_link::{CoreUse, Disturbance};
 
     fn measured(target: Option<f64>, achieved: f64) -> Measured {
+        let is_valid = target.is_none_or(|target| (achieved / target - 1.0).abs() <= 0.05);
         Measured {
             target,
             achieved,
             pixels_per_second: achieved * 150e6,
             pixels_per_cpu_second: 150e6,
             core: Some(1),
-            wall_seconds: 2.0,
-            cpu_seconds: achieved * 2.0,
-            contention_seconds: 0.001,
-            steal_seconds: None,
-            sleeps: 10,
-            late_mean_seconds: 0.000_06,
-            late_max_seconds: 0.001,
-            is_valid: target.is_none_or(|target| (achieved / target - 1.0).abs() <= 0.05),
+            core_use: CoreUse { sleeps: 10, late_p50_ns: 60_000, ..CoreUse::default() }.into(),
+            is_valid,
+            causes: if is_valid { Vec::new() } else { vec![Disturbance::Contention] },
         }
     }
 
@@ -236,9 +229,12 @@ mod tests {
         let result = Calibration { own, profiles: Vec::new(), sweep: sweep.to_vec() };
         let printed = text(&result);
         assert!(printed.starts_with("core 1 of this machine decodes 150.0 megapixels"));
-        assert_eq!(printed.matches("INVALID").count(), 3, "{printed}");
+        assert_eq!(printed.matches("INVALID: contention").count(), 3, "{printed}");
+        assert_eq!(printed.matches("not measured").count(), 2 * SWEEP.len(), "{printed}");
         let document = serde_json::to_value(&result).unwrap();
-        assert_eq!(document["sweep"][9]["is_valid"], false);
+        let last = &document["sweep"][9];
+        assert_eq!((&last["is_valid"], &last["causes"][0]), (&false.into(), &"contention".into()));
+        assert_eq!((&last["sleeps"], last["steal_seconds"].is_null()), (&10.into(), true));
     }
 
     #[test]
@@ -246,7 +242,11 @@ mod tests {
         let own = measured(None, 1.0);
         let refused = Some("too fast".to_owned());
         let profiles = vec![
-            OfProfile { profile: profile("a53").unwrap(), measured: Some(own), refused: None },
+            OfProfile {
+                profile: profile("a53").unwrap(),
+                measured: Some(own.clone()),
+                refused: None,
+            },
             OfProfile { profile: profile("fpga").unwrap(), measured: None, refused },
         ];
         let printed = text(&Calibration { own, profiles, sweep: Vec::new() });

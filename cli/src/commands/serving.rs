@@ -40,8 +40,9 @@ pub(super) struct Service {
     #[arg(long, value_name = "[NAME=]FILE", requires = "blocks", help_heading = "Extents")]
     extents: Vec<OsString>,
     /// Device that the extents are on: the block device or its drive, an image of either, or an
-    /// NVMe namespace (/dev/ng0n1). Only the extents are read, and nothing is written. Once for
-    /// all --extents, or once for each, in the same order.
+    /// NVMe namespace (/dev/ng0n1), which is read by NVMe commands whatever the --engine. With
+    /// --engine spdk, also a device of SPDK. Only the extents are read, and nothing is written.
+    /// Once for all --extents, or once for each, in the same order.
     #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
     blocks: Vec<PathBuf>,
     /// Number of batches prepared at once, for all loaders together. By default 1 for `device
@@ -132,7 +133,7 @@ fn extent_roots(extents: &[OsString], blocks: &[PathBuf]) -> anyhow::Result<Vec<
 }
 
 /// Parses the name of a storage engine.
-fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
+pub(super) fn engine_parser() -> impl TypedValueParser<Value = EngineKind> {
     let names = EngineKind::ALL.map(EngineKind::as_str);
     PossibleValuesParser::new(names).map(|name| {
         let kind = EngineKind::ALL.into_iter().find(|kind| kind.as_str() == name);

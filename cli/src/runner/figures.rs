@@ -35,14 +35,12 @@ pub(super) fn figures(
             None => predict::epoch(decided(measured, stats), &inputs(job, measured, epoch, stats)),
         })
         .collect();
-    let of_devices = &measured.ranks[0].devices;
-    let emulations: Vec<_> = of_devices.iter().map(|device| device.as_ref()?.emulation).collect();
     Run {
         strategy: measured.name.as_str().to_owned(),
         prediction: predict::total(&predictions, totals.seconds),
         epochs,
         levels: levels(measured, reference),
-        devices: collect::devices(&measured.epochs, &emulations),
+        devices: collect::devices(&measured.epochs),
         ranks: ranks::rows(measured),
         uneven: report::uneven::of_epochs(
             &measured.ranks[0].job.batching,

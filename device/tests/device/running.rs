@@ -36,6 +36,7 @@ fn a_published_batch_is_what_the_host_would_have_prepared() {
             assert_eq!(meters.dataset_bytes_read, images);
             assert!(meters.cpu_ns > 0 && meters.busy_ns > 0 && meters.memory_bytes_max > 0);
             assert_eq!((meters.cpu_ratio_achieved, meters.latency_ns_achieved), (0.0, 0));
+            assert_eq!(meters.core_use, None, "it is not slowed down");
         });
     }
     assert_eq!(device.stop().batches, 8);

@@ -142,6 +142,11 @@ fn the_worker_gets_its_share_of_a_core() {
             let cpu = measured.meters.cpu_ns as f64;
             let least = cpu / target * 0.9;
             assert!(measured.took.as_nanos() as f64 >= least, "{:?}", measured.took);
+            let core = measured.meters.core_use.expect("an emulated device reports its core");
+            assert!(core.cpu_ns + core.contention_ns <= core.available_ns, "{core:?}");
+            assert!(core.sleeps > 0 && core.late_p50_ns <= core.late_p99_ns, "{core:?}");
+            let achieved = core.cpu_ns as f64 / core.available_ns as f64;
+            assert!((achieved / measured.meters.cpu_ratio_achieved - 1.0).abs() < 1e-6, "{core:?}");
             (measured.meters.cpu_ratio_achieved / target, measured)
         });
     }

@@ -377,6 +377,38 @@ pub struct Meters {
     /// Time in which batches waited for the device while it worked for other hosts.
     #[prost(uint64, tag = "11")]
     pub turn_wait_ns: u64,
+    /// Absent on a device that is not slowed down.
+    #[prost(message, optional, tag = "12")]
+    pub core_use: ::core::option::Option<CoreUse>,
+}
+/// What an emulated core did while it had work, without waits for storage, since Load.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CoreUse {
+    /// Time in which it could compute, and CPU time in it.
+    #[prost(uint64, tag = "1")]
+    pub available_ns: u64,
+    #[prost(uint64, tag = "2")]
+    pub cpu_ns: u64,
+    /// Time in it in which the thread neither computed nor slept for the emulation.
+    #[prost(uint64, tag = "3")]
+    pub contention_ns: u64,
+    /// Time that the thread waited for its core, and that the hypervisor took from it; absent if the
+    /// kernel does not report it.
+    #[prost(uint64, optional, tag = "4")]
+    pub run_delay_ns: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "5")]
+    pub steal_ns: ::core::option::Option<u64>,
+    /// Sleeps of the emulation, and by how much the thread woke up late.
+    #[prost(uint64, tag = "6")]
+    pub sleeps: u64,
+    #[prost(uint64, tag = "7")]
+    pub late_mean_ns: u64,
+    #[prost(uint64, tag = "8")]
+    pub late_p50_ns: u64,
+    #[prost(uint64, tag = "9")]
+    pub late_p99_ns: u64,
+    #[prost(uint64, tag = "10")]
+    pub late_max_ns: u64,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

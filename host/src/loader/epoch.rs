@@ -300,11 +300,13 @@ fn collect(mut run: Run, loader: &Loader, now_ns: u64) -> EpochStats {
     }
     let duration_ns = run.ended_ns.unwrap_or(elapsed_ns);
     let deadline = Instant::now() + METERS_LIMIT;
-    let devices = run.devices().iter().map(|end| {
+    let devices = run.devices().iter().enumerate().map(|(number, end)| {
         if let Some(session) = end.session().filter(|_| is_complete) {
             loader.driver.await_meters(session, end.batches_expected(), deadline);
         }
-        DeviceStats::since(&end.meters_before, &end.meters())
+        let info = loader.devices.get(number).and_then(Option::as_ref);
+        let targets = info.and_then(|info| info.emulation.as_ref());
+        DeviceStats::since(&end.meters_before, &end.meters(), targets)
     });
     let devices = devices.collect();
     if let Some(again) = loader.job.dataset.take_columns_read_again() {

@@ -1,17 +1,22 @@
 //! The statistics of an epoch. Every field has its unit in its name; times are wall time unless
 //! stated otherwise.
 //!
-//! In reading order: this file (the data), `meters` (their sources).
+//! In reading order: this file (the data), `limits` (speed limits of devices, and whether they were
+//! met), `meters` (the sources).
 
+mod limits;
 mod meters;
 
 pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord, DamageStats};
 pub use crate::delivery::DeliveryUse;
 pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
+pub use limits::{OFF_TARGET_MAX, SpeedLimit};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 
 use meetpoint_format::units::show_bytes;
 use meetpoint_format::wire;
+use meetpoint_link::Targets;
+pub use meetpoint_link::{CoreUse, Disturbance};
 use meetpoint_prepare::MemoryKind;
 pub use meetpoint_prepare::RemoteUse;
 pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
@@ -275,7 +280,7 @@ pub struct Quantiles {
 }
 
 /// A device's part of an epoch, as it reported it; all zero if its link could not be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct DeviceStats {
     /// CPU time of its preparing threads.
     pub cpu_ns: u64,
@@ -289,20 +294,21 @@ pub struct DeviceStats {
     pub batches: u64,
     /// Highest resident memory of its process.
     pub peak_resident_bytes: u64,
-    /// Share of a core that its preparing thread used while busy; 0 if not limited.
-    pub cpu_ratio_achieved: f64,
-    /// 0 if not limited.
-    pub read_bytes_per_second_achieved: f64,
-    /// 0 if not limited.
-    pub write_bytes_per_second_achieved: f64,
-    /// Time of a command; 0 if no latency is set.
-    pub latency_ns_achieved: u64,
+    /// Its speed limits since it was loaded, if it is emulated, as far as they were measured.
+    pub limits: Vec<SpeedLimit>,
+    /// What its core did since it was loaded, and what disturbed it; `None` if it is not emulated,
+    /// or did not report it.
+    pub core_use: Option<CoreUse>,
 }
 
 impl DeviceStats {
     /// The difference between `now` and `before`; totals that decreased belong to a restarted
-    /// device.
-    pub(crate) fn since(before: &wire::Meters, now: &wire::Meters) -> Self {
+    /// device. `targets` are the limits of an emulated device.
+    pub(crate) fn since(
+        before: &wire::Meters,
+        now: &wire::Meters,
+        targets: Option<&Targets>,
+    ) -> Self {
         let grown = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         Self {
             cpu_ns: grown(now.cpu_ns, before.cpu_ns),
@@ -311,10 +317,8 @@ impl DeviceStats {
             bytes_written: grown(now.spool_bytes_written, before.spool_bytes_written),
             batches: grown(now.batches, before.batches),
             peak_resident_bytes: now.memory_bytes_max,
-            cpu_ratio_achieved: now.cpu_ratio_achieved,
-            read_bytes_per_second_achieved: now.read_bytes_per_second_achieved,
-            write_bytes_per_second_achieved: now.write_bytes_per_second_achieved,
-            latency_ns_achieved: now.latency_ns_achieved,
+            limits: targets.map_or_else(Vec::new, |targets| limits::of_device(targets, now)),
+            core_use: now.core_use.map(Into::into),
         }
     }
 }

@@ -10,6 +10,7 @@ use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::{
     Dataset, Error, ExtentFolder, ExtentFolderError, MappedDataset, OnDamage, SampleReader,
 };
+use meetpoint_storage::EngineKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ pub(crate) fn scatter(folder: &Path) -> DatasetExtents {
 
 pub(crate) fn open(folder: &Path) -> Result<Arc<ExtentFolder>, Error> {
     let [extents, image] = ["extents.json", "image"].map(|name| folder.join(name));
-    Ok(Arc::new(ExtentFolder::open(&extents, &image)?))
+    Ok(Arc::new(ExtentFolder::open(&extents, &image, EngineKind::Auto)?))
 }
 
 fn refusal(folder: &Path) -> ExtentFolderError {

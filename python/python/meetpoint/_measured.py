@@ -63,6 +63,10 @@ class Measured:
         epoch, also has a ``message``, a sentence. ``uneven`` names the batches that the ranks
         together deliver more than once or not at all, each with its epoch and the reason.
 
+        For each of the ``devices`` of an epoch, ``limits`` has the target, the achieved value and the
+        verdict (``is_valid``, ``causes``) of every speed limit of an emulated device, and ``core_use``
+        what disturbed it, in nanoseconds; docs/emulation.md defines both.
+
         The current epoch is not included, except in ``uneven`` if another number of ranks began it.
         """
         # Imported here to keep the import of this package fast.

@@ -37,6 +37,8 @@ impl Renderer for Markdown {
             ("Consistency", table::levels(report)),
             ("Measured profile and prediction", table::profiles(report)),
             ("Devices", table::devices(report)),
+            ("Emulated devices: target and achieved", table::speed_limits(report)),
+            ("Emulated devices: disturbances", table::emulated_cores(report)),
             ("Ranks", table::ranks(report)),
             ("Repeated and omitted batches", table::uneven(report)),
         ] {

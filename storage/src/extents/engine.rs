@@ -6,7 +6,7 @@
 use super::file::{ExtentFile, ExtentFiles};
 use crate::choose::{EngineKind, SelectedEngine, open_engine};
 use crate::engine::WAIT_MAX;
-use crate::nvme::{Address, NvmeEngine};
+use crate::nvme::{Address, NvmeDevice, NvmeEngine};
 use crate::slots::Slots;
 use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
@@ -21,13 +21,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Creates the engine that reads a block device: NVMe commands for the character device of a
-/// namespace (`/dev/ng0n1`, or `/dev/ng0n1@OFFSET+BYTES`), else the given kind.
+/// namespace (`/dev/ng0n1`, or `/dev/ng0n1@OFFSET+BYTES`), else the given kind. With
+/// [`EngineKind::Spdk`], `block` can be any name that the engine opens.
+///
+/// Fails with a remedy for other character devices.
 pub fn open_block_engine(
     kind: EngineKind,
     depth: usize,
     block: &Path,
 ) -> Result<SelectedEngine, Error> {
-    if is_namespace(block)? {
+    if is_namespace(kind, block)? {
         let engine = Box::new(NvmeEngine::new(depth)?);
         return Ok(SelectedEngine { engine, note: None });
     }
@@ -35,18 +38,44 @@ pub fn open_block_engine(
 }
 
 /// Whether a path names an NVMe namespace or an extent of one ([`Address`]).
-fn is_namespace(block: &Path) -> Result<bool, Error> {
+fn is_namespace(kind: EngineKind, block: &Path) -> Result<bool, Error> {
     let is_char_device = |path: &Path| Ok(std::fs::metadata(path)?.file_type().is_char_device());
-    let found = is_char_device(block).or_else(|error: io::Error| match Address::parse(block)? {
-        Address { device, extent: Some(_) } => is_char_device(&device),
-        _ => Err(error),
-    });
-    found.map_err(|source| Error::Open { path: block.to_path_buf(), source })
+    let found: io::Result<Option<PathBuf>> = match is_char_device(block) {
+        Ok(is_it) => Ok(is_it.then(|| block.to_path_buf())),
+        Err(error) => Address::parse(block).and_then(|address| match address {
+            Address { device, extent: Some(_) } => {
+                is_char_device(&device).map(|is_it| is_it.then_some(device))
+            }
+            Address { extent: None, .. } => Err(error),
+        }),
+    };
+    let device = match found {
+        Ok(Some(device)) => device,
+        Ok(None) => return Ok(false),
+        // A name of SPDK is not a file.
+        Err(_) if kind == EngineKind::Spdk => return Ok(false),
+        Err(source) => return Err(Error::Open { path: block.to_path_buf(), source }),
+    };
+    match NvmeDevice::open(&device, false).and_then(|device| device.namespace_id()) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(Error::Device {
+            path: block.to_path_buf(),
+            device: "character device".into(),
+            reason: error.to_string().into(),
+            remedy: Box::new(
+                "name a block device (/dev/nvme0n1), an image of one, or the character device of \
+                 an NVMe namespace (/dev/ng0n1)"
+                    .into(),
+            ),
+        }),
+        Err(source) => Err(Error::Open { path: block.to_path_buf(), source }),
+    }
 }
 
-/// Length in bytes of a block device, of an image of one, or of an NVMe namespace.
-pub fn block_bytes(block: &Path) -> Result<u64, Error> {
-    let mut engine = open_block_engine(EngineKind::Auto, 1, block)?.engine;
+/// Length in bytes of a block device, of an image of one, or of an NVMe namespace; `kind` as for
+/// [`open_block_engine`].
+pub fn block_bytes(kind: EngineKind, block: &Path) -> Result<u64, Error> {
+    let mut engine = open_block_engine(kind, 1, block)?.engine;
     let file = engine.open(block, Access::Read)?;
     engine.file_bytes(file)
 }

@@ -37,12 +37,18 @@ impl fmt::Debug for ExtentReader {
 }
 
 impl ExtentReader {
-    /// Reads `files`, which are on the device `block`.
-    pub fn new(block: &Path, files: ExtentFiles) -> Result<Self, Error> {
-        let inner = open_block_engine(EngineKind::Auto, 1, block)?.engine;
+    /// Reads `files`, which are on the device `block`, through an engine of this kind as
+    /// [`open_block_engine`] creates it.
+    pub fn new(kind: EngineKind, block: &Path, files: ExtentFiles) -> Result<Self, Error> {
+        let inner = open_block_engine(kind, 1, block)?.engine;
         let engine = ExtentEngine::new(inner, files.clone());
         let state = Mutex::new(State { engine, open: HashMap::new(), next_token: 0 });
         Ok(Self { files, state })
+    }
+
+    /// The name of the engine that reads the device.
+    pub fn engine(&self) -> &'static str {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).engine.name()
     }
 
     /// Length of a file; `None` if it has no such file.

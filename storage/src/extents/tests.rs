@@ -1,6 +1,9 @@
 //! Files in scattered ranges are read as if they were whole, and nothing else is.
 
-use super::{DeviceRange, ExtentEngine, ExtentFile, ExtentFiles, ExtentReader, map_file};
+use super::{
+    DeviceRange, ExtentEngine, ExtentFile, ExtentFiles, ExtentReader, block_bytes, map_file,
+    open_block_engine,
+};
 use crate::faulty::{Fault, FaultPlan, FaultyEngine};
 use crate::memory::{MemoryEngine, MemoryFiles, Order};
 use crate::random::SplitMix64;
@@ -8,7 +11,8 @@ use crate::slow::{Pace, SlowEngine};
 use crate::threads::ThreadsEngine;
 use crate::uring::UringEngine;
 use crate::{
-    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, Request, RequestKind,
+    Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, EngineKind, Error, FileId, Request,
+    RequestKind,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -199,7 +203,9 @@ fn a_reader_reads_any_range_of_its_files_and_no_other_file() {
     let (device, content) = device(&scattered(), 65536);
     let image = tempfile::NamedTempFile::new().unwrap();
     image.as_file().write_all(&device).unwrap();
-    let reader = ExtentReader::new(image.path(), files(image.path(), &scattered())).unwrap();
+    let files = files(image.path(), &scattered());
+    let reader = ExtentReader::new(EngineKind::Threads, image.path(), files).unwrap();
+    assert_eq!(reader.engine(), "threads");
     let mut got = vec![0; content.len()];
     reader.read_exact_at("set/part".as_ref(), 0, &mut got).unwrap();
     assert_eq!(got, content);
@@ -208,6 +214,24 @@ fn a_reader_reads_any_range_of_its_files_and_no_other_file() {
     let end = content.len() as u64;
     assert!(reader.read_exact_at("set/part".as_ref(), end - 1, &mut got[..2]).is_err());
     assert!(reader.read_exact_at("set/other".as_ref(), 0, &mut got[..2]).is_err());
+}
+
+#[test]
+fn a_character_device_that_is_no_namespace_is_refused_with_a_remedy() {
+    use meetpoint_diagnose::Diagnose;
+    for kind in EngineKind::ALL {
+        for name in ["/dev/null", "/dev/null@0+4096"] {
+            let refused = open_block_engine(kind, 1, name.as_ref()).map(|_| ()).unwrap_err();
+            assert_eq!(
+                (refused.cause(), refused.path()),
+                ("device_not_opened", Some(name.as_ref()))
+            );
+            assert!(refused.remedy().is_some(), "{refused}");
+            assert_eq!(block_bytes(kind, name.as_ref()).unwrap_err().cause(), "device_not_opened");
+        }
+    }
+    let missing = block_bytes(EngineKind::Threads, "/dev/ng99n99@0+4096".as_ref()).unwrap_err();
+    assert!(matches!(missing, Error::Open { .. }), "{missing}");
 }
 
 /// The folder of this crate's build, which is on a disk more often than the temporary folder.

@@ -4,11 +4,11 @@ use super::address::Address;
 use super::command::{Command, Memory, nvm};
 use super::device::NvmeDevice;
 use super::status::Status;
-use crate::engine::{WAIT_MAX, clamp_depth};
+use crate::engine::WAIT_MAX;
 use crate::lender::BufferAllocator;
-use crate::open::{FileTable, Opened};
-use crate::slots::Slots;
-use crate::transfer::{Piece, Step, Work};
+use crate::open::Opened;
+use crate::requests::{Commanded, Next, Requests};
+use crate::transfer::{Piece, Work};
 use crate::uring::broken;
 use crate::uring::ring::{Ring, memory};
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     RefusedRequest, Request, RequestKind,
 };
 use io_uring::{cqueue, opcode, squeue, types};
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -43,14 +42,6 @@ struct Extent {
     writable: bool,
 }
 
-/// What to do next for a request.
-enum Next {
-    /// Send a command.
-    Send(Command, Piece),
-    /// No command is needed; this is the result.
-    Answer(io::Result<usize>),
-}
-
 impl Extent {
     fn open(path: &Path, access: Access) -> io::Result<Opened<Self>> {
         let Address { device, extent } = Address::parse(path)?;
@@ -71,7 +62,7 @@ impl Extent {
             return invalid(format!("its blocks of {block_bytes} bytes are larger than buffers"));
         }
         let (begin, bytes) = extent.unwrap_or((0, format.bytes()));
-        let end = begin.next_multiple_of(block_bytes.into()).saturating_add(bytes);
+        let end = begin.saturating_add(bytes);
         if !begin.is_multiple_of(block_bytes.into()) || end > format.bytes() {
             return invalid(format!(
                 "the extent does not lie in whole blocks of {block_bytes} bytes within {} bytes",
@@ -87,14 +78,19 @@ impl Extent {
             body: Self { file: device.into_file(), namespace, block_bytes, begin, bytes, writable },
         })
     }
+}
 
-    /// What to do for the next piece of a request.
-    fn next(&self, kind: RequestKind, piece: Piece) -> Next {
-        let refused = |code| Next::Answer(Err(io::Error::from_raw_os_error(code)));
+impl Commanded for Extent {
+    /// A command, and the piece of memory that it transfers.
+    type Command = (Command, Piece);
+
+    fn next(&self, kind: RequestKind, piece: Piece) -> Next<Self::Command> {
         let left = self.bytes.saturating_sub(piece.offset).min(piece.bytes as u64);
         match kind {
-            RequestKind::Sync => return Next::Send(nvm::flush(self.namespace), piece),
-            RequestKind::Write if !self.writable => return refused(libc::EBADF),
+            RequestKind::Sync => return Next::Send((nvm::flush(self.namespace), piece)),
+            RequestKind::Write if !self.writable => {
+                return Next::Answer(Err(io::Error::from_raw_os_error(libc::EBADF)));
+            }
             RequestKind::Read if left == 0 => return Next::Answer(Ok(0)),
             RequestKind::Read | RequestKind::Write => {}
         }
@@ -105,10 +101,10 @@ impl Extent {
             RequestKind::Write => nvm::write(self.namespace, first, blocks),
             RequestKind::Read | RequestKind::Sync => nvm::read(self.namespace, first, blocks),
         };
-        Next::Send(command, Piece { bytes: blocks as usize * self.block_bytes as usize, ..piece })
+        let bytes = blocks as usize * self.block_bytes as usize;
+        Next::Send((command, Piece { bytes, ..piece }))
     }
 
-    /// Bytes of a piece that a successful command has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize {
         match kind {
             RequestKind::Sync => 0,
@@ -116,6 +112,10 @@ impl Extent {
                 self.bytes.saturating_sub(piece.offset).min(piece.bytes as u64) as usize
             }
         }
+    }
+
+    fn write_end(&self) -> Option<u64> {
+        self.writable.then_some(self.bytes)
     }
 }
 
@@ -128,82 +128,41 @@ impl Extent {
 /// those that do not complete.
 pub struct NvmeEngine {
     ring: Ring<squeue::Entry128, cqueue::Entry32>,
-    depth: usize,
-    files: FileTable<Extent>,
-    slots: Slots<Work<Extent>>,
-    /// Requests that needed no command.
-    ended: VecDeque<Completion>,
+    requests: Requests<Extent>,
     buffers: BufferAllocator,
-    books: Counters,
 }
 
 impl NvmeEngine {
     /// Sets up a ring for `depth` requests in flight. Linux 5.19 or later.
     pub fn new(depth: usize) -> Result<Self, Error> {
-        let depth = clamp_depth(depth);
-        Ok(Self {
-            ring: Ring::new(depth)?,
-            depth,
-            files: FileTable::default(),
-            slots: Slots::default(),
-            ended: VecDeque::new(),
-            buffers: BufferAllocator::default(),
-            books: Counters::default(),
-        })
-    }
-
-    /// Processes a request until a command is in flight or the request has ended.
-    fn advance(&mut self, slot: u64) {
-        loop {
-            let work = self.slots.get(slot);
-            let (extent, kind, piece) = (&work.file.body, work.kind(), work.transfer.next());
-            let answer = match extent.next(kind, piece) {
-                Next::Send(command, piece) => {
-                    let entry = entry(work, &command, piece);
-                    self.ring.push_entry(&entry.user_data(slot));
-                    return;
-                }
-                Next::Answer(answer) => answer,
-            };
-            if let Some(completion) = self.step(slot, answer) {
-                self.ended.push_back(completion);
-                return;
-            }
-        }
-    }
-
-    /// Records the result of a piece. `None` if more pieces remain.
-    fn step(&mut self, slot: u64, answer: io::Result<usize>) -> Option<Completion> {
-        match self.slots.get_mut(slot).step(answer) {
-            Step::More => None,
-            Step::Done(result) => Some(self.slots.remove(slot).finish(result, &mut self.books)),
-        }
+        let requests = Requests::new(depth);
+        let ring = Ring::new(requests.depth())?;
+        Ok(Self { ring, requests, buffers: BufferAllocator::default() })
     }
 
     /// Collects the commands that the drive has completed.
     fn reap(&mut self, out: &mut Vec<Completion>) {
         while let Some((slot, answer)) = self.ring.pop() {
-            let work = self.slots.get(slot);
             // A result of 0 is success; any other number is the drive's status.
             let answer = answer.and_then(|field| match Status::new(field as u16) {
-                None => Ok(work.file.body.moved(work.kind(), work.transfer.next())),
+                None => Ok(()),
                 Some(status) => Err(io::Error::other(status)),
             });
-            match self.step(slot, answer) {
-                Some(completion) => out.push(completion),
-                None => self.advance(slot),
-            }
+            let ring = &mut self.ring;
+            self.requests.complete(slot, answer, &mut |slot, work, command| {
+                ring.push_entry(&entry(work, &command).user_data(slot));
+            });
         }
-        out.extend(self.ended.drain(..));
+        self.requests.take_ended(out);
     }
 }
 
 /// A command as an entry of the ring.
-fn entry(work: &Work<Extent>, command: &Command, piece: Piece) -> squeue::Entry128 {
+fn entry(work: &Work<Extent>, (command, piece): &(Command, Piece)) -> squeue::Entry128 {
     let memory = match work.kind() {
         RequestKind::Sync => Memory { address: 0, bytes: 0 },
         RequestKind::Read | RequestKind::Write => {
-            let (start, bytes) = memory(work, piece);
+            let (start, bytes) = memory(work, *piece);
             Memory { address: start.expose_provenance() as u64, bytes }
         }
     };
@@ -221,13 +180,13 @@ impl Engine for NvmeEngine {
     }
 
     fn limits(&self) -> Limits {
-        Limits { depth: self.depth }
+        Limits { depth: self.requests.depth() }
     }
 
     fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error> {
         let opened = Extent::open(path, access);
         let failed = |source| Error::Open { path: path.to_path_buf(), source };
-        Ok(self.files.add(opened.map_err(failed)?))
+        Ok(self.requests.files.add(opened.map_err(failed)?))
     }
 
     /// Always fails: an extent is identified by its name, which an open file does not have.
@@ -238,34 +197,22 @@ impl Engine for NvmeEngine {
     }
 
     fn close(&mut self, file: FileId) {
-        self.files.close(file);
+        self.requests.files.close(file);
     }
 
     fn is_direct(&self, file: FileId) -> bool {
-        self.files.is_direct(file)
+        self.requests.files.is_direct(file)
     }
 
     fn file_bytes(&self, file: FileId) -> Result<u64, Error> {
-        Ok(self.files.get(file)?.body.bytes)
+        Ok(self.requests.file(file)?.body.bytes)
     }
 
     fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
-        let end = request.offset.saturating_add(request.bytes as u64);
-        let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
-        if work.transfer.is_empty() {
-            self.ended.push_back(work.finish(Ok(0), &mut self.books));
-            return Ok(());
-        }
-        let is_too_long = work.kind() == RequestKind::Write && end > work.file.body.bytes;
-        let slot = self.slots.insert(work);
-        if is_too_long {
-            // A write beyond the end fails as a whole, before any of its pieces is written.
-            let full = io::Error::from_raw_os_error(libc::ENOSPC);
-            let ended = self.step(slot, Err(full)).expect("a full drive is no passing failure");
-            self.ended.push_back(ended);
-            return Ok(());
-        }
-        self.advance(slot);
+        let ring = &mut self.ring;
+        self.requests.submit(request, &mut |slot, work, command| {
+            ring.push_entry(&entry(work, &command).user_data(slot));
+        })?;
         // Entries that are not submitted now are submitted by the next wait, which reports errors.
         let _ = self.ring.flush();
         Ok(())
@@ -277,7 +224,7 @@ impl Engine for NvmeEngine {
         let mut last = false;
         loop {
             self.reap(out);
-            if out.len() > before || self.slots.len() == 0 || last {
+            if out.len() > before || !self.requests.has_commands() || last {
                 if self.ring.queued() > 0 {
                     let _ = self.ring.flush();
                 }
@@ -290,20 +237,20 @@ impl Engine for NvmeEngine {
     }
 
     fn in_flight(&self) -> usize {
-        self.slots.len() + self.ended.len()
+        self.requests.in_flight()
     }
 
     fn counters(&self) -> Counters {
-        self.books
+        self.requests.counters()
     }
 
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
-        self.buffers.lend(bytes, self.depth, |_, _| 0)
+        self.buffers.lend(bytes, self.requests.depth(), |_, _| 0)
     }
 }
 
 impl Drop for NvmeEngine {
     fn drop(&mut self) {
-        self.ring.abandon(&mut self.slots);
+        self.ring.abandon(&mut self.requests.slots);
     }
 }

@@ -2,12 +2,12 @@
 #![expect(unsafe_code, reason = "another thread reads and writes the buffers of requests")]
 
 use super::name::Name;
-use crate::engine::{WAIT_MAX, clamp_depth};
+use crate::engine::WAIT_MAX;
 use crate::lender::BufferAllocator;
 use crate::nvme::Status;
-use crate::open::{FileTable, Opened};
-use crate::slots::Slots;
-use crate::transfer::{Piece, Step, Work};
+use crate::open::Opened;
+use crate::requests::{Commanded, Next, Requests};
+use crate::transfer::{Piece, Work};
 use crate::uring::DROP_WAIT;
 use crate::uring::ring::memory;
 use crate::{
@@ -19,7 +19,6 @@ use meetpoint_storage_spdk::{
     Device, Done, Error as SpdkError, Failure, FileModule, FileSource, Memory, Operation, Options,
     Source, Spdk, Transfer,
 };
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -54,17 +53,11 @@ struct Body {
     writable: bool,
 }
 
-/// What to do next for a request.
-enum Next {
-    /// Send this many bytes to the device.
-    Send(Operation, u64),
-    /// This is the result.
-    Answer(io::Result<usize>),
-}
+impl Commanded for Body {
+    /// What the device does, and for how many bytes.
+    type Command = (Operation, u64);
 
-impl Body {
-    /// What to do for the next piece of a request.
-    fn next(&self, kind: RequestKind, piece: Piece) -> Next {
+    fn next(&self, kind: RequestKind, piece: Piece) -> Next<Self::Command> {
         let left = self.bytes.saturating_sub(piece.offset).min(piece.bytes as u64);
         let here = self.reachable.saturating_sub(piece.offset);
         match (kind, &self.unflushed) {
@@ -72,29 +65,33 @@ impl Body {
                 Next::Answer(rustix::fs::fdatasync(file).map(|()| 0).map_err(Into::into))
             }
             (RequestKind::Sync, None) if self.writable && self.device.is_some() => {
-                Next::Send(Operation::Flush, 0)
+                Next::Send((Operation::Flush, 0))
             }
             // Nothing can have been written.
             (RequestKind::Sync, _) => Next::Answer(Ok(0)),
             (RequestKind::Write, _) if !self.writable => {
                 Next::Answer(Err(io::Error::from_raw_os_error(libc::EBADF)))
             }
-            (RequestKind::Write, _) => Next::Send(Operation::Write, piece.bytes as u64),
+            (RequestKind::Write, _) => Next::Send((Operation::Write, piece.bytes as u64)),
             (RequestKind::Read, _) if left == 0 => Next::Answer(Ok(0)),
             (RequestKind::Read, _) => {
-                Next::Send(Operation::Read, left.next_multiple_of(self.block_bytes).min(here))
+                let bytes = left.next_multiple_of(self.block_bytes).min(here);
+                Next::Send((Operation::Read, bytes))
             }
         }
     }
 
-    /// Bytes of a piece that a successful transfer has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize {
         match self.next(kind, piece) {
-            Next::Send(_, bytes) => {
+            Next::Send((_, bytes)) => {
                 self.bytes.saturating_sub(piece.offset).min(bytes).try_into().unwrap_or(usize::MAX)
             }
             Next::Answer(_) => 0,
         }
+    }
+
+    fn write_end(&self) -> Option<u64> {
+        self.writable.then_some(self.bytes)
     }
 }
 
@@ -108,36 +105,21 @@ impl Body {
 /// engine waits up to [`DROP_WAIT`] for them and leaks the buffers of those that do not complete.
 pub struct SpdkEngine {
     spdk: Spdk,
-    depth: usize,
-    files: FileTable<Body>,
-    slots: Slots<Work<Body>>,
-    /// Requests that needed no transfer.
-    ended: VecDeque<Completion>,
+    requests: Requests<Body>,
     done: Receiver<Done>,
     reply: SyncSender<Done>,
     buffers: BufferAllocator,
-    books: Counters,
 }
 
 impl SpdkEngine {
     /// Starts SPDK if no engine of the process has done so, with the [`Options`] of the
     /// environment.
     pub fn new(depth: usize) -> Result<Self, Error> {
-        let depth = clamp_depth(depth);
+        let requests = Requests::new(depth);
         let spdk = Spdk::get(Options::from_environment).map_err(|error| unavailable(&error))?;
         // There is room for every answer, so that SPDK's thread never waits for an engine.
-        let (reply, done) = sync_channel(depth);
-        Ok(Self {
-            spdk,
-            depth,
-            files: FileTable::default(),
-            slots: Slots::default(),
-            ended: VecDeque::new(),
-            done,
-            reply,
-            buffers: BufferAllocator::default(),
-            books: Counters::default(),
-        })
+        let (reply, done) = sync_channel(requests.depth());
+        Ok(Self { spdk, requests, done, reply, buffers: BufferAllocator::default() })
     }
 
     /// Opens a file or block device, or a range of it.
@@ -161,7 +143,10 @@ impl SpdkEngine {
                 reason: format!("its length of {bytes} bytes is not a multiple of {block_bytes}")
                     .into(),
                 remedy: Box::new(
-                    "use engine = \"io_uring\" for files, or read a block device".into(),
+                    Remedy::advice("use engine = \"io_uring\" for files").or(
+                        "serve the dataset by its extents on a block device (meetpoint device \
+                         serve --extents --block)",
+                    ),
                 ),
             });
         }
@@ -227,62 +212,37 @@ impl SpdkEngine {
         })
     }
 
-    /// Processes a request until a transfer is in flight or the request has ended.
-    fn advance(&mut self, slot: u64) {
-        loop {
-            let work = self.slots.get_mut(slot);
-            let (kind, piece) = (work.kind(), work.transfer.next());
-            let answer = match work.file.body.next(kind, piece) {
-                Next::Send(operation, bytes) => return self.send(slot, operation, bytes),
-                Next::Answer(answer) => answer,
-            };
-            if let Some(completion) = self.step(slot, answer) {
-                self.ended.push_back(completion);
-                return;
-            }
-        }
-    }
-
-    fn send(&self, slot: u64, operation: Operation, bytes: u64) {
-        let work = self.slots.get(slot);
-        let piece = work.transfer.next();
-        let body = &work.file.body;
-        let memory = match operation {
-            Operation::Flush => Memory::none(),
-            Operation::Read | Operation::Write => {
-                let (start, room) = memory(work, piece);
-                assert!(bytes <= u64::from(room), "a transfer lies in its piece");
-                // SAFETY: the buffer belongs to the request, which stays in its slot until the
-                // answer arrives, and is leaked if none does.
-                unsafe { Memory::new(start.cast(), bytes as usize) }
-            }
-        };
-        let offset = body.begin + piece.offset;
-        let reply = self.reply.clone();
-        let device = body.device.as_ref().expect("a transfer has a device");
-        device.submit(Transfer { operation, offset, memory, token: slot, reply });
-    }
-
-    /// Records the result of a piece. `None` if more pieces remain.
-    fn step(&mut self, slot: u64, answer: io::Result<usize>) -> Option<Completion> {
-        match self.slots.get_mut(slot).step(answer) {
-            Step::More => None,
-            Step::Done(result) => Some(self.slots.remove(slot).finish(result, &mut self.books)),
-        }
-    }
-
     fn take(&mut self, done: Done) {
         let Done { token: slot, result } = done;
-        let work = self.slots.get(slot);
-        let answer = match result {
-            Ok(()) => Ok(work.file.body.moved(work.kind(), work.transfer.next())),
-            Err(failure) => Err(io_error(failure)),
-        };
-        match self.step(slot, answer) {
-            Some(completion) => self.ended.push_back(completion),
-            None => self.advance(slot),
-        }
+        let reply = &self.reply;
+        self.requests.complete(slot, result.map_err(io_error), &mut |slot, work, command| {
+            send(reply, slot, work, command);
+        });
     }
+}
+
+/// Sends a transfer to the device of a request.
+fn send(
+    reply: &SyncSender<Done>,
+    slot: u64,
+    work: &Work<Body>,
+    (operation, bytes): (Operation, u64),
+) {
+    let piece = work.transfer.next();
+    let body = &work.file.body;
+    let memory = match operation {
+        Operation::Flush => Memory::none(),
+        Operation::Read | Operation::Write => {
+            let (start, room) = memory(work, piece);
+            assert!(bytes <= u64::from(room), "a transfer lies in its piece");
+            // SAFETY: the buffer belongs to the request, which stays in its slot until the answer
+            // arrives, and is leaked if none does.
+            unsafe { Memory::new(start.cast(), bytes as usize) }
+        }
+    };
+    let offset = body.begin + piece.offset;
+    let device = body.device.as_ref().expect("a transfer has a device");
+    device.submit(Transfer { operation, offset, memory, token: slot, reply: reply.clone() });
 }
 
 /// A range of a device as an open file.
@@ -334,7 +294,7 @@ impl Engine for SpdkEngine {
     }
 
     fn limits(&self) -> Limits {
-        Limits { depth: self.depth }
+        Limits { depth: self.requests.depth() }
     }
 
     fn open(&mut self, path: &Path, access: Access) -> Result<FileId, Error> {
@@ -356,7 +316,7 @@ impl Engine for SpdkEngine {
                 self.open_range(Source::Target(target), range, path, writable)?
             }
         };
-        Ok(self.files.add(opened))
+        Ok(self.requests.files.add(opened))
     }
 
     /// Opens the file again through `bdev_aio`, for writing if it is open for writing.
@@ -366,41 +326,24 @@ impl Engine for SpdkEngine {
         let mode = flags & rustix::fs::OFlags::RWMODE;
         let writable = mode != rustix::fs::OFlags::RDONLY;
         let opened = self.open_file(Opened::adopt(file, name)?, FileModule::Aio, None, writable)?;
-        Ok(self.files.add(opened))
+        Ok(self.requests.files.add(opened))
     }
 
     fn close(&mut self, file: FileId) {
-        self.files.close(file);
+        self.requests.files.close(file);
     }
 
     fn is_direct(&self, file: FileId) -> bool {
-        self.files.is_direct(file)
+        self.requests.files.is_direct(file)
     }
 
     fn file_bytes(&self, file: FileId) -> Result<u64, Error> {
-        Ok(self.files.get(file)?.body.bytes)
+        Ok(self.requests.file(file)?.body.bytes)
     }
 
     fn submit(&mut self, request: Request) -> Result<(), Box<RefusedRequest>> {
-        let end = request.offset.saturating_add(request.bytes as u64);
-        let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
-        if work.transfer.is_empty() {
-            self.ended.push_back(work.finish(Ok(0), &mut self.books));
-            return Ok(());
-        }
-        let body = &work.file.body;
-        let is_too_long =
-            work.kind() == RequestKind::Write && body.writable && end > body.reachable;
-        let slot = self.slots.insert(work);
-        if is_too_long {
-            // A write beyond the end fails as a whole, before any of its pieces is written.
-            let full = io::Error::from_raw_os_error(libc::ENOSPC);
-            let ended = self.step(slot, Err(full)).expect("a full device is no passing failure");
-            self.ended.push_back(ended);
-            return Ok(());
-        }
-        self.advance(slot);
-        Ok(())
+        let reply = &self.reply;
+        self.requests.submit(request, &mut |slot, work, command| send(reply, slot, work, command))
     }
 
     fn wait(&mut self, timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error> {
@@ -410,8 +353,8 @@ impl Engine for SpdkEngine {
             while let Ok(done) = self.done.try_recv() {
                 self.take(done);
             }
-            out.extend(self.ended.drain(..));
-            if out.len() > before || self.slots.len() == 0 {
+            self.requests.take_ended(out);
+            if out.len() > before || !self.requests.has_commands() {
                 return Ok(out.len() - before);
             }
             let remaining = deadline.saturating_duration_since(Instant::now());
@@ -428,30 +371,30 @@ impl Engine for SpdkEngine {
     }
 
     fn in_flight(&self) -> usize {
-        self.slots.len() + self.ended.len()
+        self.requests.in_flight()
     }
 
     fn counters(&self) -> Counters {
-        self.books
+        self.requests.counters()
     }
 
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
-        self.buffers.lend(bytes, self.depth, |_, _| 0)
+        self.buffers.lend(bytes, self.requests.depth(), |_, _| 0)
     }
 }
 
 impl Drop for SpdkEngine {
     fn drop(&mut self) {
         let deadline = Instant::now() + DROP_WAIT;
-        while self.slots.len() > 0 {
+        while self.requests.slots.len() > 0 {
             let remaining = deadline.saturating_duration_since(Instant::now());
             match self.done.recv_timeout(remaining) {
-                Ok(done) => drop(self.slots.remove(done.token)),
+                Ok(done) => drop(self.requests.slots.remove(done.token)),
                 Err(_) => break,
             }
         }
-        if self.slots.len() > 0 {
-            std::mem::forget(std::mem::take(&mut self.slots));
+        if self.requests.slots.len() > 0 {
+            std::mem::forget(std::mem::take(&mut self.requests.slots));
         }
     }
 }

@@ -46,6 +46,23 @@ fn a_file_whose_length_is_not_a_number_of_blocks_is_refused_with_a_remedy() {
 }
 
 #[test]
+fn a_write_into_the_last_partial_block_of_a_range_is_refused_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("image");
+    std::fs::write(&path, pattern(3 * 4096)).unwrap();
+    let mut engine = SpdkEngine::new(2).unwrap();
+    let range = format!("aio:{}@0+5000", path.display());
+    let file = engine.open(Path::new(&range), Access::ReadWrite).unwrap();
+    assert!(read(&mut engine, file, 4096, 904).unwrap() == pattern(5000)[4096..]);
+    for (offset, bytes) in [(4096, 4096), (0, 8192)] {
+        let error = write(&mut engine, file, offset, &vec![1; bytes]).unwrap_err();
+        let Error::Io { source, .. } = error else { panic!("{error}") };
+        assert_eq!(source.kind(), ErrorKind::StorageFull, "{offset}");
+    }
+    assert!(std::fs::read(&path).unwrap() == pattern(3 * 4096));
+}
+
+#[test]
 fn an_unnamed_file_is_shared_with_another_engine() {
     let memory = rustix::fs::memfd_create("spool", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
     rustix::fs::ftruncate(&memory, 1 << 20).unwrap();

@@ -95,6 +95,16 @@ fn declared_devices_are_measured_or_refused_with_their_sources() {
     let targets = sweep["sweep"].as_array().expect("targets").iter();
     let targets: Vec<f64> = targets.map(|it| it["target"].as_f64().expect("a share")).collect();
     assert_eq!((targets.len(), targets[0], targets[9]), (10, 0.01, 1.0));
+    for it in sweep["sweep"].as_array().expect("targets") {
+        let off = it["achieved"].as_f64().unwrap() / it["target"].as_f64().unwrap() - 1.0;
+        assert_eq!(it["is_valid"], off.abs() <= 0.05, "{it}");
+        assert!(it["causes"].as_array().is_some_and(|it| it.is_empty() || off < 0.0), "{it}");
+        let has = |name: &str| it.get(name).is_some();
+        assert!(
+            has("steal_seconds") && has("run_delay_seconds") && has("late_p99_seconds"),
+            "{it}"
+        );
+    }
     let figure = |value: &str| {
         format!("about = \"x\"\n[jpeg]\nvalue = \"{value}\"\nbasis = \"assumed\"\nsource = \"y\"\n")
     };
@@ -123,4 +133,16 @@ fn a_job_runs_with_a_declared_device() {
     };
     assert!((0.001..1.0).contains(&target("cpu-ratio")));
     assert!(target("latency") > 0.0);
+    assert!(knobs.iter().all(|knob| knob["is_valid"].is_boolean() && knob["causes"].is_array()));
+    let core = &report["runs"][0]["devices"][0]["core_use"];
+    let seconds = |name: &str| core[name].as_f64().unwrap_or_else(|| panic!("no {name}: {core}"));
+    let used = seconds("cpu_seconds") + seconds("contention_seconds");
+    assert!(used > 0.0 && used <= seconds("available_seconds") + 1e-9, "{core}");
+    assert!(seconds("late_p50_seconds") <= seconds("late_p99_seconds"), "{core}");
+    assert!(seconds("late_p99_seconds") <= seconds("late_max_seconds"), "{core}");
+    // The kernel of a test may lack these counters; they are then null, but present.
+    for name in ["steal_seconds", "run_delay_seconds"] {
+        let counter = core.get(name).unwrap_or_else(|| panic!("no {name}: {core}"));
+        assert!(counter.is_null() || counter.as_f64().unwrap() >= 0.0, "{core}");
+    }
 }

@@ -1,5 +1,6 @@
 //! `meetpoint dataset extents`: where on its block device a dataset is.
 
+use crate::commands::serving::engine_parser;
 use crate::surface::failure::Interrupted;
 use crate::surface::fault::Fault;
 use crate::surface::progress::Progress;
@@ -8,6 +9,7 @@ use meetpoint_datasets::extents::{MapError, map_extents, write_extents};
 use meetpoint_format::dataset::DatasetExtents;
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::ExtentFolder;
+use meetpoint_storage::EngineKind;
 use serde::Serialize;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -41,12 +43,18 @@ pub(super) struct Arguments {
     /// compare it with its checksum.
     #[arg(long, value_name = "BLOCK")]
     verify: Option<PathBuf>,
+    /// With --verify, how blocks are read. An NVMe namespace is always read by NVMe commands; spdk
+    /// also takes devices of SPDK (docs/spdk.md).
+    #[arg(long, default_value = "auto", requires = "verify", value_parser = engine_parser())]
+    engine: EngineKind,
 }
 
 /// What was verified.
 #[derive(Debug, Serialize)]
 struct Verified {
     block: PathBuf,
+    /// The engine that read it.
+    engine: &'static str,
     /// Where on it the device of the extents begins.
     begin: u64,
     files: usize,
@@ -57,7 +65,7 @@ struct Verified {
 pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let stop = Stop::install()?;
     if let Some(block) = &arguments.verify {
-        return verify(&arguments.path, block, &stop, output);
+        return verify(&arguments.path, block, arguments.engine, &stop, output);
     }
     if arguments.path.is_file() {
         let remedy = "name a folder, or the block device to compare it with (--verify)";
@@ -77,8 +85,14 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.result(&extents, || text(&extents, arguments.to.as_deref()))
 }
 
-fn verify(path: &Path, block: &Path, stop: &Stop, output: Output) -> anyhow::Result<()> {
-    let folder = ExtentFolder::open(path, block)?;
+fn verify(
+    path: &Path,
+    block: &Path,
+    engine: EngineKind,
+    stop: &Stop,
+    output: Output,
+) -> anyhow::Result<()> {
+    let folder = ExtentFolder::open(path, block, engine)?;
     let extents = folder.extents();
     let bytes = extents.files.iter().map(|file| file.bytes).sum();
     let flag = stop.flag();
@@ -95,6 +109,7 @@ fn verify(path: &Path, block: &Path, stop: &Stop, output: Output) -> anyhow::Res
     })?;
     let verified = Verified {
         block: block.to_path_buf(),
+        engine: folder.engine(),
         begin: folder.begin(),
         files: extents.files.len(),
         extents: extents.files.iter().map(|file| file.extents.len()).sum(),

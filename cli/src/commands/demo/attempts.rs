@@ -43,7 +43,7 @@ pub(super) fn until_valid(
 mod tests {
     use super::{epochs_for, until_valid};
     use crate::surface::Output;
-    use meetpoint_report::{Report, made_up};
+    use meetpoint_report::{Report, SpeedLimit, made_up};
     use std::time::Duration;
 
     /// A report whose device was off its speed by this share.
@@ -51,7 +51,8 @@ mod tests {
         let mut report = made_up::report(1);
         for run in &mut report.runs {
             for limit in run.devices.iter_mut().flat_map(|device| &mut device.knobs) {
-                limit.achieved = limit.target * (1.0 + off);
+                let achieved = limit.target * (1.0 + off);
+                *limit = SpeedLimit::new(&limit.name, &limit.unit, limit.target, achieved);
             }
         }
         report
