@@ -184,7 +184,6 @@ def test_agents_are_used_by_a_loader_inside_ray_train(photos: Path, tmp_path: Pa
     of = tmp_path / "a.set"
     meetpoint.pack(photos, of, part_samples=8)
     alone = _epochs(of, 1, strategy="host-only")[0]
-    seen = tmp_path / "seen"
     recipe = RECIPE
 
     def loop(config: Any) -> None:
@@ -200,45 +199,41 @@ def test_agents_are_used_by_a_loader_inside_ray_train(photos: Path, tmp_path: Pa
             columns=["image", "sample"],
             device=config["agents"],
             strategy="device-only",
-            checkpoint=config["checkpoint"],
         )
+        is_first = train.get_checkpoint() is None
         for number, batch in enumerate(loader, 1):
             with open(config["seen"], "a", encoding="utf-8") as file:
                 file.write(f"{batch['sample'].tolist()} {int(batch['image'].sum())}\n")
-            if number == config["stop"]:
+            if is_first and number == 5:
                 break
         with tempfile.TemporaryDirectory() as folder:
             on_ray.save(loader, folder)
             train.report({}, checkpoint=train.Checkpoint.from_directory(folder))
+        if is_first:
+            raise RuntimeError("a failure of the training after five steps")
 
-    def fit(stop: int, checkpoint: Any, agents: Any) -> Any:
-        config = {
-            "set": str(of),
-            "seen": str(seen),
-            "stop": stop,
-            "checkpoint": checkpoint,
-            "agents": agents,
-        }
+    seen = tmp_path / "seen"
+    with on_ray.agents("storage=nvme", roots=of, count=1, num_cpus=0) as agents:
         trainer = trainers.DataParallelTrainer(
             loop,
-            train_loop_config=config,
+            train_loop_config={"set": str(of), "seen": str(seen), "agents": agents},
             scaling_config=train.ScalingConfig(
                 num_workers=1, resources_per_worker={"CPU": 1}, label_selector={"storage": "none"}
             ),
-            run_config=train.RunConfig(name=f"run-{stop}", storage_path=str(tmp_path / "runs")),
+            run_config=train.RunConfig(
+                name="run",
+                storage_path=str(tmp_path / "runs"),
+                failure_config=train.FailureConfig(max_failures=1),
+            ),
         )
-        return trainer.fit()
-
-    with on_ray.agents("storage=nvme", roots=of, count=1, num_cpus=0) as agents:
-        first = fit(5, None, agents)
-        fit(1000, first.checkpoint, agents)
+        trainer.fit()
         summaries = agents.shutdown()
     expected = sorted(
         f"{list(samples)} {int(numpy.frombuffer(image, numpy.uint8).sum())}"
         for samples, image in alone.items()
     )
     assert sorted(seen.read_text().splitlines()) == expected, "every batch of the epoch once"
-    assert summaries[0].summary is not None and summaries[0].summary["batches"] > 0
+    assert summaries[0].summary is not None and summaries[0].summary["jobs"] == 2, summaries
 
 
 def test_a_profile_is_measured_on_the_nodes_that_have_a_label(
