@@ -92,6 +92,7 @@ def pack_in_shards(photos: Path, to: Path, size: int) -> None:
             ["taskset", "-c", str(shard % cores), *command, "shards", "run", plan.folder]
             + ["--shard", str(shard), "--threads", "1"],
             stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         for shard in range(NODES)
     ]

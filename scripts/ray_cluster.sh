@@ -27,6 +27,8 @@ netns_up head "${nodes[@]}"
 RAY_ADDRESS="$(netns_address head):6379"
 export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
+# Ray's default is 15, with which other load of the machine slows down its workers alone.
+export RAY_worker_niceness=0
 # Without the token, nobody else who reaches the addresses can run programs on the nodes.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Tuple
 
 import meetpoint
 import meetpoint.ray as on_ray
@@ -108,10 +109,10 @@ def _loader(dataset: Path, **named: Any) -> Any:
     )
 
 
-def _by_samples(loader: Any) -> Dict[Any, bytes]:
+def _by_samples(batches: Iterable[Any]) -> Dict[Any, bytes]:
     """The images of an epoch by the samples of their batch."""
     found: Dict[Any, bytes] = {}
-    for batch in loader:
+    for batch in batches:
         samples = tuple(numpy.asarray(batch["sample"]).tolist())
         assert samples not in found, "every batch once"
         found[samples] = numpy.asarray(batch["image"]).tobytes()
@@ -135,8 +136,7 @@ def test_agents_are_supervised_and_their_batches_are_those_of_the_host(
     of = tmp_path / "a.set"
     meetpoint.pack(photos, of, part_samples=8)
     alone = _epochs(of, 4, strategy="host-only")
-    # CPUs of Ray: none, so that agents stay while the nodes pack.
-    with on_ray.agents("storage=nvme", roots={"photos": of}, num_cpus=0, threads=1) as agents:
+    with on_ray.agents("storage=nvme", roots={"photos": of}, threads=1) as agents:
         status = agents.status()
         assert [it.address.split(":")[1] for it in status] == [
             f"//{_address('one')}",
@@ -148,15 +148,13 @@ def test_agents_are_supervised_and_their_batches_are_those_of_the_host(
             assert _by_samples(loader) == alone[0]
 
             # An agent is killed within an epoch.
-            batches = iter(loader)
-            seen: Dict[Any, bytes] = {}
-            for number, batch in enumerate(batches):
-                seen[tuple(numpy.asarray(batch["sample"]).tolist())] = numpy.asarray(
-                    batch["image"]
-                ).tobytes()
-                if number == 2:
-                    os.kill(_agents_on("one")[0], signal.SIGKILL)
-            assert seen == alone[1]
+            def killing() -> Iterator[Any]:
+                for number, batch in enumerate(loader):
+                    yield batch
+                    if number == 2:
+                        os.kill(_agents_on("one")[0], signal.SIGKILL)
+
+            assert _by_samples(killing()) == alone[1]
             wait_until(lambda: _serving(agents, [2, 1]), "the agent is started again")
             again = agents.status()[0]
             assert again.address == status[0].address
@@ -176,6 +174,23 @@ def test_agents_are_supervised_and_their_batches_are_those_of_the_host(
     assert not _agents_on("one") and not _agents_on("two")
     with pytest.raises(meetpoint.ClosedError):
         agents.status()
+
+
+def test_agents_end_with_a_driver_that_is_killed(photos: Path, tmp_path: Path) -> None:
+    of = tmp_path / "a.set"
+    meetpoint.pack(photos, of, part_samples=8)
+    code = (
+        "import os, signal, ray, meetpoint.ray\n"
+        "ray.init(address='auto', log_to_driver=False, logging_level='ERROR')\n"
+        f"agents = meetpoint.ray.agents('storage=nvme', roots={str(of)!r}, num_cpus=0)\n"
+        "print(len(agents.devices), flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    driver = subprocess.run(
+        [sys.executable, "-c", code], check=False, stdout=subprocess.PIPE, timeout=PATIENCE
+    )
+    assert (driver.returncode, driver.stdout) == (-signal.SIGKILL, b"2\n")
+    wait_until(lambda: not _agents_on("one") and not _agents_on("two"), "the agents end")
 
 
 def test_agents_are_used_by_a_loader_inside_ray_train(photos: Path, tmp_path: Path) -> None:
@@ -301,12 +316,7 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         begun = time.monotonic()
         assert left, "an attempt of the killed node"
 
-        seen: Dict[Any, bytes] = {}
-        for batch in [*first, *batches]:
-            seen[tuple(numpy.asarray(batch["sample"]).tolist())] = numpy.asarray(
-                batch["image"]
-            ).tobytes()
-        assert seen == expected[0], "the loader continues without the agent"
+        assert _by_samples(itertools.chain(first, batches)) == expected[0]
         print(f"the epoch ended {time.monotonic() - begun:.1f} s after the node was killed")
 
         thread.join(PATIENCE)

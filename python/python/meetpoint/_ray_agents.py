@@ -441,7 +441,8 @@ def agents(
         .options(
             num_cpus=0,
             max_restarts=0,
-            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(here, soft=True),
+            # With soft=True, Ray also uses other nodes, whose loss would end all agents.
+            scheduling_strategy=strategies.NodeAffinitySchedulingStrategy(here, soft=False),
         )
         .remote()
     )
