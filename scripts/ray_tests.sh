@@ -9,33 +9,7 @@
 # Prints SKIP with the reason if Ray cannot be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-
-profile="${1:-dev}"
-folder="${CARGO_TARGET_DIR:-target}/ray-tests"
-mkdir -p "$folder"
-folder="$(cd "$folder" && pwd)"
-python="${RAY_PYTHON:-$folder/venv/bin/python}"
-if [ ! -x "$python" ]; then
-    "${PYTHON:-python3}" -m venv "$folder/venv"
-fi
-if ! "$python" -c "import ray.data, ray.train" 2>/dev/null; then
-    if ! "$python" -m pip install --quiet --disable-pip-version-check "ray[data,train]>=2.60" \
-        pytest "numpy>=1.22" 2>"$folder/pip.log"; then
-        echo "SKIP: Ray cannot be installed: $(tail -n 1 "$folder/pip.log")"
-        exit 0
-    fi
-fi
-wheel="${MEETPOINT_WHEEL:-}"
-if [ -z "$wheel" ]; then
-    rm -rf "$folder/wheels"
-    "$python" -m pip install --quiet --disable-pip-version-check "maturin>=1.9,<2" pytest
-    "$python" -m maturin build --quiet --manifest-path python/Cargo.toml --profile "$profile" \
-        --interpreter "$python" --out "$folder/wheels"
-    wheel="$(ls "$folder"/wheels/meetpoint-*.whl)"
-fi
-rm -rf "$folder/site"
-"$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$folder/site" \
-    "$wheel"
-export PYTHONPATH="$folder/site" RAY_USAGE_STATS_ENABLED=0 RAY_ENABLE_UV_RUN_RUNTIME_ENV=0
+# shellcheck source=scripts/ray_python.sh
+source scripts/ray_python.sh "${1:-dev}"
 
 timeout 900 "$python" -m pytest -q -p no:cacheprovider -c python/pyproject.toml python/tests_ray

@@ -15,9 +15,19 @@ _START = (
     "from meetpoint.__main__ import main; main()"
 )
 
+# `meetpoint agent` is a service and does not end with the process that started it; the kernel ends
+# this one (PR_SET_PDEATHSIG, SIGKILL) when the thread that started it ends.
+_BOUND = (
+    "import ctypes, os; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0); "
+    "os.getppid() == {parent} or os._exit(1); "
+)
 
-def own_command() -> List[str]:
-    """The command line that starts the program ``meetpoint`` with this interpreter and package."""
+
+def own_command(*, is_bound: bool = False) -> List[str]:
+    """The command line that starts the program ``meetpoint`` with this interpreter and package.
+
+    :param is_bound: whether the process is killed when the thread that starts it ends.
+    """
     if not sys.executable:
         raise DeviceError(
             "this Python does not say which program it is (sys.executable is empty), so no device "
@@ -25,5 +35,8 @@ def own_command() -> List[str]:
             remedy='start one with `meetpoint device serve` and give device="unix:PATH"',
         )
     folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    start = _START.format(folder=folder)
+    if is_bound:
+        start = _BOUND.format(parent=os.getpid()) + start
     # Without `site` it starts in a fraction of the time, and the package needs nothing of it.
-    return [sys.executable, "-S", "-c", _START.format(folder=folder)]
+    return [sys.executable, "-S", "-c", start]

@@ -6,6 +6,8 @@
 
     meetpoint.ray.pack("/shared/photos", "/shared/photos.set", part_samples=1000)
     rows = meetpoint.ray.read("/shared/photos.set")  # a ray.data.Dataset
+    agents = meetpoint.ray.agents("storage=nvme", roots="/data/photos.set")
+    loader = meetpoint.Loader("/data/photos.set", recipe, device=agents.devices)
 
 Install it with ``pip install "meetpoint[ray]"``. Importing this module does not import Ray; its
 functions do. Tasks exchange paths and records only: all nodes must see source, destination and
@@ -14,7 +16,6 @@ dataset under the same paths, and have the same version of Meetpoint.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
@@ -27,11 +28,31 @@ from ._arguments import path as given_path
 from ._dataset import Dataset
 from ._dataset import open as open_dataset
 from ._loader import Loader
+from ._ray_agents import Agents, AgentSummary, agents
+from ._ray_import import imported, plain
+from ._ray_profile import NodeProfile, profile
+from ._ray_supervisor import AgentStatus
 from ._results import Converted, Copied, Packed, Prepared, Verified
 from ._writer import Writer
 from .errors import MeetpointError, PackError, SettingError
 
-__all__ = ["convert", "finish", "loader", "pack", "prepare", "read", "save", "verify", "write"]
+__all__ = [
+    "AgentStatus",
+    "AgentSummary",
+    "Agents",
+    "NodeProfile",
+    "agents",
+    "convert",
+    "finish",
+    "loader",
+    "pack",
+    "prepare",
+    "profile",
+    "read",
+    "save",
+    "verify",
+    "write",
+]
 
 
 def __dir__() -> "list[str]":
@@ -49,16 +70,6 @@ _STATE = "meetpoint-loader-{rank:05}-of-{size:05}.json"
 """File name of a rank's state in a checkpoint."""
 
 
-def _import(name: str) -> Any:
-    """Imports an optional module; the error says how to install it."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise ImportError(
-            f'{name} cannot be imported ({error}); install it with `pip install "meetpoint[ray]"`'
-        ) from error
-
-
 def _run_shard(folder: str, shard: int, threads: int) -> Dict[str, int]:
     """Runs a shard as a task. The records of finished parts are in the folder."""
     ran = _shards.run(folder, shard, threads=threads)
@@ -69,7 +80,7 @@ def _count(shards: Optional[int]) -> int:
     """The number of shards, by default from the size of the cluster."""
     if shards is not None:
         return shards
-    ray = _import("ray")
+    ray = imported("ray")
     if not ray.is_initialized():
         ray.init()
     return max(1, int(ray.cluster_resources().get("CPU", 1)) * _SHARDS_PER_CPU)
@@ -93,7 +104,7 @@ def finish(
     :param resources: custom resources of a task, for example to select nodes near the data.
     :raises PackError: a shard failed; the message has the remedy.
     """
-    ray = _import("ray")
+    ray = imported("ray")
     plan = _shards.open(folder)
     place = os.path.abspath(given_path("folder", folder))
     task = ray.remote(num_cpus=num_cpus, resources=resources, max_retries=max_retries)(_run_shard)
@@ -104,12 +115,9 @@ def finish(
     try:
         while waiting:
             done, waiting = ray.wait(waiting, num_returns=1)
-            ray.get(done)
-    except ray.exceptions.RayTaskError as error:
+            plain(ray, done)
+    except (MeetpointError, ray.exceptions.RayTaskError):
         _cancel(ray, waiting)
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, MeetpointError):
-            raise cause from None
         raise
     except ray.exceptions.RayError as error:
         _cancel(ray, waiting)
@@ -235,7 +243,7 @@ def verify(
 
 def _blocks(place: str, first: int, last: int) -> Iterable[Any]:
     """The samples of a range as an Arrow table: key, image (the original file), label."""
-    arrow = _import("pyarrow")
+    arrow = imported("pyarrow")
     with open_dataset(place) as opened:
         samples = [opened[index] for index in range(first, last)]
         columns: Dict[str, Any] = {
@@ -268,9 +276,9 @@ def read(dataset: _Path, **options: Any) -> Any:
 
     :param options: arguments of ``ray.data.read_datasource``, such as ``override_num_blocks``.
     """
-    data = _import("ray.data")
-    source = _import("ray.data.datasource")
-    block = _import("ray.data.block")
+    data = imported("ray.data")
+    source = imported("ray.data.datasource")
+    block = imported("ray.data.block")
     place = os.path.abspath(given_path("dataset", dataset))
     with open_dataset(place) as opened:
         parts = _parts(opened)
@@ -321,7 +329,7 @@ def write(
     :param options: arguments of ``Dataset.write_datasink``, such as ``concurrency``.
     :raises PackError: the destination exists, or a key occurs twice.
     """
-    source = _import("ray.data.datasource")
+    source = imported("ray.data.datasource")
     to = os.path.abspath(given_path("destination", destination))
     if os.path.lexists(to) and not force:
         raise PackError(f"{to} exists", file=to, remedy="choose another name, or set force=True")
@@ -366,7 +374,7 @@ def _write_task(
     labels: Optional[List[str]],
 ) -> Tuple[int, str, int]:
     """Writes the blocks of a task; returns its index, the dataset and the number of samples."""
-    block = _import("ray.data.block")
+    block = imported("ray.data.block")
     key, image, label = names
     place = os.path.join(staging, f"task-{index:05}-{uuid.uuid4().hex}.set")
     writer: Optional[Writer] = None
@@ -414,12 +422,19 @@ def loader(
     Rank and number of ranks are those of Ray Train. If the checkpoint contains states that
     :func:`save` wrote, the loader resumes from them, with any number of ranks.
 
+    ``device`` may be the :class:`Agents` of :func:`agents`, from the configuration of the training
+    loop. Several ranks with devices need ``torch.distributed``, which ``TorchTrainer`` initialises,
+    or a ``rendezvous``.
+
     :param checkpoint: a ``ray.train.Checkpoint`` to resume from, unless Ray Train has a later one
         of this run, as after a failure.
     """
-    train = _import("ray.train")
+    train = imported("ray.train")
     context = train.get_context()
     rank, size = int(context.get_world_rank()), int(context.get_world_size())
+    device = named.get("device")
+    if isinstance(device, Agents):
+        named["device"] = device.devices
     made: Loader[Any] = Loader(dataset, *arguments, rank=rank, world_size=size, **named)
     latest = train.get_checkpoint() or checkpoint
     if latest is not None:
@@ -436,7 +451,7 @@ def save(of: Loader[Any], folder: _Path) -> None:
     Call it on every rank, then report a checkpoint with this folder in the same step. Ray Train
     stores the files of all ranks together.
     """
-    context = _import("ray.train").get_context()
+    context = imported("ray.train").get_context()
     rank, size = int(context.get_world_rank()), int(context.get_world_size())
     place = os.path.join(given_path("folder", folder), _STATE.format(rank=rank, size=size))
     with open(place, "w", encoding="utf-8") as file:

@@ -1,0 +1,32 @@
+"""Imports Ray when it is first used, and reads results of its calls."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Optional
+
+from .errors import MeetpointError
+
+
+def imported(name: str) -> Any:
+    """An optional module.
+
+    :raises ImportError: with the way to install it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f'{name} cannot be imported ({error}); install it with `pip install "meetpoint[ray]"`'
+        ) from error
+
+
+def plain(ray: Any, call: Any, timeout: Optional[float] = None) -> Any:
+    """The result of a call; an error of Meetpoint as the task raised it."""
+    try:
+        return ray.get(call, timeout=timeout)
+    except ray.exceptions.RayTaskError as error:
+        cause = getattr(error, "cause", None)
+        if isinstance(cause, MeetpointError):
+            raise cause from None
+        raise
