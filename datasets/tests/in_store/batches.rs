@@ -13,6 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const RECIPE: &str = "operation = [{name = 'decode'}, {name = 'center_crop', size = 64}]";
 const BATCH_BYTES: usize = 8 * 64 * 64 * 3;
+/// Bytes of a block of the cache.
+const BLOCK: u64 = 64 << 10;
+/// A cache of about 50 samples.
+const CACHE_BYTES: u64 = 2 << 20;
 
 fn job(dataset: Arc<Dataset>, sampling: Sampling) -> Job {
     let cut = BatchOptions { batch_size: 8, drop_last: false, seed: 3 };
@@ -70,15 +74,66 @@ fn batches_equal_those_of_the_local_dataset_with_a_small_cache() {
     }
 }
 
+/// The dataset with a cache of two of its parts.
+fn with_two_parts(given: &Given) -> Arc<Dataset> {
+    let local = Dataset::open(&given.set).unwrap();
+    let longest = local.manifest().parts.iter().map(|part| part.bytes).max().unwrap();
+    assert!(given.bytes > 3 * longest, "the dataset is longer than the cache");
+    given.open(2 * longest).unwrap()
+}
+
 #[test]
-fn sequential_epochs_fetch_at_most_a_tenth_more_than_the_dataset() {
+fn sequential_epochs_with_a_cache_of_two_parts_fetch_at_most_a_tenth_more_than_the_dataset() {
     let given = Given::new(120);
-    let there = job(given.open(given.bytes / 2).unwrap(), Sampling::sequential(120));
-    for number in 0..3 {
-        given.server.take_sent();
+    let there = job(with_two_parts(&given), Sampling::sequential(120));
+    // The first epoch includes the manifest and the footers.
+    for number in 0..4 {
         epoch(&there, number);
         let sent = given.server.take_sent();
         assert!(sent <= given.bytes * 11 / 10, "epoch {number}: {sent} of {}", given.bytes);
+    }
+}
+
+#[test]
+fn shuffled_epochs_with_a_cache_of_two_parts_fetch_at_most_the_blocks_of_each_sample() {
+    let given = Given::new(120);
+    let dataset = with_two_parts(&given);
+    // Each sample by itself, in whole blocks, and the tables of record batches.
+    let blocks = |bytes: u64| bytes.div_ceil(BLOCK) * BLOCK;
+    let of_samples: u64 = (0..120)
+        .map(|sample| dataset.locate(sample).unwrap())
+        .map(|it| blocks(it.offset + it.bytes) - it.offset / BLOCK * BLOCK)
+        .sum();
+    let tables = dataset.record_batches() as u64 * 3 * BLOCK;
+    given.server.take_sent();
+    let there = job(dataset, Sampling::shuffled(120));
+    for number in 0..3 {
+        epoch(&there, number);
+        let sent = given.server.take_sent();
+        let limit = of_samples + tables;
+        assert!(sent <= limit, "epoch {number}: {sent} of {limit}, samples {}", given.bytes);
+    }
+}
+
+#[test]
+fn the_first_batch_costs_the_same_requests_and_bytes_in_a_dataset_of_any_length() {
+    for samples in [60, 240] {
+        let given = Given::new(samples);
+        let parts = Dataset::open(&given.set).unwrap().manifest().parts.len();
+        let dataset = given.open(CACHE_BYTES).unwrap();
+        // The manifest, and the end of each part.
+        let manifest = given.set.join("dataset.json").metadata().unwrap().len();
+        assert_eq!(given.server.state().requests.len(), 1 + parts);
+        assert!(given.server.take_sent() <= manifest + parts as u64 * (16 << 10));
+        given.server.state().requests.clear();
+        let there = job(dataset, Sampling::sequential(u64::from(samples)));
+        let mut memory = vec![0; BATCH_BYTES];
+        preparer(&there).prepare(0, 0, &mut memory, &mut |_| true).unwrap();
+        // Then the batch and what is prefetched meanwhile, which is less than the cache.
+        let sent = given.server.take_sent();
+        assert!(sent <= CACHE_BYTES, "{samples} samples: {sent}");
+        let requests = given.server.state().requests.len();
+        assert!(requests <= 32, "{samples} samples: {requests} requests");
     }
 }
 

@@ -7,6 +7,7 @@ mod bounds;
 mod contract;
 mod faults;
 mod in_place;
+mod processes;
 mod s3;
 mod sources;
 mod support;

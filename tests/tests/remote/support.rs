@@ -102,6 +102,31 @@ pub(crate) fn jpeg(seed: u32) -> Vec<u8> {
     out
 }
 
+/// A JPEG of about 40 KB that depends on the seed: noise compresses badly.
+fn long_jpeg(seed: u32) -> Vec<u8> {
+    let (width, height) = (160, 120);
+    let mut state = u64::from(seed) + 1;
+    let mut noise = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+        (state >> 56) as u8
+    };
+    let pixels: Vec<u8> = (0..u32::from(width) * u32::from(height) * 3).map(|_| noise()).collect();
+    let mut out = Vec::new();
+    jpeg_encoder::Encoder::new(&mut out, 95)
+        .encode(&pixels, width, height, jpeg_encoder::ColorType::Rgb)
+        .expect("a picture encodes");
+    out
+}
+
+/// A folder with a given number of JPEGs of about 40 KB each.
+pub(crate) fn long_pictures(root: &Path, count: u32) -> PathBuf {
+    std::fs::create_dir_all(root).unwrap();
+    for number in 0..count {
+        std::fs::write(root.join(format!("{number:04}.jpg")), long_jpeg(number)).unwrap();
+    }
+    root.to_path_buf()
+}
+
 /// Class folders with a given number of JPEGs.
 pub(crate) fn pictures(root: &Path, count: u32) -> PathBuf {
     for number in 0..count {

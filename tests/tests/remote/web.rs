@@ -37,6 +37,8 @@ pub(crate) struct State {
     pub(crate) slowness: std::time::Duration,
     /// Requests: method, path, range.
     pub(crate) requests: Vec<(String, String, Option<String>)>,
+    /// Bytes of the content of files that answers had, those of ranges included.
+    pub(crate) sent: u64,
 }
 
 /// A server; it ends with the process.
@@ -212,6 +214,7 @@ fn answer(
         _ => None,
     };
     let stalls = file.fault.stalls && !is_head;
+    state.sent += if is_head { 0 } else { bytes.len() as u64 };
     drop(state);
     std::thread::sleep(slowness);
     match range {

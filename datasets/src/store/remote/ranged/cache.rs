@@ -84,7 +84,7 @@ impl BlockCache {
         check_private(&folder)?;
         let path = folder.join("blocks");
         let file = open_private(&path).map_err(|it| failed(&path, it))?;
-        let mut free = |block: u64| punch(&file, block);
+        let mut free = |block: u64| punch(&file, block..block + 1);
         let (state, found) = State::attach(&folder, blocks.len(), &mut free)?;
         let prepare = || -> io::Result<()> {
             if found == Found::Nothing {
@@ -93,7 +93,7 @@ impl BlockCache {
             file.set_len(blocks.len().saturating_mul(BLOCK_BYTES))?;
             // Fails at once where the file system cannot free parts of a file.
             match blocks.len() {
-                1.. if state.of(0) == BlockState::Absent => punch(&file, 0),
+                1.. if state.of(0) == BlockState::Absent => punch(&file, 0..1),
                 _ => Ok(()),
             }
         };
@@ -239,11 +239,9 @@ impl BlockCache {
 
     /// Gives claimed blocks up.
     pub(super) fn give_up(&self, run: Range<u64>) {
-        for block in run {
-            // What was written of it is freed as well.
-            let _ = punch(&self.file, block);
-            self.state.give_up(block);
-        }
+        // What was written of them is freed as well.
+        let _ = punch(&self.file, run.clone());
+        run.for_each(|block| self.state.give_up(block));
     }
 
     /// Reads a range; `false` if some of it is not in the cache, or was evicted meanwhile.
@@ -269,20 +267,21 @@ impl BlockCache {
 
     /// Removes the blocks of a range; returns the number of their bytes.
     pub(super) fn discard(&self, part: usize, range: &Range<u64>) -> u64 {
-        let mut blocks = 0;
-        for block in self.blocks.of(part, range) {
-            blocks += u64::from(self.remove(block).unwrap_or(false));
-        }
-        blocks * BLOCK_BYTES
+        let blocks = self.blocks.of(part, range).collect();
+        self.remove(blocks).unwrap_or(0) * BLOCK_BYTES
     }
 
-    fn remove(&self, block: u64) -> io::Result<bool> {
-        if !self.state.begin_evict(block) {
-            return Ok(false);
+    /// Removes those of some blocks that are still there; returns their number.
+    fn remove(&self, mut blocks: Vec<u64>) -> io::Result<u64> {
+        blocks.retain(|block| self.state.begin_evict(*block));
+        blocks.sort_unstable();
+        let mut freed = Ok(());
+        // One call frees the space of blocks that follow each other.
+        for run in blocks.chunk_by(|one, next| one + 1 == *next) {
+            freed = freed.and(punch(&self.file, run[0]..run[run.len() - 1] + 1));
+            run.iter().for_each(|block| self.state.end_evict(*block));
         }
-        let freed = punch(&self.file, block);
-        self.state.end_evict(block);
-        freed.map(|()| true)
+        freed.map(|()| blocks.len() as u64)
     }
 
     /// Evicts up to `wanted` blocks that are needed last, and after `before`.
@@ -293,11 +292,7 @@ impl BlockCache {
             if victims.is_empty() {
                 break;
             }
-            for block in victims {
-                if self.remove(block).map_err(|error| self.failed(&error))? {
-                    evicted += 1;
-                }
-            }
+            evicted += self.remove(victims).map_err(|error| self.failed(&error))?;
         }
         self.evicted.fetch_add(evicted, Ordering::Relaxed);
         Ok(())
@@ -370,10 +365,11 @@ fn random_candidate(books: &mut Books) -> usize {
     usize::try_from(index).expect("an index fits")
 }
 
-/// Frees the space of a block.
-fn punch(file: &File, block: u64) -> io::Result<()> {
+/// Frees the space of blocks.
+fn punch(file: &File, blocks: Range<u64>) -> io::Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    Ok(fallocate(file, flags, block * BLOCK_BYTES, BLOCK_BYTES)?)
+    let bytes = (blocks.end - blocks.start) * BLOCK_BYTES;
+    Ok(fallocate(file, flags, blocks.start * BLOCK_BYTES, bytes)?)
 }
 
 /// Refuses a folder that is not this user's alone.
