@@ -27,6 +27,7 @@ use crate::calls::real;
 use descriptors::Descriptors;
 use processes::Process;
 use std::cell::{Cell, UnsafeCell};
+use std::collections::BTreeMap;
 use threads::Thread;
 use trace::Trace;
 
@@ -52,6 +53,10 @@ pub(crate) struct Machine {
     threads: Vec<Thread>,
     /// Threads that have not ended.
     live: Vec<ThreadIndex>,
+    /// Of these, in the same order, all but those that only another thread can wake.
+    active: Vec<ThreadIndex>,
+    /// Threads that wait for an address, by address, in the order of their waits.
+    sleepers: BTreeMap<usize, Vec<ThreadIndex>>,
     /// Threads that can run, while one is chosen.
     ready: Vec<ThreadIndex>,
     /// A thread that runs only if no other can, and the decision until which it is so.
@@ -115,6 +120,8 @@ pub(crate) fn start(seed: u64, interleaving: Interleaving, is_printed: bool) {
         interleaving,
         threads: Vec::new(),
         live: Vec::new(),
+        active: Vec::new(),
+        sleepers: BTreeMap::new(),
         ready: Vec::new(),
         neglected: (ThreadIndex(0), 0),
         processes: Vec::new(),

@@ -69,7 +69,7 @@ impl Machine {
             self.end_waits();
             let mut ready = std::mem::take(&mut self.ready);
             ready.clear();
-            ready.extend(self.live.iter().copied().filter(|index| {
+            ready.extend(self.active.iter().copied().filter(|index| {
                 let thread = &self.threads[index.0];
                 matches!(thread.wait, Wait::Nothing) && !self.is_paused(thread.process)
             }));
@@ -112,31 +112,30 @@ impl Machine {
     /// Ends the waits whose deadline has passed or whose descriptors are ready.
     fn end_waits(&mut self) {
         let (now_ns, changes) = (self.now_ns, self.descriptors.changes());
-        for index in &self.live {
+        let mut at = 0;
+        while let Some(index) = self.active.get(at).copied() {
+            at += 1;
             let thread = &mut self.threads[index.0];
-            if let Wait::Descriptors(descriptors) = &mut thread.wait
-                && thread.checked != changes
-            {
-                if real::poll_now(descriptors) {
-                    thread.wait = Wait::Nothing;
-                    thread.outcome = Outcome::Happened;
-                    thread.deadline_ns = None;
-                    continue;
-                }
-                thread.checked = changes;
+            if matches!(thread.wait, Wait::Nothing) {
+                continue;
             }
-            let is_waiting = !matches!(thread.wait, Wait::Nothing);
-            if is_waiting && thread.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
-                thread.wait = Wait::Nothing;
-                thread.outcome = Outcome::TimedOut;
-                thread.deadline_ns = None;
+            let is_due = thread.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns);
+            let has_changed = std::mem::replace(&mut thread.checked, changes) != changes;
+            let is_ready = match &mut thread.wait {
+                Wait::Descriptors(descriptors) if has_changed => real::poll_now(descriptors),
+                _ => false,
+            };
+            if is_ready {
+                self.end_wait(index, Outcome::Happened);
+            } else if is_due {
+                self.end_wait(index, Outcome::TimedOut);
             }
         }
     }
 
     /// When the next thread can run, if nothing happens before.
     fn next_time_ns(&self) -> Option<u64> {
-        let times = self.live.iter().filter_map(|index| {
+        let times = self.active.iter().filter_map(|index| {
             let thread = &self.threads[index.0];
             let resumes_ns = self.processes[thread.process.0].paused_until_ns;
             match thread.wait {

@@ -2,10 +2,11 @@
 
 use super::{Machine, ProcessIndex};
 use crate::calls::real;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Number of a thread, from 0 in the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadIndex(pub(crate) usize);
 
 /// What a thread waits for, besides its deadline.
@@ -99,6 +100,7 @@ impl Machine {
             promise: None,
         });
         self.live.push(index);
+        self.active.push(index);
         index
     }
 
@@ -131,14 +133,32 @@ impl Machine {
 
     /// Ends a thread; those that wait for this continue.
     pub(crate) fn end_thread(&mut self, index: ThreadIndex) {
+        self.end_wait(index, Outcome::Happened);
         self.threads[index.0].has_ended = true;
         self.live.retain(|other| *other != index);
-        for other in &self.live {
-            let other = &mut self.threads[other.0];
-            if matches!(other.wait, Wait::End(ended) if ended == index) {
-                other.wait = Wait::Nothing;
-                other.outcome = Outcome::Happened;
+        self.active.retain(|other| *other != index);
+        let waits = |other: &&ThreadIndex| matches!(self.threads[other.0].wait, Wait::End(it) if it == index);
+        for other in self.live.iter().filter(waits).copied().collect::<Vec<_>>() {
+            self.end_wait(other, Outcome::Happened);
+        }
+    }
+
+    /// A thread can run again.
+    pub(super) fn end_wait(&mut self, index: ThreadIndex, outcome: Outcome) {
+        let thread = &mut self.threads[index.0];
+        let wait = std::mem::replace(&mut thread.wait, Wait::Nothing);
+        thread.deadline_ns = None;
+        thread.outcome = outcome;
+        if let Wait::Address { address, .. } = wait
+            && let Entry::Occupied(mut sleepers) = self.sleepers.entry(address)
+        {
+            sleepers.get_mut().retain(|other| *other != index);
+            if sleepers.get().is_empty() {
+                sleepers.remove();
             }
+        }
+        if let Err(at) = self.active.binary_search(&index) {
+            self.active.insert(at, index);
         }
     }
 
@@ -162,6 +182,16 @@ impl Machine {
 
     pub(super) fn set_wait(&mut self, index: ThreadIndex, wait: Wait, deadline_ns: Option<u64>) {
         let now_ns = self.now_ns;
+        if let Wait::Address { address, .. } = wait {
+            self.sleepers.entry(address).or_default().push(index);
+        }
+        let needs_another = matches!(wait, Wait::Address { .. } | Wait::End(_));
+        if needs_another
+            && deadline_ns.is_none()
+            && let Ok(at) = self.active.binary_search(&index)
+        {
+            self.active.remove(at);
+        }
         let thread = &mut self.threads[index.0];
         thread.wait = wait;
         thread.deadline_ns = deadline_ns;
@@ -176,17 +206,14 @@ impl Machine {
 
     /// Wakes up to `most` threads that wait for an address, chosen at random; returns how many.
     pub(crate) fn wake(&mut self, address: usize, bits: u32, most: usize) -> usize {
-        let waits = |thread: &Thread| matches!(thread.wait, Wait::Address { address: of, bits: by } if of == address && by & bits != 0);
-        let mut waiting: Vec<ThreadIndex> =
-            self.live.iter().copied().filter(|it| waits(&self.threads[it.0])).collect();
+        let Some(sleepers) = self.sleepers.get(&address) else { return 0 };
+        let waits = |index: &&ThreadIndex| matches!(self.threads[index.0].wait, Wait::Address { bits: by, .. } if by & bits != 0);
+        let mut waiting: Vec<ThreadIndex> = sleepers.iter().filter(waits).copied().collect();
         let mut woken = 0;
         while woken < most && !waiting.is_empty() {
             let at = self.random.below(waiting.len() as u64);
             let index = waiting.swap_remove(usize::try_from(at).expect("it is below a length"));
-            let thread = &mut self.threads[index.0];
-            thread.wait = Wait::Nothing;
-            thread.deadline_ns = None;
-            thread.outcome = Outcome::Happened;
+            self.end_wait(index, Outcome::Happened);
             woken += 1;
         }
         woken

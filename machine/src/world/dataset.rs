@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Samples of the dataset.
-pub(crate) const SAMPLES: u64 = 45;
+pub(crate) const SAMPLES: u64 = 36;
 
 /// Its parts.
 const PARTS: usize = 6;

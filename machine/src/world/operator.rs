@@ -12,7 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How often the operator looks at the training.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const LOOK_EVERY: Duration = Duration::from_millis(4);
+
+/// The same once all faults have ended.
+const LOOK_SELDOM: Duration = Duration::from_millis(200);
 
 /// Time until a device that killed itself is started again.
 const RESTART_NS: u64 = 100_000_000;
@@ -142,7 +145,8 @@ impl Operator {
         self.start_host();
         let mut planned = self.plan.faults.clone().into_iter().peekable();
         loop {
-            std::thread::sleep(LOOK_EVERY);
+            let is_healthy = self.training.ledger.with(|it| it.is_healthy);
+            std::thread::sleep(if is_healthy { LOOK_SELDOM } else { LOOK_EVERY });
             let (batches, awaits_health, has_ended) = self
                 .training
                 .ledger

@@ -154,7 +154,7 @@ impl Plan {
             cancels: Vec::new(),
             faults: Vec::new(),
             interleaving: Interleaving {
-                preempt_one_in: *random.choose(&[2, 4, 8, 32]),
+                preempt_one_in: *random.choose(&[3, 8, 16, 64]),
                 spurious_one_in: *random.choose(&[0, 16, 64]),
                 delay_one_in: *random.choose(&[0, 200, 1000]),
             },

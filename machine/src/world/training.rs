@@ -32,9 +32,8 @@ const RETRY: Duration = Duration::from_millis(500);
 /// Attempts to open a loader.
 const ATTEMPTS_MAX: u32 = 200;
 
-/// How long a connection may remain that only one end has left: twice the longest silence before a
-/// keep-alive, and its answer.
-const RECOVERY: Duration = Duration::from_secs(45);
+/// Longer than any process is stopped, so that all of them run again.
+const RECOVERY: Duration = Duration::from_secs(12);
 
 /// What the host process needs.
 #[derive(Clone)]
