@@ -182,7 +182,7 @@ impl Training {
             std::thread::sleep(Duration::from_nanos(self.plan.step_ns));
             retained.push_back(batch);
             while retained.len() > self.plan.retained {
-                retained.pop_front();
+                self.check_bytes(&retained.pop_front().expect("there are more than none"));
             }
             left = left.map(|left| left - 1);
         }
@@ -197,6 +197,7 @@ impl Training {
             });
             return;
         }
+        retained.iter().for_each(|batch| self.check_bytes(batch));
         drop(retained);
         let stats = within(CALL_LIMIT, "ending an epoch", || epoch.finish());
         self.check_epoch(&stats, &job, is_whole);
@@ -235,15 +236,23 @@ impl Training {
         if batch.samples() != expected {
             machine::fail(&format!("{what}: has other samples"));
         }
-        let bytes = batch.bytes();
-        let of_sample = bytes.len() / expected.len().max(1);
-        for (sample, found) in expected.iter().zip(bytes.chunks(of_sample)) {
-            let wanted = self.fixture.sample(self.plan.job_seed, epoch, *sample);
-            if wanted != Some(found) {
-                machine::fail(&format!("{what}: sample {sample} has other bytes"));
+        self.check_bytes(batch);
+        machine::note(&format!("consumes {what}"));
+    }
+
+    /// C2: each sample of a batch has the right bytes, now as when it was delivered.
+    fn check_bytes(&self, batch: &Batch) {
+        let (index, epoch, bytes) = (batch.index(), batch.epoch(), batch.bytes());
+        let of_sample = bytes.len() / batch.samples().len().max(1);
+        for (sample, found) in batch.samples().iter().zip(bytes.chunks(of_sample.max(1))) {
+            if self.fixture.sample(self.plan.job_seed, epoch, *sample) != Some(found) {
+                let source = batch.source();
+                machine::fail(&format!(
+                    "batch {index} of epoch {epoch}, from {source:?}: sample {sample} has other \
+                     bytes"
+                ));
             }
         }
-        machine::note(&format!("consumes {what}"));
     }
 
     /// C0, C1, C3 and C4 of the epoch, as far as its strategy guarantees them, by the verification
