@@ -58,6 +58,15 @@ pub fn serve(
     ready: impl FnOnce(&Ready),
     stop: Arc<Shutdown>,
 ) -> Result<ServeSummary, Error> {
+    serve_boxed(options, Box::new(ready), stop)
+}
+
+/// [`serve()`], compiled once instead of in each crate that calls it.
+fn serve_boxed(
+    options: ServeOptions,
+    ready: Box<dyn FnOnce(&Ready) + '_>,
+    stop: Arc<Shutdown>,
+) -> Result<ServeSummary, Error> {
     options.emulation.check()?;
     if !(1..=ServeOptions::HOSTS_MAX).contains(&options.hosts) {
         return Err(Error::Hosts { given: options.hosts });
@@ -142,7 +151,7 @@ impl Process {
         self,
         (listener, monitoring): (&Listener, Option<MonitoringListener>),
         ready_now: &Ready,
-        ready: impl FnOnce(&Ready),
+        ready: Box<dyn FnOnce(&Ready) + '_>,
     ) -> Result<ServeSummary, Error> {
         let (hosts, incoming) = mpsc::channel(1);
         let reporter = Reporter::new(self.options.report, Instant::now());

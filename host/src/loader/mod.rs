@@ -336,6 +336,13 @@ impl Loader {
         slots.reduce(u32::saturating_add)
     }
 
+    /// Slots of each device's spool with batches that the host has not released, by the device's
+    /// number; `None` if its link is lost.
+    pub fn slots_in_use(&self) -> Vec<Option<u32>> {
+        let alive = self.links.iter().map(|link| link.as_ref().filter(|it| it.is_alive()));
+        alive.map(|link| link.map(|it| it.session().leased())).collect()
+    }
+
     /// The times learned so far, with which the next epoch begins.
     pub fn learned(&self) -> &Learned {
         &self.learned

@@ -1,0 +1,34 @@
+//! The functions of the C library that this program replaces, so that time, threads, connections
+//! and files of simulated threads are those of the machine.
+//!
+//! The linker prefers a definition in the program to one in a library, so the standard library,
+//! tokio and rustix call these. A call from a thread that is not simulated goes to the C library.
+//! In reading order: `real` (the functions of the C library), `time`, `memory` (waits for memory to
+//! change), `threads`, `sockets`, `waits` (for descriptors), `network` (sockets of a network),
+//! `files`, `process`.
+
+mod files;
+mod memory;
+mod network;
+mod process;
+pub(crate) mod real;
+mod sockets;
+mod threads;
+mod time;
+mod waits;
+
+pub(crate) use sockets::descriptors_in;
+
+use libc::{c_int, ssize_t};
+
+/// Fails a call.
+fn failed(error: c_int) -> c_int {
+    real::set_error(error);
+    -1
+}
+
+/// Fails a call that returns a number of bytes.
+fn failed_bytes(error: c_int) -> ssize_t {
+    real::set_error(error);
+    -1
+}

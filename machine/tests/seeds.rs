@@ -1,0 +1,33 @@
+//! Seeds that must not fail, and traces that must not differ.
+
+use std::process::{Command, Output};
+
+/// Runs the simulator.
+fn simulate(arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_meetpoint-machine")).args(arguments).output();
+    output.expect("the simulator can be started")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("the simulator prints text")
+}
+
+#[test]
+fn five_hundred_seeds_do_not_fail() {
+    let output = simulate(&["--seeds", "500"]);
+    print!("{}", stdout(&output));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn a_seed_has_the_same_trace_each_time() {
+    for seed in 1000..1020 {
+        let arguments = ["--seed", &seed.to_string(), "--quiet"];
+        let [first, second] = [(); 2].map(|()| {
+            let output = stdout(&simulate(&arguments));
+            output.lines().next().expect("the result is a line").to_owned()
+        });
+        assert_eq!(first, second);
+        assert!(first.contains("trace "), "{first}");
+    }
+}
