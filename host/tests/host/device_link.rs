@@ -86,7 +86,7 @@ fn every_strategy_and_spool_gives_the_bytes_of_the_host_alone() {
                     let what = format!("{strategy:?} {kind:?} {workers} workers");
                     assert_eq!(&sorted(seen), expected, "{what}");
                     assert_eq!(events_of(&stats), [], "{what}");
-                    let device = stats.devices[0];
+                    let device = &stats.devices[0];
                     assert!(device.batches >= u64::from(stats.schedule.device_batches));
                     assert!(device.bytes_written > 0 || strategy == AnyStrategy::Wrr(Wrr));
                     if let AnyStrategy::Mte(Mte { .. }) = strategy {
