@@ -50,6 +50,7 @@ mod paths;
 mod picture;
 mod picture_sizes;
 mod preparer;
+mod read_limits;
 mod recent;
 mod recipe_file;
 mod recipe_files;
@@ -61,14 +62,13 @@ mod shape;
 mod sizes;
 mod small_samples;
 
-pub use batch::{CpuPreparer, READ_TIMEOUT, READS_MAX};
+pub use batch::CpuPreparer;
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, DamagePolicy, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
 pub use decode_memory::{
-    BYTES_AHEAD_MAX, DecodeMemory, LimitOrigin, NoMemory, Reserved, TooLargeToDecode,
-    UNCOUNTED_BYTES, picture_bytes,
+    DecodeMemory, LimitOrigin, NoMemory, Reserved, TooLargeToDecode, UNCOUNTED_BYTES, picture_bytes,
 };
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
@@ -84,6 +84,7 @@ pub use memory::{BatchMemory, MemoryKind};
 pub use offload::{Offload, OffloadCounts, Tensors};
 pub use paths::{DatasetPaths, is_url};
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+pub use read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX};
 pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};
 pub use recipe_files::{begin_files_at, read_recipe_files};
 pub use recipe_files_error::RecipeFilesError;

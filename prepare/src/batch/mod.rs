@@ -21,10 +21,10 @@ use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::job::Job;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, REMOTE_READ_TIMEOUT};
 use crate::resume::Resumer;
-use crate::samples::REMOTE_READ_TIMEOUT;
 use crate::shape::collated_shape;
-use crate::{BYTES_AHEAD_MAX, BatchMemory, DecodeMemory, Error, Replacement};
+use crate::{BatchMemory, DecodeMemory, Error, Replacement};
 use cached::CachedSamples;
 use meetpoint_format::batching::Entry;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
@@ -44,10 +44,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// Maximum number of reads in flight, whatever the engine's depth.
-pub const READS_MAX: usize = 64;
-/// Time without a completed read after which reading fails.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reads may take to come back after an error or a batch given up.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to continue.

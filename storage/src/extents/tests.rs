@@ -3,13 +3,13 @@
 use super::{DeviceRange, ExtentEngine, ExtentFile, ExtentFiles, ExtentReader, map_file};
 use crate::faulty::{Fault, FaultPlan, FaultyEngine};
 use crate::memory::{MemoryEngine, MemoryFiles, Order};
-use crate::random::SplitMix64;
 use crate::slow::{Pace, SlowEngine};
 use crate::threads::ThreadsEngine;
 use crate::uring::UringEngine;
 use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, Error, FileId, Request, RequestKind,
 };
+use meetpoint_format::split_mix::SplitMix64;
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::Path;
