@@ -9,8 +9,8 @@
 //! a batch), [`replacement`] (replacements of damaged samples), `dataset` (Arrow conventions on
 //! disk), [`key_index`] (from key to sample), [`mod@column`] (the columns of a batch), [`slot`] (a
 //! prepared batch in the spool), `wire` (messages of the device link), [`checksum`], [`npy`]
-//! (arrays as files), [`units`] (quantities with units), [`split_mix`] (seeded numbers for everything
-//! that no two processes agree on).
+//! (arrays as files), [`units`] (quantities with units), [`split_mix`] (seeded numbers for
+//! everything that no two processes agree on).
 
 pub mod batching;
 pub mod checksum;

@@ -1,9 +1,9 @@
 //! A recipe applied to a sample.
 //!
 //! In reading order: [`SamplePreparer`], `program` (the operations of a picture), `plan` (groups
-//! operations into stages), `run` (runs them), `orientation` (of Exif), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
-//! `views` (several pictures of one sample), `series` with `series_preparer` (sound and signals),
-//! `text` (text and tokens).
+//! operations into stages), `run` (runs them), `orientation` (of Exif), `resume` (resumes a recipe
+//! in the middle), `targets` (move with the picture), `views` (several pictures of one sample),
+//! `series` with `series_preparer` (sound and signals), `text` (text and tokens).
 
 mod export;
 #[cfg(test)]
