@@ -8,6 +8,7 @@
 //! called.
 
 use crate::Error;
+use crate::named_lock::lock_named;
 use crate::source::refuse_destination;
 use crate::writer::JOURNAL_NAME;
 use meetpoint_format::dataset::MANIFEST_NAME;
@@ -17,7 +18,6 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
@@ -395,14 +395,7 @@ fn lock(path: &Path) -> std::io::Result<Option<File>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(None),
-        locked => locked?,
-    }
-    let (locked, named) = (folder.metadata()?, path.symlink_metadata());
-    let is_same =
-        named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino()));
-    Ok(is_same.then_some(folder))
+    lock_named(folder, path)
 }
 
 /// The path of a working folder beside a destination.

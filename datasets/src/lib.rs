@@ -41,6 +41,7 @@ pub mod inspect;
 mod jpeg;
 mod left_out;
 mod message;
+mod named_lock;
 mod natural;
 pub mod operations;
 pub mod options;

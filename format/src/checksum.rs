@@ -1,6 +1,20 @@
-//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of samples and slots.
+//! CRC-32C (Castagnoli, RFC 3720 appendix B.4), the checksum of samples and slots; checksums as
+//! text.
 
 use crc_fast::{CrcAlgorithm, Digest};
+use std::fmt::Write;
+
+/// Bytes in hexadecimal, two lower-case digits each.
+///
+/// ```
+/// assert_eq!(meetpoint_format::checksum::hexadecimal(&[0x0a, 0xff]), "0aff");
+/// ```
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("writing to a string never fails");
+        text
+    })
+}
 
 /// CRC-32C of `bytes`.
 pub fn crc32c(bytes: &[u8]) -> u32 {

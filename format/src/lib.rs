@@ -9,7 +9,8 @@
 //! a batch), [`replacement`] (replacements of damaged samples), `dataset` (Arrow conventions on
 //! disk), [`key_index`] (from key to sample), [`mod@column`] (the columns of a batch), [`slot`] (a
 //! prepared batch in the spool), `wire` (messages of the device link), [`checksum`], [`npy`]
-//! (arrays as files), [`units`] (quantities with units).
+//! (arrays as files), [`units`] (quantities with units), [`split_mix`] (seeded numbers for
+//! everything that no two processes agree on).
 
 pub mod batching;
 pub mod checksum;
@@ -28,6 +29,7 @@ pub mod recipe;
 pub mod replacement;
 pub mod sampler;
 pub mod slot;
+pub mod split_mix;
 pub mod units;
 #[cfg(feature = "wire")]
 pub mod wire;

@@ -1,6 +1,6 @@
 //! Changes to files: bits, bytes, lengths, and the parts of a JPEG.
 
-use meetpoint_storage::random::SplitMix64;
+use meetpoint_format::split_mix::SplitMix64;
 
 /// Maximum number of changes of an input.
 const CHANGES_MAX: usize = 6;

@@ -149,7 +149,7 @@ pub struct LoaderConfig {
 
 impl LoaderConfig {
     /// Maximum default of [`LoaderConfig::memory_budget_bytes`]: 512 MiB.
-    pub const MEMORY_BUDGET_BYTES: u64 = 512 << 20;
+    const MEMORY_BUDGET_BYTES: u64 = 512 << 20;
 
     /// Default of [`LoaderConfig::memory_budget_bytes`] in a process with this limit: 512 MiB, or
     /// a quarter of what the process may use if that is less.
@@ -211,7 +211,7 @@ impl LoaderConfig {
     }
 
     /// The spool of a device.
-    pub fn spool_of(&self, device: usize) -> &SpoolConfig {
+    pub(crate) fn spool_of(&self, device: usize) -> &SpoolConfig {
         let number = u16::try_from(device).ok();
         number.and_then(|number| self.spools.get(&number)).unwrap_or(&self.spool)
     }
@@ -314,7 +314,7 @@ pub struct SpoolConfig {
 
 impl SpoolConfig {
     /// Maximum default of [`Self::quota_bytes`]: 256 MiB.
-    pub const QUOTA_BYTES: u64 = 256 << 20;
+    const QUOTA_BYTES: u64 = 256 << 20;
 
     /// The default in a process with this limit.
     pub fn within(limit: &MemoryLimit) -> Self {

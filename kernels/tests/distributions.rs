@@ -7,6 +7,7 @@
 #![expect(clippy::unwrap_used, reason = "a helper fails its test by panicking")]
 
 use meetpoint_format::recipe::Recipe;
+use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_kernels::{Cpu, SampleId, SamplePreparer};
 use meetpoint_kernels::{PictureChange, PictureProgram, PositionMap, WarpForm};
 
@@ -19,17 +20,13 @@ const HEIGHT: f64 = 24.0;
 /// one pair in 70,000 exceeds it.
 const DISTANCE_MAX: f64 = 0.0109;
 
-/// Steele's SplitMix64, which nothing else here uses.
-struct Other(u64);
+/// A generator from which no random parameter comes.
+struct Other(SplitMix64);
 
 impl Other {
     /// A number from 0 to 1.
     fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     fn within(&mut self, low: f64, high: f64) -> f64 {
@@ -75,7 +72,7 @@ fn compare<const N: usize>(
     let mut preparer = SamplePreparer::new(&Recipe::from_toml(&text).unwrap(), Cpu::detect());
     let file = [&b"P6 32 24 255\n"[..], &[0; 32 * 24 * 3]].concat();
     let mut program = PictureProgram::default();
-    let mut other = Other(20_261_127);
+    let mut other = Other(SplitMix64::new(20_261_127));
     let (mut ours, mut others) = (vec![Vec::new(); N], vec![Vec::new(); N]);
     for sample in 0..VALUES {
         let id = SampleId { seed: 17, epoch: 3, sample };

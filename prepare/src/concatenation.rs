@@ -1,7 +1,7 @@
 //! The common properties of several folders of a dataset: columns, labels, and a combined manifest.
 
 use crate::Error;
-use crate::member::Member;
+use crate::dataset_folder::DatasetFolder;
 use meetpoint_format::dataset::{Columns, Manifest, Provenance};
 use meetpoint_format::sampler::DATASETS_MAX;
 use sha2::{Digest, Sha256};
@@ -22,7 +22,7 @@ pub(crate) struct Concatenation {
 
 impl Concatenation {
     /// Combines folders with the same columns.
-    pub(crate) fn new(members: &[Member]) -> Result<Self, Error> {
+    pub(crate) fn new(members: &[DatasetFolder]) -> Result<Self, Error> {
         let [first, others @ ..] = members else { return Err(Error::NoDataset) };
         if members.len() > DATASETS_MAX {
             return Err(Error::TooManyDatasets { datasets: members.len() });
@@ -74,9 +74,9 @@ impl Concatenation {
 
 /// Adds the labels of all folders to `united`, in the order in which they first occur, so that
 /// another folder at the end changes no label of those before it.
-fn unite_labels(members: &[Member], united: &mut Vec<String>) -> Vec<Option<Vec<i32>>> {
+fn unite_labels(members: &[DatasetFolder], united: &mut Vec<String>) -> Vec<Option<Vec<i32>>> {
     let mut known: HashMap<String, i32> = HashMap::new();
-    let mut of_member = |member: &Member| {
+    let mut of_member = |member: &DatasetFolder| {
         let labels = member.manifest().labels.iter().map(|label| {
             *known.entry(label.clone()).or_insert_with(|| {
                 united.push(label.clone());

@@ -6,6 +6,7 @@
 //! in turn until the memory that it needs is free, so samples that are decoded at the same time
 //! never exceed the limit together. A single sample that needs more than the limit is an error.
 
+use crate::read_limits::BYTES_AHEAD_MAX;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{Error as KernelError, decode_bytes, probe};
@@ -17,10 +18,6 @@ use std::time::Duration;
 /// Samples that need at most this, or less in little memory, are not counted: each preparer may use
 /// this amount at any time.
 pub const UNCOUNTED_BYTES: u64 = 16 << 20;
-
-/// Maximum bytes of images that a preparer reads or that wait to be decoded, less in little memory;
-/// a single image may be longer.
-pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 
 /// How often a waiting caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
 //! A dataset that is read by its extents: how it is opened, and the engine that reads it.
 
-use crate::member::Member;
+use crate::dataset_folder::DatasetFolder;
 use crate::{Dataset, Error, ExtentFolder};
 use meetpoint_storage::extents::{DeviceRange, ExtentEngine, ExtentFiles, open_block_engine};
 use meetpoint_storage::{Engine, EngineKind, Error as StorageError, SelectedEngine, open_engine};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 impl Dataset {
     /// Opens one or several datasets by their extents as one.
     pub fn open_extents(folders: &[Arc<ExtentFolder>]) -> Result<Self, Error> {
-        let members = folders.iter().map(Member::open_extents).collect::<Result<_, _>>()?;
+        let members = folders.iter().map(DatasetFolder::open_extents).collect::<Result<_, _>>()?;
         Self::of_members(members)
     }
 

@@ -16,7 +16,6 @@
 //! samples in memory), [`OnError`] (how damaged samples are handled), [`read_recipe`] (a recipe by
 //! its name), [`read_recipe_files`] (the files that it needs), [`Error`].
 
-mod ahead;
 mod batch;
 mod buffers;
 pub mod cache;
@@ -28,6 +27,7 @@ mod contents;
 pub mod csx;
 mod damage;
 mod dataset;
+mod dataset_folder;
 mod decode_memory;
 mod diagnose;
 mod encoded;
@@ -43,14 +43,16 @@ mod in_store;
 mod job;
 mod keys;
 mod mapped;
-mod member;
 mod memory;
 mod offload;
 mod paths;
 mod picture;
 mod picture_sizes;
+mod prefetch;
 mod preparer;
-mod recent;
+mod read_limits;
+mod read_picture_sizes;
+mod recent_keys;
 mod recipe_file;
 mod recipe_files;
 mod recipe_files_error;
@@ -58,17 +60,16 @@ mod remote;
 mod resume;
 mod samples;
 mod shape;
-mod sizes;
 mod small_samples;
 
-pub use batch::{CpuPreparer, READ_TIMEOUT, READS_MAX};
+pub use batch::CpuPreparer;
 pub use column_cache::ColumnsReadAgain;
 pub use contents::modified_ns;
 pub use damage::{Action, Damage, DamagePolicy, OnError, Replacement, samples_held};
 pub use dataset::Dataset;
+pub use dataset_folder::OpenFile;
 pub use decode_memory::{
-    BYTES_AHEAD_MAX, DecodeMemory, LimitOrigin, NoMemory, Reserved, TooLargeToDecode,
-    UNCOUNTED_BYTES, picture_bytes,
+    DecodeMemory, LimitOrigin, NoMemory, Reserved, TooLargeToDecode, UNCOUNTED_BYTES, picture_bytes,
 };
 pub use encoded::{decodes_regions, original, original_until};
 pub use error::{Error, RemoteRefusal};
@@ -79,11 +80,12 @@ pub use helper_threads::abandoning;
 pub use job::Job;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;
-pub use member::OpenFile;
 pub use memory::{BatchMemory, MemoryKind};
 pub use offload::{Offload, OffloadCounts, Tensors};
 pub use paths::{DatasetPaths, is_url};
+pub use picture_sizes::PictureSizes;
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+pub use read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX};
 pub use recipe_file::{RecipeFileError, find_recipe, read_recipe};
 pub use recipe_files::{begin_files_at, read_recipe_files};
 pub use recipe_files_error::RecipeFilesError;
@@ -91,4 +93,3 @@ pub use remote::{NextUse, OpenRemote, RemoteFailure, RemoteFolder, RemoteUse, Wa
 pub use resume::{OnePreparer, Start};
 pub use samples::{Each, OnDamage, READ_BYTES_MAX, ReadStats, SampleReader};
 pub use shape::{collated_shape, fixed_shape};
-pub use sizes::PictureSizes;

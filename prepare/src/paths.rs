@@ -47,11 +47,6 @@ impl DatasetPaths {
         self.remote.as_ref()
     }
 
-    /// Whether a folder is in a store.
-    pub fn has_url(&self) -> bool {
-        self.paths.iter().any(|path| is_url(path))
-    }
-
     /// The folder or the list of folders as a name for messages.
     pub fn name(&self) -> PathBuf {
         self.to_string().into()

@@ -3,6 +3,7 @@
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
+use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, REMOTE_READ_TIMEOUT};
 use crate::{Dataset, Error};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_storage::{Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind};
@@ -13,14 +14,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum bytes of adjacent samples in one read; a single sample may be longer.
 pub const READ_BYTES_MAX: u64 = 1 << 20;
-/// Maximum bytes that are being read or wait to be passed on.
-const BYTES_AHEAD_MAX: u64 = 64 << 20;
-/// Maximum number of reads in flight, whatever the engine's depth.
-const READS_MAX: usize = 64;
-/// Time without a completed read after which reading fails.
-const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// The same for a dataset in a store, whose requests have shorter deadlines.
-pub(crate) const REMOTE_READ_TIMEOUT: Duration = Duration::from_secs(180);
 /// How long one wait lasts.
 const WAIT_SLICE: Duration = Duration::from_millis(100);
 

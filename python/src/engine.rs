@@ -4,8 +4,8 @@
 //! thread that answers one request at a time. A caller waits in slices, between which Python checks
 //! its signals. A result that was requested but not waited for is returned to the next request.
 
+use crate::batch::Batch;
 use crate::gpu::{Gpu, GpuFailure, GpuSettings};
-use crate::tensor::Batch;
 use meetpoint_format::batching::Batching;
 use meetpoint_host::Notice;
 use meetpoint_host::collective::{CollectiveError, Processes, RendezvousConfig};

@@ -4,12 +4,13 @@
 //! logic. Anything that Python code can do as well (arguments, defaults, texts) is in the package
 //! `meetpoint`, whose `_native.pyi` documents this module. Every function that Python calls is
 //! `guarded`, so that a panic becomes an exception. In reading order: `exceptions`, `panics`,
-//! `errors`, `recipe`, `preview`, `dlpack` and `tensor` (memory of batches), `settings`, `ranks`
-//! (how they connect), `engine` (the thread that owns the loader), `damage`, `devices` (emulated
-//! ones), `exporter` (of metrics), `energy`, `loader`, `dataset`, `table` (its columns), `options`
-//! and `work` (of commands), `commands`, `operations` (on datasets), `writer`, `program` (the
-//! command line).
+//! `errors`, `recipe`, `preview`, `dlpack`, `tensor` and `batch` (memory of batches), `settings`,
+//! `ranks` (how they connect), `engine` (the thread that owns the loader), `damage`, `devices`
+//! (emulated ones), `exporter` (of metrics), `energy`, `loader`, `dataset`, `table` (its columns),
+//! `options` and `work` (of commands), `commands`, `operations` (on datasets), `writer`, `program`
+//! (the command line).
 
+mod batch;
 mod commands;
 mod damage;
 mod dataset;
@@ -45,6 +46,8 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    use super::batch::Batch;
+    #[pymodule_export]
     use super::commands::{convert, index, index_keys, pack, parse_bytes, prepare, unpack, verify};
     #[pymodule_export]
     use super::dataset::Dataset;
@@ -77,7 +80,7 @@ mod _native {
     #[pymodule_export]
     use super::shards::{commit_shards, open_shards, plan_shards, run_shard};
     #[pymodule_export]
-    use super::tensor::{Batch, Tensor};
+    use super::tensor::Tensor;
     #[cfg(debug_assertions)]
     #[pymodule_export]
     use super::work::panic_for_tests;

@@ -1,11 +1,11 @@
 //! The loader for Python: sends requests to the engine and waits without blocking other threads.
 
+use crate::batch::Batch;
 use crate::damage::UserException;
 use crate::energy::{Energy, Scene, Totals};
 use crate::engine::{Answer, Engine, EpochRequest, Failure, Next, Opened, Request, WaitResult};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
 use crate::settings::{Configured, Settings};
-use crate::tensor::Batch;
 use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;

@@ -36,8 +36,8 @@ pub fn of_report(report: &Report) -> String {
     ));
     body.push_str(&section(
         "Learned times and decisions",
-        "Times that the scheduler expected at the end of each epoch, the record that replays it \
-         (`meetpoint run JOB --replay RECORD`), and other decisions.",
+        "Times that the scheduler expected at the end of each epoch, the record with which the \
+         job replays it, and other decisions.",
         &grid(&table::decisions(report)),
     ));
     body.push_str(&devices(report));

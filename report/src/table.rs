@@ -289,7 +289,7 @@ fn verdict(verdict: Verdict) -> &'static str {
 }
 
 /// Levels of one run in a line: `C0 C1 C2 C6 verified; C4 not claimed`.
-pub fn levels_in_a_line(run: &Run) -> String {
+fn levels_in_a_line(run: &Run) -> String {
     let order = [Verdict::Failed, Verdict::Verified, Verdict::NotChecked, Verdict::NotClaimed];
     let parts: Vec<String> = order
         .into_iter()

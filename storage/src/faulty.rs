@@ -1,13 +1,13 @@
 //! Injects faults into an engine: short reads, EIO, EAGAIN, ENOSPC and delays, by a given plan.
 
 use crate::engine::{Completion, WAIT_MAX};
-use crate::random::SplitMix64;
 use crate::slots::Slots;
 use crate::transfer::action;
 use crate::{
     Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
     RequestKind,
 };
+use meetpoint_format::split_mix::SplitMix64;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;

@@ -30,7 +30,6 @@ pub mod nvme;
 mod open;
 mod own_limits;
 pub mod probe;
-pub mod random;
 mod requests;
 mod slots;
 pub mod slow;

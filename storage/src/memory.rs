@@ -3,12 +3,12 @@
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened, PIECE_BYTES_MAX};
-use crate::random::SplitMix64;
 use crate::transfer::{Step, Work};
 use crate::{
     Access, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
     Request, RequestKind, threads,
 };
+use meetpoint_format::split_mix::SplitMix64;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;

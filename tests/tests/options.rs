@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// Options of programs that are not part of this project: file, program, options.
-const FOREIGN: [(&str, &str, &[&str]); 14] = [
+const FOREIGN: [(&str, &str, &[&str]); 15] = [
     ("datasets/src/source/tar/members.rs", "tar", &["--sparse"]),
     (
         "datasets/src/source/tar/samples.rs",
@@ -33,12 +33,21 @@ const FOREIGN: [(&str, &str, &[&str]); 14] = [
     (
         "format/src/recipe/shipped/mod.rs",
         "torchvision's training script",
-        &["--use-v", "--auto-augment", "--val-resize-size"],
+        &[
+            "--use-v",
+            "--auto-augment",
+            "--random-erase",
+            "--mixup-alpha",
+            "--cutmix-alpha",
+            "--train-crop-size",
+            "--val-resize-size",
+        ],
     ),
     ("gpu/src/diagnose.rs", "docker", &["--gpus"]),
     ("host/src/notice.rs", "cargo", &["--release"]),
     ("kernels/src/text/no_tokenizer.rs", "cargo", &["--features"]),
     ("link/src/tls/mod.rs", "cargo", &["--features"]),
+    ("prepare/src/gpu/refusal.rs", "cargo", &["--path", "--locked", "--features"]),
     ("storage/spdk/src/ffi.rs", "SPDK", &["--log-level"]),
     ("storage/spdk/src/reactor.rs", "configure of SPDK", &["--with-uring"]),
     ("storage/src/choose.rs", "cargo", &["--release", "--features"]),

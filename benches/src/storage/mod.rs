@@ -8,6 +8,7 @@ mod plain;
 use crate::fio::{self, Pattern};
 use crate::{Options, Report, Row, Target, median};
 use anyhow::{Context, bail, ensure};
+use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_storage::threads::ThreadsEngine;
 use meetpoint_storage::uring::UringEngine;
 use meetpoint_storage::{Access, BLOCK_BYTES, Engine, Request, RequestKind};
@@ -219,9 +220,7 @@ impl Check {
 
 /// The content of the file at an offset; also a source of random blocks.
 fn word(place: u64) -> u64 {
-    let mixed = place.wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 32)
+    SplitMix64::new(place).next_u64()
 }
 
 /// Writes the file and brings it to the disk.

@@ -12,13 +12,13 @@ use meetpoint_datasets::{Check, OnError, PackOptions};
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
+use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_lab::bench::{Bench, JobParameters, Material, Pictures};
 use meetpoint_prepare::Dataset;
 use meetpoint_report::Report;
 use meetpoint_report::write::place;
 use meetpoint_sim::power::PowerModel;
-use meetpoint_storage::random::SplitMix64;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

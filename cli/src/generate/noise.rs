@@ -1,7 +1,7 @@
 //! Seeded random numbers and value noise in octaves, the texture of everything in a generated
 //! picture.
 
-use meetpoint_storage::random::{SplitMix64, mix};
+use meetpoint_format::split_mix::{SplitMix64, mix};
 
 /// The random numbers of one picture.
 #[derive(Debug, Clone)]

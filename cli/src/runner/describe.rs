@@ -1,5 +1,6 @@
 //! Describes a job for the report, with every default filled in.
 
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::column::Column;
 use meetpoint_host::job::Choice;
 use meetpoint_host::stats::EpochStats;
@@ -26,7 +27,7 @@ pub(super) fn job(
         epochs: file.epochs,
         seed: file.seed,
         sampler: file.sampler.to_string(),
-        sampler_sha256: hex(&job.batching.sampling().checksum()),
+        sampler_sha256: hexadecimal(&job.batching.sampling().checksum()),
         drop_last: file.drop_last,
         workers: file.workers,
         prefetch: file.prefetch,
@@ -59,10 +60,6 @@ fn column(column: &Column) -> report::Column {
         dtype: column.kind.element().name().to_owned(),
         shape: column.kind.axes().to_vec(),
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn device(device: &DeviceJob) -> report::DeviceSetup {

@@ -1,6 +1,6 @@
 //! Seeded choices: the same numbers for the same seed and job on every machine.
 
-use meetpoint_storage::random::{SplitMix64, mix};
+use meetpoint_format::split_mix::{SplitMix64, mix};
 
 /// The random choices of one job.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@
 use super::plan::{ShardPlan, ShardSummary};
 use super::{ShardError, stamps};
 use crate::Error;
-use crate::writer::hexadecimal;
+use meetpoint_format::checksum::hexadecimal;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

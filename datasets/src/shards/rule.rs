@@ -1,7 +1,7 @@
 //! Divides the listing of a source into parts, independently of the content.
 
 use crate::source::Item;
-use crate::writer::hexadecimal;
+use meetpoint_format::checksum::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

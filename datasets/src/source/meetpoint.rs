@@ -11,8 +11,8 @@ use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use glob::Pattern;
 use meetpoint_format::dataset::{ContentKind, MANIFEST_NAME};
+use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_prepare::Dataset;
-use meetpoint_storage::random::SplitMix64;
 use std::ops::Range;
 use std::sync::Arc;
 

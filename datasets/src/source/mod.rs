@@ -23,6 +23,7 @@ mod json;
 mod limit;
 mod links;
 mod location;
+pub(crate) mod malformed;
 pub mod mds;
 pub mod meetpoint;
 mod names;

@@ -5,6 +5,7 @@
 //! PKWARE's APPNOTE 6.3.10, with ZIP64; encrypted and split archives are refused.
 
 use super::budget::{MemoryBudget, over_budget};
+use super::malformed::malformed;
 use super::names::{SeenKeys, TableName, extension, is_ignored, kind_of, relative_path, shown};
 use super::{
     Content, ContentKind, Entry, Finished, Item, OpenFile, SampleOrigin, Size, Source,
@@ -66,7 +67,7 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
     let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
     let copy = file.file.try_clone().map_err(failed)?;
     let archive = ZipArchive::from_file(copy, &mut buffer)
-        .map_err(|error| malformed(path, &format!("not a ZIP archive: {error}; {DAMAGED}")))?;
+        .map_err(|error| malformed(path, None, format!("not a ZIP archive: {error}; {DAMAGED}")))?;
     let mut found = list(path, &archive, &mut buffer, kind, bytes)?;
     let labels = label(path, &mut found, kind)?;
     let unread_table = unread_table(&found)
@@ -100,13 +101,6 @@ pub fn open(path: &StorePath, options: &SourceOptions) -> Result<Box<dyn Source>
 
 /// The problem that most errors of an archive indicate.
 const DAMAGED: &str = "it is damaged or truncated";
-
-fn malformed(path: &StorePath, problem: &str) -> Error {
-    malformed_at(
-        SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() },
-        problem,
-    )
-}
 
 /// The location of a member's header.
 fn place(path: &StorePath, member: &str, header: u64) -> SampleOrigin {
@@ -156,13 +150,13 @@ fn list(
     let mut seen = SeenKeys::default();
     let mut count = 0;
     let damaged = |error: rawzip::Error| {
-        malformed(path, &format!("its directory cannot be read: {error}; {DAMAGED}"))
+        malformed(path, None, format!("its directory cannot be read: {error}; {DAMAGED}"))
     };
     let mut entries = archive.entries(buffer);
     while let Some(entry) = entries.next_entry().map_err(damaged)? {
         count += 1;
         if count > MEMBERS_MAX {
-            return Err(malformed(path, &format!("it has more than {MEMBERS_MAX} members")));
+            return Err(malformed(path, None, format!("it has more than {MEMBERS_MAX} members")));
         }
         let name = entry.file_path();
         let name = name.as_bytes();
@@ -218,7 +212,7 @@ fn list(
     if promised != count {
         let problem =
             format!("its directory has {count} members, its end says {promised}; {DAMAGED}");
-        return Err(malformed(path, &problem));
+        return Err(malformed(path, None, problem));
     }
     check_apart(path, &mut found.members, file_bytes)?;
     found.members.sort_by(|left, right| natural_order(&left.key, &right.key));

@@ -8,7 +8,7 @@ use crate::shards::{
     Attempt, PlanFolder, PlannedPart, ShardCommand, ShardError, ShardOptions, ShardPlan,
     ShardSummary, folder_of,
 };
-use crate::writer::hexadecimal;
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest};
 use meetpoint_storage::files::read_regular;
 use serde::{Deserialize, Serialize};

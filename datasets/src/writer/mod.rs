@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 use written::WrittenParts;
-pub(crate) use written::{RowCounts, hexadecimal, sha256_of};
+pub(crate) use written::{RowCounts, sha256_of};
 
 /// Default number of bytes after which the next part begins.
 pub const PART_BYTES_TARGET: u64 = 256 << 20;

@@ -1,8 +1,9 @@
 //! Writes one part file from rows, and returns its manifest entry.
 
 use super::part_file::{PartFile, Pieces, SyncingPart};
-use super::written::{RowCounts, hexadecimal};
+use super::written::RowCounts;
 use crate::Error;
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::{Columns, DatasetError, PartEncoder, PartEntry, Row};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

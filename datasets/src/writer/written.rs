@@ -1,9 +1,9 @@
 //! The parts and rows that a writer wrote, and the hashes of files.
 
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::{PartEntry, Row};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 
@@ -62,11 +62,4 @@ pub(crate) fn sha256_of(file: &mut File) -> std::io::Result<String> {
             count => hasher.update(&buffer[..count]),
         }
     }
-}
-
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string never fails");
-        text
-    })
 }

@@ -5,10 +5,10 @@ use super::{
     ColumnEntry, Columns, ContentEntry, ContentKind, DatasetError, Form, PLACE_COLUMN, Prepared,
     Stored,
 };
+use crate::checksum::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Write as _;
 
 /// File name of the manifest in a dataset's folder.
 pub const MANIFEST_NAME: &str = "dataset.json";
@@ -313,11 +313,4 @@ fn is_utc_time(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let Some(fraction) = rest.strip_suffix('Z') else { return false };
     has_form && (fraction.is_empty() || fraction.strip_prefix('.').is_some_and(digits))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("writing to a string never fails");
-        text
-    })
 }

@@ -4,8 +4,9 @@
 //! work is skipped with a reason; one that fails during an interval has no value for it, never a
 //! partial one.
 //!
-//! In reading order: this file (the contract), [`Coverage`], [`MeterError`], `powercap`, `perf`, `hwmon`, `battery`, `gpu` (the
-//! sources), [`Meters`] (those found), [`Recorder`] (an interval), [`Measurement`] (its result).
+//! In reading order: this file (the contract), [`Coverage`], [`MeterError`], `powercap`, `perf`,
+//! `hwmon`, `battery`, `gpu` (the sources), [`Meters`] (those found), [`Recorder`] (an interval),
+//! [`Measurement`] (its result).
 
 mod battery;
 mod coverage;

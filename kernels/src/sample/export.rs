@@ -1,6 +1,7 @@
 //! Exports the application of a recipe to a sample as data.
 
-use super::{SampleId, SamplePreparer, Streams, apply};
+use super::run::apply;
+use super::{SampleId, SamplePreparer, Streams};
 use crate::Error;
 use crate::decode::{Encoded, check_size, orientation, output_colour, probe};
 use crate::finished::FinishedTensor;

@@ -1,16 +1,18 @@
 //! A recipe applied to a sample.
 //!
-//! In reading order: [`SamplePreparer`], `plan` (groups operations into stages), `orientation` (of
-//! Exif), `resume` (resumes a recipe in the middle), `targets` (move with the picture),
-//! `views` (several pictures of one sample), `series` with `series_preparer` (sound and signals),
-//! `text` (text and tokens).
+//! In reading order: [`SamplePreparer`], `program` (the operations of a picture), `plan` (groups
+//! operations into stages), `run` (runs them), `orientation` (of Exif), `resume` (resumes a recipe
+//! in the middle), `targets` (move with the picture), `views` (several pictures of one sample),
+//! `series` with `series_preparer` (sound and signals), `text` (text and tokens).
 
 mod export;
 #[cfg(test)]
 mod mode_tests;
 mod orientation;
 mod plan;
+mod program;
 mod resume;
+mod run;
 mod series;
 mod series_preparer;
 mod targets;
@@ -22,26 +24,23 @@ mod view_tests;
 mod views;
 mod wide;
 
-use crate::canvas::{Canvas, Target};
-use crate::decode::{
-    Decoder, Encoded, ImageInfo, Region, decode_bytes, on_damage, output_colour, probe,
-};
-use crate::finished::FinishedTensor;
-use crate::operations::{Step, add_steps, grey_before, names};
-use crate::pixels::{Pixels, Style};
-use crate::planes::{Planes, Stripe};
+use crate::canvas::Canvas;
+use crate::decode::{Decoder, Encoded, ImageInfo, decode_bytes, on_damage, output_colour, probe};
+use crate::operations::Step;
+use crate::planes::Planes;
 use crate::points::Points;
 use crate::resize::Resizer;
 use crate::stage::{Geometry, Stage};
 use crate::targets::{Memory, Prepared, TargetSpec};
-use crate::tensor::{ElementTable, TensorWriter};
 use crate::{Cpu, Error, Interrupt};
-use meetpoint_format::random::{DrawKey, Draws};
-use meetpoint_format::recipe::{Decode, Operation, Recipe, SampleType, TensorSpec};
+use meetpoint_format::recipe::{Decode, Recipe, TensorSpec};
 use meetpoint_jpeg::{DecodeOptions, DecodeScale};
 use orientation::Orientation;
 pub(crate) use plan::choose;
 use plan::{ProgramEnd, for_each_stage};
+use program::Program;
+pub(crate) use program::Streams;
+pub use program::element_table;
 use series_preparer::SeriesPreparer;
 use text::TextPreparer;
 use views::Views;
@@ -56,89 +55,6 @@ pub struct SampleId {
     pub epoch: u32,
     /// Index in the dataset.
     pub sample: u64,
-}
-
-/// The random numbers of one picture of a sample.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Streams {
-    id: SampleId,
-    /// Index of the picture among all views, for operations from `own` on.
-    view: u16,
-    own: usize,
-}
-
-impl From<SampleId> for Streams {
-    /// The random numbers of a recipe without views.
-    fn from(id: SampleId) -> Self {
-        Self { id, view: 0, own: 0 }
-    }
-}
-
-impl Streams {
-    /// The stream of random numbers of an operation, by its number.
-    pub(crate) fn draws(self, operation: usize) -> Draws {
-        let view = if operation < self.own { 0 } else { self.view };
-        let operation = u32::try_from(operation).expect("a recipe has at most 255 operations");
-        let SampleId { seed, epoch, sample } = self.id;
-        Draws::of_view(DrawKey { seed, epoch, sample, operation }, view)
-    }
-}
-
-/// The executable operations for one picture.
-#[derive(Debug)]
-struct Program {
-    /// The operations by their numbers: each precedes the operations that it contains.
-    steps: Vec<Step>,
-    /// Their names.
-    names: Vec<&'static str>,
-    /// For each operation, whether its input is a picture of one channel, see [`grey_before`].
-    grey: Vec<bool>,
-    /// Type of a prepared sample.
-    result: SampleType,
-    writer: TensorWriter,
-}
-
-impl Program {
-    /// The program of operations on samples with the result type `result`. If an operation creates
-    /// several pictures, the program computes the one with the index `picture`.
-    fn new(operations: &[Operation], result: SampleType, picture: u32, cpu: Cpu) -> Self {
-        let mut steps = Vec::new();
-        add_steps(operations, picture, &mut steps);
-        let table = folded(&steps);
-        let is_wide = |step: &Step| match step {
-            Step::Decode(it) => it.mode.is_wide(),
-            Step::DecodeSeries(_) | Step::DecodeText(_) => true,
-            _ => false,
-        };
-        Self {
-            writer: match steps.iter().any(is_wide) {
-                // Elements that a table of 256 values cannot represent.
-                true => TensorWriter::new(&ElementTable::default(), 3, cpu),
-                false => TensorWriter::new(&table, result.channels, cpu),
-            },
-            grey: grey_before(operations),
-            names: names(operations),
-            steps,
-            result,
-        }
-    }
-}
-
-/// The elements for the bytes of pictures after a recipe's operations on elements.
-pub fn element_table(operations: &[Operation]) -> ElementTable {
-    let mut steps = Vec::new();
-    add_steps(operations, 0, &mut steps);
-    folded(&steps)
-}
-
-fn folded(steps: &[Step]) -> ElementTable {
-    let mut table = ElementTable::default();
-    for step in steps {
-        if let Step::Elements(operation) = step {
-            operation.fold(&mut table);
-        }
-    }
-    table
 }
 
 /// A sample whose stages are planned, and its tensor.
@@ -239,9 +155,6 @@ pub struct SamplePreparer {
     /// The picture, for modes whose pixels are not three bytes.
     wide: WidePicture,
 }
-
-/// Rows of a stripe of a picture between two stages.
-const STRIPE_ROWS: usize = 16;
 
 impl SamplePreparer {
     /// Creates a preparer for a recipe. Panics if this machine lacks `cpu`.
@@ -558,170 +471,4 @@ impl SamplePreparer {
             }
         }
     }
-
-    /// Runs the planned stages.
-    fn run(
-        &mut self,
-        source: Source<'_>,
-        id: Streams,
-        out: &mut [u8],
-        after_stage: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
-        if self.decode.mode.is_wide() {
-            return self.run_wide(source, id, out, after_stage);
-        }
-        self.run_styled(source, Style::Picture, id, out, after_stage)
-    }
-
-    /// Like [`Self::run`], for pixels of a given style.
-    fn run_styled(
-        &mut self,
-        source: Source<'_>,
-        style: Style,
-        id: Streams,
-        out: &mut [u8],
-        after_stage: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
-        if let (Source::Encoded(encoded), Some((orientation, info))) = (source, self.orientation) {
-            self.decode_oriented(encoded, orientation, info, after_stage)?;
-        }
-        // Position of the first operation of a stage.
-        let mut first = 0;
-        for index in 0..self.stages.len() {
-            let unscaled = self.unscaled.as_ref().filter(|_| index == 0 && style.is_target());
-            let stage = unscaled.unwrap_or(&self.stages[index]).with_style(style);
-            let number = self.chosen.get(first).copied().unwrap_or(self.program.steps.len());
-            self.resizer.set_grey(!style.is_target() && self.program.grey[number]);
-            first = stage.whole.end;
-            let region = stage.region(self.resizer.begin(&stage.work()));
-            let writer =
-                if style.is_target() { self.masks.writer() } else { &mut self.program.writer };
-            let target = if stage.is_last {
-                Target::Tensor(writer, out)
-            } else {
-                Target::Picture(&mut self.next)
-            };
-            let (resizer, mirrored) = (&mut self.resizer, &mut self.mirrored);
-            let mut canvas = self.canvas.begin(self.cpu, &stage, target);
-            let mut take = |stripe: Stripe<'_>| {
-                let stripe = if stage.crop_mirrored { mirror(stripe, mirrored) } else { stripe };
-                resizer.feed(stripe, after_stage, &mut |y, row| canvas.put(y, row));
-                after_stage();
-            };
-            if let Source::Encoded(encoded) = source
-                && index == 0
-                && self.orientation.is_none()
-            {
-                self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
-            } else {
-                let (picture, (left, top)) = match source {
-                    Source::Shared if index == 0 => (&self.shared, self.shared_at),
-                    Source::Shared | Source::Encoded(_) | Source::Picture => {
-                        (&self.picture, (0, 0))
-                    }
-                };
-                let (x, y) = ((region.x - left) as usize, (region.y - top) as usize);
-                let (width, height) = (region.width as usize, region.height as usize);
-                for row in (0..height).step_by(STRIPE_ROWS) {
-                    self.interrupt.check()?;
-                    let rows = STRIPE_ROWS.min(height - row);
-                    take(picture.stripe((x, y + row), width, rows));
-                }
-            }
-            if self.resizer.is_interrupted() {
-                return Err(Error::Interrupted);
-            }
-            canvas.finish();
-            std::mem::swap(&mut self.picture, &mut self.next);
-            let (picture, next) = (&mut self.picture, &mut self.next);
-            let mut pixels = Pixels::new(picture, next, self.cpu, &self.interrupt, after_stage);
-            pixels.set_style(style);
-            for number in &self.chosen[stage.whole] {
-                pixels.set_grey(self.program.grey[*number]);
-                apply(&self.program.steps[*number], &|| id.draws(*number), &mut pixels)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Executes the operations on the whole tensor.
-    fn finish(
-        &self,
-        spec: TensorSpec,
-        id: Streams,
-        out: &mut [u8],
-        after_stage: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
-        let mut tensor = FinishedTensor::new(spec, out, self.cpu, &self.interrupt, after_stage);
-        for number in &self.chosen {
-            if let Step::Tensor(operation) = &self.program.steps[*number] {
-                operation.apply(&mut id.draws(*number), &mut tensor)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Decodes a whole picture and applies its orientation.
-    fn decode_oriented(
-        &mut self,
-        encoded: Encoded<'_>,
-        orientation: Orientation,
-        info: ImageInfo,
-        after_stage: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
-        let (width, height) = (info.width, info.height);
-        let oriented = orientation.size((width, height));
-        let picture = &mut self.picture;
-        picture.set_size(oriented.0 as usize, oriented.1 as usize);
-        let whole = Region { x: 0, y: 0, width, height };
-        let mut first = 0;
-        self.decoder.decode_opened(encoded, whole, &self.options, &mut |stripe| {
-            orientation.put(stripe, first, (width as usize, height as usize), picture);
-            first += stripe.rows;
-            after_stage();
-        })
-    }
-}
-
-/// Executes an operation on the whole picture, if it changes this sample. `draws` returns its
-/// stream at the beginning.
-fn apply(step: &Step, draws: &dyn Fn() -> Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-    let operation = match step {
-        Step::Pixels(_) if pixels.is_target() => return Ok(()),
-        Step::Pixels(operation) => {
-            let is_applied = operation.is_applied(&mut draws());
-            return if is_applied { operation.apply(&mut draws(), pixels) } else { Ok(()) };
-        }
-        Step::Picture(operation) => Some(&**operation),
-        Step::Geometry(operation) => operation.whole(),
-        Step::Decode(_)
-        | Step::DecodeSeries(_)
-        | Step::DecodeText(_)
-        | Step::Series(_)
-        | Step::Text(_)
-        | Step::Elements(_)
-        | Step::Tensor(_)
-        | Step::Batch(_)
-        | Step::Choice { .. } => None,
-    };
-    match operation {
-        Some(operation) if operation.size(pixels.size(), &mut draws()).is_some() => {
-            operation.apply(&mut draws(), pixels)
-        }
-        Some(_) | None => Ok(()),
-    }
-}
-
-/// A stripe mirrored left to right.
-fn mirror<'a>(stripe: Stripe<'_>, to: &'a mut Planes) -> Stripe<'a> {
-    to.set_size(stripe.width, stripe.rows);
-    for plane in 0..3 {
-        for y in 0..stripe.rows {
-            let from = &stripe.row(plane, y)[..stripe.width];
-            let out = to.row_mut(plane, y);
-            out.copy_from_slice(from);
-            out.reverse();
-        }
-    }
-    to.stripe((0, 0), stripe.width, stripe.rows)
 }

@@ -3,7 +3,8 @@
 //! The stages are planned as for any sample. For each stage, the resize is executed first, on
 //! elements if it interpolates; then the rest, which only moves pixels, on the bytes of each layer.
 
-use super::{SamplePreparer, Source, Streams, apply, mirror};
+use super::run::{apply, mirror};
+use super::{SamplePreparer, Source, Streams};
 use crate::Error;
 use crate::canvas::Target;
 use crate::decode::Encoded;

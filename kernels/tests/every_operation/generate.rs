@@ -4,6 +4,7 @@ use meetpoint_format::recipe::{
     Bounds, DECLARATIONS, Declaration, Described, InputType, Key, KeyType, Phase, Presence, Recipe,
     Value, ValueKind,
 };
+use meetpoint_format::split_mix::SplitMix64;
 
 /// Attempts to find compatible random keys before the example is used.
 const ATTEMPTS: u32 = 12;
@@ -12,22 +13,18 @@ const ATTEMPTS: u32 = 12;
 const NUMBER_MAX: f64 = 6.0;
 const WHOLE_MAX: u32 = 60;
 
-/// Random numbers from a seed: SplitMix64.
-pub(crate) struct Chance(u64);
+/// Random numbers from a seed.
+pub(crate) struct Chance(SplitMix64);
 
 impl Chance {
     /// The generator for a seed and a name.
     pub(crate) fn new(seed: u64, name: &str) -> Self {
         let mix = |hash: u64, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte));
-        Self(name.bytes().fold(seed, mix))
+        Self(SplitMix64::new(name.bytes().fold(seed, mix)))
     }
 
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0.next_u64()
     }
 
     /// A whole number from 0 to `most`.

@@ -5,6 +5,7 @@
 //! are files with mode 0600. Keys are ECDSA P-256.
 
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_format::checksum::hexadecimal;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
     DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
@@ -244,7 +245,7 @@ impl Authority {
             let der = CertificateDer::from_pem_slice(&bytes).map_err(|error| {
                 KeysError::Damaged { path: certificate.clone(), problem: error.to_string() }
             })?;
-            let digest = hex(&Sha256::digest(&der));
+            let digest = hexadecimal(&Sha256::digest(&der));
             let entry = issued.iter_mut().find(|entry| entry.digest == digest);
             let entry = entry.ok_or_else(|| KeysError::NotIssued {
                 certificate: certificate.clone(),
@@ -279,7 +280,7 @@ impl Authority {
     /// Adds a certificate to the list.
     fn list(&self, certificate: &Certificate, serial: &SerialNumber) -> Result<(), KeysError> {
         let path = self.folder.join(LIST);
-        let digest = hex(&Sha256::digest(certificate.der()));
+        let digest = hexadecimal(&Sha256::digest(certificate.der()));
         let entry = CertificateEntry { digest, serial: serial.to_bytes(), revoked: None };
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let written = file.and_then(|mut file| file.write_all(entry.line().as_bytes()));
@@ -298,7 +299,7 @@ struct CertificateEntry {
 impl CertificateEntry {
     fn line(&self) -> String {
         let revoked = self.revoked.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string());
-        format!("{} {} {revoked}\n", self.digest, hex(&self.serial))
+        format!("{} {} {revoked}\n", self.digest, hexadecimal(&self.serial))
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -330,7 +331,7 @@ fn parse_list(text: &str, path: &Path) -> Result<Vec<CertificateEntry>, KeysErro
 /// read.
 fn authority(key: &KeyPair) -> CertificateParams {
     let mut params = CertificateParams::default();
-    let digest = hex(&Sha256::digest(key.public_key_raw()));
+    let digest = hexadecimal(&Sha256::digest(key.public_key_raw()));
     params.distinguished_name = named(&format!("Meetpoint device CA {}", &digest[..8]));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -399,10 +400,6 @@ fn seconds(time: SystemTime) -> u64 {
 /// A time of a certificate, in whole seconds.
 fn time(moment: SystemTime) -> time::OffsetDateTime {
     rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds(moment))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {

@@ -23,6 +23,7 @@ use meetpoint_datasets::{
     Error as DatasetsError, LeftOut, Message, OnError, Writer, WriterOptions,
 };
 use meetpoint_diagnose::Setting;
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::{
     Columns, ContentKind, Prepared, Provenance, Row, Stored, encode_sample, schema::IMAGE_BYTES_MAX,
 };
@@ -325,10 +326,6 @@ fn provenance(
         time: options.time.clone(),
         recipe: None,
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The inputs of the preparation.

@@ -2,8 +2,8 @@
 //! process prepares by the same code.
 
 use super::{
-    PrepareOptions, PrepareProgress, PrepareSummary, PreparedRow, Work, find_cut, hexadecimal,
-    prepared_columns, provenance, refuse_prepared, trial, writer_options,
+    PrepareOptions, PrepareProgress, PrepareSummary, PreparedRow, Work, find_cut, prepared_columns,
+    provenance, refuse_prepared, trial, writer_options,
 };
 use crate::Error;
 use crate::vocabulary::Codec;
@@ -13,6 +13,7 @@ use meetpoint_datasets::shards::{
     with_remains,
 };
 use meetpoint_datasets::{Error as DatasetsError, OnError, Writer};
+use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::Stored;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_prepare::{Dataset, read_recipe_files};

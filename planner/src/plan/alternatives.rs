@@ -7,7 +7,7 @@ use meetpoint_prepare::cache;
 use meetpoint_scheduler::StrategyName;
 
 /// Batches prepared ahead per worker, unless another number is faster in a simulation.
-pub const PREFETCH: u32 = 2;
+pub(crate) const PREFETCH: u32 = 2;
 /// The strategies that are considered besides `host-only`, starting with the one that preserves the
 /// order.
 const WITH_DEVICE: [StrategyName; 5] = [

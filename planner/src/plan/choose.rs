@@ -8,7 +8,7 @@ use meetpoint_scheduler::StrategyName;
 
 /// Alternatives whose costs differ by less than this share count as equally good. Of these, the
 /// first in the order of [`alternatives`] wins, because it needs the fewest resources.
-pub const TIE: f64 = 0.005;
+const TIE: f64 = 0.005;
 /// Numbers of batches ahead per worker that are tried.
 const PREFETCHES: [u32; 3] = [PREFETCH, 4, 8];
 

@@ -62,7 +62,7 @@ fn comment(to: &mut String, sentence: &str) {
 }
 
 /// The folder of the prepared dataset: next to the source.
-pub fn prepared_path(source: &Path, chosen: &PlanChoice) -> PathBuf {
+fn prepared_path(source: &Path, chosen: &PlanChoice) -> PathBuf {
     let best = &chosen.best().alternative;
     let stem = source.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let codec = match best.codec {

@@ -48,18 +48,18 @@ pub use offline::JPEG_QUALITY;
 /// Number of samples with which a widening profile begins.
 const SAMPLES_FIRST: u64 = 32;
 /// Number of samples at which a widening profile ends even if the best is not certain.
-pub const SAMPLES_MOST: u64 = 4096;
+const SAMPLES_MOST: u64 = 4096;
 /// Maximum number of threads of a strategy.
-pub const THREADS_MOST: usize = 1024;
+pub(crate) const THREADS_MOST: usize = 1024;
 /// Maximum number of runs.
-pub const RUNS_MOST: u32 = 1000;
+const RUNS_MOST: u32 = 1000;
 
 /// How many samples are measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Samples {
     /// Exactly this number.
     Exactly(u64),
-    /// An increasing number, until the best is certain, or all or [`SAMPLES_MOST`] are measured.
+    /// An increasing number, until the best is certain, or 4,096 or all are measured.
     Widening,
 }
 
@@ -120,7 +120,7 @@ pub fn profile(
 }
 
 /// The same with given meters of energy.
-pub fn profile_with(
+fn profile_with(
     dataset: &Arc<Dataset>,
     recipe: &Recipe,
     options: &Options,

@@ -14,17 +14,17 @@ mod pictures;
 mod small;
 mod table;
 
-use crate::ahead;
 use crate::buffers::BufferPool;
 use crate::cache::SampleCache;
 use crate::contents::OpenContents;
 use crate::encoded::decodes_regions;
 use crate::job::Job;
+use crate::prefetch;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
+use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, REMOTE_READ_TIMEOUT};
 use crate::resume::Resumer;
-use crate::samples::REMOTE_READ_TIMEOUT;
 use crate::shape::collated_shape;
-use crate::{BYTES_AHEAD_MAX, BatchMemory, DecodeMemory, Error, Replacement};
+use crate::{BatchMemory, DecodeMemory, Error, Replacement};
 use cached::CachedSamples;
 use meetpoint_format::batching::Entry;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource, TargetColumn};
@@ -44,10 +44,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// Maximum number of reads in flight, whatever the engine's depth.
-pub const READS_MAX: usize = 64;
-/// Time without a completed read after which reading fails.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reads may take to come back after an error or a cancelled batch.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to continue.
@@ -241,7 +237,7 @@ impl CpuPreparer {
         self.keys.clear();
         if self.job.dataset.is_remote() {
             let samples = batching.samples_of(order, batch).collect::<Vec<_>>();
-            ahead::begin_tables(&self.job.dataset, &samples);
+            prefetch::begin_tables(&self.job.dataset, &samples);
         }
         for Entry { sample, key } in batching.entries_of(order, batch) {
             self.samples.push((sample, self.job.dataset.locate(sample)?));
@@ -536,7 +532,7 @@ impl Preparer for CpuPreparer {
         pace: Pace<'_>,
     ) -> Result<PreparedBatch, Error> {
         // Until it is dropped, the batch counts as being read.
-        let _active = ahead::Active::begin(&self.job, epoch, batch);
+        let _active = prefetch::Active::begin(&self.job, epoch, batch);
         self.locate(epoch, batch)?;
         self.pictures.begin(self.samples.len());
         let (got, needed) = (memory.bytes_mut().len(), self.pictures.end(self.samples.len()));

@@ -2,7 +2,7 @@
 
 use super::{BatchProgress, CpuPreparer, nanoseconds};
 use crate::gpu::NotOffloaded;
-use crate::{Error, Offload, OffloadCounts};
+use crate::{Error, Offload};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId, contain_panic};
 use std::time::{Duration, Instant};
@@ -63,11 +63,6 @@ impl CpuPreparer {
             (self.cached.is_some(), NotOffloaded::Cached),
         ];
         reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
-    }
-
-    /// What was prepared elsewhere so far.
-    pub fn offload_counts(&self) -> OffloadCounts {
-        self.offload.as_ref().map_or_else(OffloadCounts::default, |it| it.offload.counts())
     }
 
     pub(super) fn begin_offload(&mut self) -> Result<(), Error> {

@@ -1,7 +1,8 @@
 //! Prepares small samples from memory, or from one read of their whole record batch.
 
-use super::{BatchProgress, CpuPreparer, READS_MAX, read_token};
+use super::{BatchProgress, CpuPreparer, read_token};
 use crate::Error;
+use crate::read_limits::READS_MAX;
 use crate::small_samples::{Content, Retained, Room};
 use meetpoint_storage::files::FileState;
 use meetpoint_storage::{

@@ -53,7 +53,7 @@ impl CacheSettings {
     }
 
     /// Operations of the recipe that are executed before a sample is cached.
-    pub fn operations_of(&self, job: &Job) -> Result<usize, CacheError> {
+    fn operations_of(&self, job: &Job) -> Result<usize, CacheError> {
         let recipe = &job.recipe;
         let all = recipe.operations().len();
         let done = job.dataset.manifest().prepared().map_or(0, |it| it.operations as usize);

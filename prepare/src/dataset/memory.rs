@@ -3,7 +3,7 @@
 
 use super::Dataset;
 use crate::column_cache::ColumnsReadAgain;
-use crate::member::Member;
+use crate::dataset_folder::DatasetFolder;
 use crate::small_samples::{BUFFER_EXTRA_BYTES, Content, SmallSamples, may_be_small};
 use meetpoint_storage::MemoryLimit;
 use meetpoint_storage::files::FileState;
@@ -69,7 +69,7 @@ impl Dataset {
 
     /// The current state of the file of every part; `None` if it cannot be determined.
     pub(crate) fn part_states(&self) -> Vec<Option<FileState>> {
-        let states = |member: &Member| {
+        let states = |member: &DatasetFolder| {
             (0..member.manifest().parts.len())
                 .map(|part| member.part_state(part))
                 .collect::<Vec<_>>()
@@ -108,6 +108,6 @@ impl Dataset {
 
     /// Bytes of memory of the cached entry points.
     pub fn entry_points_bytes(&self) -> u64 {
-        self.members.iter().map(Member::entry_points_bytes).sum()
+        self.members.iter().map(DatasetFolder::entry_points_bytes).sum()
     }
 }

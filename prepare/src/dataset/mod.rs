@@ -12,12 +12,12 @@ mod reading;
 use crate::column_cache::ColumnCache;
 use crate::concatenation::Concatenation;
 use crate::contents::Contents;
-use crate::member::{Member, OpenFile};
+use crate::dataset_folder::{DatasetFolder, OpenFile};
 use crate::paths::{DatasetPaths, is_url};
-use crate::recent::RecentKeys;
+use crate::picture_sizes::PictureSizes;
+use crate::recent_keys::RecentKeys;
 use crate::remote::Reading;
 use crate::shape::collated_shape;
-use crate::sizes::PictureSizes;
 use crate::small_samples::SmallSamples;
 use crate::{Error, KeyLookup};
 use arrow_array::{ArrayRef, RecordBatch};
@@ -50,7 +50,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Dataset {
     /// The folder, or a combined name of several.
     path: PathBuf,
-    members: Vec<Member>,
+    members: Vec<DatasetFolder>,
     /// By folder, if there are several.
     starts: Vec<Start>,
     /// Common properties of several folders; `None` for one.
@@ -74,13 +74,13 @@ struct Start {
 impl Dataset {
     /// Opens the folder: reads the manifest and the footers of the parts.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self::alone(Member::open(path)?))
+        Ok(Self::alone(DatasetFolder::open(path)?))
     }
 
     /// Opens a folder with a function that opens the manifest and the parts; `path` is its name. An
     /// index of keys is not used, and changes of the manifest are not detected.
     pub fn open_with(path: &Path, open: &OpenFile<'_>) -> Result<Self, Error> {
-        Ok(Self::alone(Member::open_with(path, open)?))
+        Ok(Self::alone(DatasetFolder::open_with(path, open)?))
     }
 
     /// Opens one or several folders as one dataset: the samples of the first, those of the second,
@@ -89,7 +89,7 @@ impl Dataset {
     pub fn open_all<P: AsRef<Path>>(paths: &[P]) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(paths.len());
         for path in paths {
-            members.push(Member::open(path.as_ref())?);
+            members.push(DatasetFolder::open(path.as_ref())?);
         }
         Self::of_members(members)
     }
@@ -99,33 +99,33 @@ impl Dataset {
         let mut members = Vec::with_capacity(paths.as_slice().len());
         for path in paths.as_slice() {
             members.push(match paths.remote().filter(|_| is_url(path)) {
-                None => Member::open(path)?,
+                None => DatasetFolder::open(path)?,
                 Some(remote) => {
                     let opened = remote.open(path);
                     let folder =
                         opened.map_err(|source| Error::Open { path: path.clone(), source })?;
-                    Member::open_remote(path, folder)?
+                    DatasetFolder::open_remote(path, folder)?
                 }
             });
         }
         Self::of_members(members)
     }
 
-    pub(crate) fn of_members(mut members: Vec<Member>) -> Result<Self, Error> {
+    pub(crate) fn of_members(mut members: Vec<DatasetFolder>) -> Result<Self, Error> {
         match members.len() {
             1 => Ok(Self::alone(members.remove(0))),
             _ => Self::of_several(members),
         }
     }
 
-    fn alone(member: Member) -> Self {
+    fn alone(member: DatasetFolder) -> Self {
         let path = member.path().to_path_buf();
         Self::of(path, vec![member], Vec::new(), None)
     }
 
     fn of(
         path: PathBuf,
-        members: Vec<Member>,
+        members: Vec<DatasetFolder>,
         starts: Vec<Start>,
         concatenation: Option<Concatenation>,
     ) -> Self {
@@ -146,7 +146,7 @@ impl Dataset {
         }
     }
 
-    fn of_several(members: Vec<Member>) -> Result<Self, Error> {
+    fn of_several(members: Vec<DatasetFolder>) -> Result<Self, Error> {
         let concatenation = Some(Concatenation::new(&members)?);
         let mut next = Start::default();
         let starts = members.iter().map(|member| {
@@ -169,12 +169,12 @@ impl Dataset {
 
     /// The folders.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.members.iter().map(Member::path)
+        self.members.iter().map(DatasetFolder::path)
     }
 
     /// Samples of each folder.
     pub fn samples_of_folders(&self) -> impl Iterator<Item = u64> {
-        self.members.iter().map(Member::len)
+        self.members.iter().map(DatasetFolder::len)
     }
 
     /// The manifest; a combined one for several folders.
@@ -196,12 +196,12 @@ impl Dataset {
 
     /// SHA-256 of the `dataset.json` of each folder.
     pub fn manifests_sha256(&self) -> impl Iterator<Item = [u8; 32]> {
-        self.members.iter().map(Member::manifest_sha256)
+        self.members.iter().map(DatasetFolder::manifest_sha256)
     }
 
     /// Whether every `dataset.json` is unchanged since it was opened.
     pub fn is_unchanged(&self) -> bool {
-        self.members.iter().all(Member::is_unchanged)
+        self.members.iter().all(DatasetFolder::is_unchanged)
     }
 
     /// Number of samples.
@@ -276,7 +276,7 @@ impl Dataset {
 
     /// Number of record batches, for iterating over all samples in order.
     pub fn record_batches(&self) -> usize {
-        self.members.iter().map(Member::record_batches).sum()
+        self.members.iter().map(DatasetFolder::record_batches).sum()
     }
 
     /// The keys and entry points of a record batch's rows, with one read for all of them.
@@ -303,7 +303,7 @@ impl Dataset {
 
     /// The folders below which images are in separate files.
     pub fn content_roots(&self) -> impl Iterator<Item = &Path> {
-        self.members.iter().filter_map(Member::contents).map(Contents::root)
+        self.members.iter().filter_map(DatasetFolder::contents).map(Contents::root)
     }
 
     /// The files outside of the parts that contain the samples of a part, and the index of their
@@ -319,20 +319,23 @@ impl Dataset {
     }
 
     /// The folder of a part, the index of the part in it, and the index of the folder's first part.
-    pub(crate) fn member_of_part(&self, part: usize) -> (&Member, usize, usize) {
+    pub(crate) fn member_of_part(&self, part: usize) -> (&DatasetFolder, usize, usize) {
         let (member, own) = self.of_part(part);
         (&self.members[member], own, part - own)
     }
 
     /// The folder of a record batch, the index of the record batch in it, and the index of the
     /// folder's first part.
-    pub(crate) fn member_of_record_batch(&self, record_batch: usize) -> (&Member, usize, usize) {
+    pub(crate) fn member_of_record_batch(
+        &self,
+        record_batch: usize,
+    ) -> (&DatasetFolder, usize, usize) {
         let (member, own) = self.of_record_batch(record_batch);
         (&self.members[member], own, self.offset_of(member).part)
     }
 
     /// The folders, and the index of the first part of each.
-    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Member)> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &DatasetFolder)> {
         let members = self.members.iter().enumerate();
         members.map(|(index, member)| (self.offset_of(index).part, member))
     }

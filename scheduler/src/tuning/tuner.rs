@@ -147,7 +147,7 @@ impl Tuner {
     }
 
     /// Maximum number of workers that it ever uses.
-    pub fn workers_max(&self) -> u32 {
+    fn workers_max(&self) -> u32 {
         self.budget.cores.max(self.start.workers)
     }
 

@@ -1,11 +1,11 @@
 //! Random small scenarios: a seed gives one, always the same.
 
+use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_scheduler::{Auto, Goal, Mte, Order, Split, StrategyName, Tail, Windowed};
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Cache, ChoiceName, Device, Distribution, Fault, FaultKind, Holders, Scenario,
     Serve, Span, Stores, When,
 };
-use meetpoint_storage::random::SplitMix64;
 
 /// Seeded random numbers.
 pub(crate) struct Random(SplitMix64);

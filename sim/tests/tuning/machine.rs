@@ -1,6 +1,7 @@
 //! A host in virtual time: workers share cores, one drive and the processor with the consumer. The
 //! scheduler and the tuner are the ones that ship.
 
+use meetpoint_format::split_mix::mix;
 use meetpoint_scheduler::{
     AcceleratorDecision, BatchIndex, Budget, Concurrency, Config, Epoch, Holders, HostDecision,
     HostOnly, Interval, Learned, Tuned, Tuner,
@@ -225,11 +226,8 @@ impl Machine {
 
     /// A factor around 1 that depends on batch and phase alone: tuned and fixed runs see the same.
     fn jitter_of(&self, batch: u32, phase: u64) -> f64 {
-        let mut bits =
-            self.seed ^ (u64::from(batch) << 2 | phase).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        let unit = ((bits ^ (bits >> 31)) >> 11) as f64 / (1_u64 << 53) as f64;
+        let bits = self.seed ^ (u64::from(batch) << 2 | phase).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let unit = (mix(bits) >> 11) as f64 / (1_u64 << 53) as f64;
         1.0 + self.jitter * (2.0 * unit - 1.0)
     }
 }

@@ -6,7 +6,6 @@ use super::{
 };
 use crate::faulty::{Fault, FaultPlan, FaultyEngine};
 use crate::memory::{MemoryEngine, MemoryFiles, Order};
-use crate::random::SplitMix64;
 use crate::slow::{Pace, SlowEngine};
 use crate::threads::ThreadsEngine;
 use crate::uring::UringEngine;
@@ -14,6 +13,7 @@ use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Engine, EngineKind, Error, FileId, Request,
     RequestKind,
 };
+use meetpoint_format::split_mix::SplitMix64;
 use proptest::prelude::*;
 use std::io::Write;
 use std::path::Path;

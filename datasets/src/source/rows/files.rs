@@ -2,9 +2,9 @@
 
 use super::hugging_face::{Features, METADATA_KEY};
 use super::plain::{difference, plain_schema};
-use super::table::malformed;
 use crate::Error;
 use crate::message::Message;
+use crate::source::malformed::malformed;
 use crate::store::StorePath;
 use arrow_schema::SchemaRef;
 

@@ -22,5 +22,6 @@ pub(crate) mod table;
 mod unfolded;
 pub(crate) mod value;
 
+pub(crate) use super::malformed::malformed;
 pub(crate) use row_source::RowSource;
-pub(crate) use table::{ContentColumn, Table, malformed};
+pub(crate) use table::{ContentColumn, Table};

@@ -3,6 +3,7 @@
 use super::hugging_face::Features;
 use crate::Error;
 use crate::message::Message;
+use crate::source::malformed::malformed;
 use crate::source::{Content, OpenFile, OverBudget, SampleOrigin};
 use crate::store::StorePath;
 use arrow_array::RecordBatch;
@@ -101,18 +102,6 @@ pub(crate) trait Table: Send {
     /// Final checks after the last row.
     fn end(&mut self) -> Result<(), Error> {
         Ok(())
-    }
-}
-
-/// The error of a file that violates its format.
-pub(crate) fn malformed(
-    file: &StorePath,
-    offset: Option<u64>,
-    problem: impl Into<Message>,
-) -> Error {
-    Error::Malformed {
-        origin: Box::new(SampleOrigin { file: file.display().to_string(), member: None, offset }),
-        problem: problem.into(),
     }
 }
 

@@ -8,8 +8,9 @@ use super::rows::{Format, TableRows, malformed};
 use super::types::Columns;
 use super::{FILE_COLUMNS, find, no_file_column};
 use crate::message::Message;
+use crate::source::SourceOptions;
+use crate::source::malformed::malformed as malformed_file;
 use crate::source::names::TableName;
-use crate::source::{SampleOrigin, SourceOptions};
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use meetpoint_diagnose::{Change, Remedy, Setting};
@@ -95,7 +96,11 @@ pub(super) fn locate(path: &StorePath, options: &SourceOptions) -> Result<Locate
     if let Some(table) = named {
         if let Some(split) = &options.split {
             let problem = Message::from(format!("is one table, not the split {split:?}"));
-            return Err(wrong(&table, problem.remedy(Remedy::set(Setting::Split, Change::Off))));
+            return Err(malformed_file(
+                &table,
+                None,
+                problem.remedy(Remedy::set(Setting::Split, Change::Off)),
+            ));
         }
         let given = options.root.as_ref().map(|root| path.given(root));
         let root = given.unwrap_or_else(|| beside(&table));
@@ -137,9 +142,9 @@ fn at_top(path: &StorePath, options: &SourceOptions) -> Result<Option<StorePath>
         [table] => Ok(Some(table.clone())),
         [] => {
             let remedy = Remedy::by("name one", Setting::Table, Change::Other);
-            Err(wrong(path, Message::from("no table in it").remedy(remedy)))
+            Err(malformed_file(path, None, Message::from("no table in it").remedy(remedy)))
         }
-        [first, second, ..] => Err(wrong(path, several(first, second))),
+        [first, second, ..] => Err(malformed_file(path, None, several(first, second))),
     }
 }
 
@@ -205,11 +210,6 @@ fn hides(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::PermissionDenied || !is_of_the_file(error)
 }
 
-fn wrong(path: &StorePath, problem: impl Into<Message>) -> Error {
-    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
-    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
-}
-
 /// Tables at the top of a folder, in natural order.
 fn tables_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
     let paths = entries_of(folder)?.into_iter().map(|(path, _)| path);
@@ -251,7 +251,7 @@ fn metadata_in(folder: &StorePath) -> Result<Vec<StorePath>, Error> {
 fn metadata_of(folder: &StorePath) -> Result<Option<StorePath>, Error> {
     let mut found = metadata_in(folder)?;
     if let [first, second, ..] = found.as_slice() {
-        return Err(wrong(folder, several(first, second)));
+        return Err(malformed_file(folder, None, several(first, second)));
     }
     let Some(table) = found.pop() else { return Ok(None) };
     check(&table).map(|()| Some(table))
@@ -278,7 +278,7 @@ fn check(table: &StorePath) -> Result<(), Error> {
         }
         Err(source) => return Err(Error::Source { path: table.to_path_buf(), source }),
     };
-    Err(with_way_out(wrong(table, problem), table))
+    Err(with_way_out(malformed_file(table, None, problem), table))
 }
 
 /// The entries with one of the usual names of such a table, of any type. The names are tried one by
@@ -355,17 +355,22 @@ fn chosen_split(path: &StorePath, options: &SourceOptions) -> Result<Split, Erro
             Some(split) => Ok(split),
             None if names.is_empty() => {
                 let remedy = Remedy::set(Setting::Split, Change::Off);
-                Err(wrong(path, Message::from("no sub-folder with a table in it").remedy(remedy)))
+                Err(malformed_file(
+                    path,
+                    None,
+                    Message::from("no sub-folder with a table in it").remedy(remedy),
+                ))
             }
             None => {
                 let problem = Message::from(format!("has no split {asked:?}"));
-                Err(wrong(path, problem.remedy(format!("choose one of {names}"))))
+                Err(malformed_file(path, None, problem.remedy(format!("choose one of {names}"))))
             }
         },
         None => match (splits.pop(), folders_in(&outer)?.len()) {
             (Some(only), 1) => Ok(only),
-            _ => Err(wrong(
+            _ => Err(malformed_file(
                 path,
+                None,
                 Message::from(format!(
                     "sub-folders have tables of their own ({names}), each a dataset"
                 ))

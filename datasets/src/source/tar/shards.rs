@@ -1,7 +1,7 @@
 //! Finds the tar files of a source: one file, those of a folder, or those of a pattern with braces.
 
 use crate::pattern::expand;
-use crate::source::SampleOrigin;
+use crate::source::malformed::malformed;
 use crate::store::{FileKind, StorePath};
 use crate::{Error, natural_order};
 use std::path::Path;
@@ -41,24 +41,19 @@ pub(super) fn shards_of(path: &StorePath) -> Result<Vec<StorePath>, Error> {
             }
             shards.sort_by(|left, right| natural_order(&left.shown(), &right.shown()));
             if shards.is_empty() {
-                return Err(malformed(path, "no tar file in this folder"));
+                return Err(malformed(path, None, "no tar file in this folder"));
             }
             Ok(shards)
         }
         Ok(_) => Ok(vec![path.clone()]),
         Err(error) => match path.path().to_str() {
             Some(pattern) if pattern.contains('{') => {
-                let names = expand(pattern).map_err(|problem| malformed(path, &problem))?;
+                let names = expand(pattern).map_err(|problem| malformed(path, None, problem))?;
                 Ok(names.into_iter().map(|name| path.at(name)).collect())
             }
             _ => Err(failed(error)),
         },
     }
-}
-
-fn malformed(path: &StorePath, problem: &str) -> Error {
-    let origin = SampleOrigin { file: path.display().to_string(), ..SampleOrigin::default() };
-    Error::Malformed { origin: Box::new(origin), problem: problem.into() }
 }
 
 #[cfg(test)]

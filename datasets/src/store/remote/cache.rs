@@ -5,6 +5,7 @@
 //! process removes it. Only the user can read the objects, and no link is followed.
 
 use super::RemoteError;
+use crate::named_lock::lock_named;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 use std::collections::hash_map::RandomState;
@@ -186,15 +187,8 @@ const NO_LINK: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK);
 
 /// Creates and locks a lock file; `None` if another process has it.
 fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = create_private(path)?;
-    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-        return Ok(None);
-    }
-    // Before it was locked, another process may have removed it as a leftover.
-    let is_there = std::fs::metadata(path).is_ok_and(|there| {
-        file.metadata().is_ok_and(|ours| ours.ino() == there.ino() && ours.dev() == there.dev())
-    });
-    Ok(is_there.then_some(file))
+    // Before it is locked, another process may remove it as a leftover.
+    lock_named(create_private(path)?, path)
 }
 
 /// Removes folders that are not locked.

@@ -1,6 +1,6 @@
 //! Seeded random numbers, so that a scenario is a number.
 
-use meetpoint_storage::random::SplitMix64;
+use meetpoint_format::split_mix::SplitMix64;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Random(SplitMix64);

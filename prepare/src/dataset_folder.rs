@@ -33,7 +33,7 @@ pub type OpenFile<'a> = dyn Fn(&Path) -> io::Result<File> + Sync + 'a;
 
 /// One folder, opened for reading.
 #[derive(Debug)]
-pub(crate) struct Member {
+pub(crate) struct DatasetFolder {
     path: PathBuf,
     index: Index,
     parts: Parts,
@@ -92,7 +92,7 @@ impl PartBytes for Parts {
     }
 }
 
-impl Member {
+impl DatasetFolder {
     /// Opens the folder: reads the manifest and the footers of the parts.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         if is_url(path) {
@@ -346,7 +346,7 @@ impl Member {
     }
 }
 
-/// As [`Member::again_if_damaged`].
+/// As [`DatasetFolder::again_if_damaged`].
 fn again_if_damaged<T>(
     parts: &Parts,
     manifest: &Manifest,

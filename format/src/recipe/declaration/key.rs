@@ -1,307 +1,12 @@
-//! The declaration of an operation: its keys, the types of its input and output, its random
-//! parameters.
-//!
-//! Parsing, checking, hashing, the schema, the documentation's tables and the Python classes follow
-//! from these declarations. This file must never name an operation.
+//! The declaration of a key of an operation: its type, range and default.
 
-use super::value::{Described, Value};
-use super::vocabulary::WarpInterpolation;
-use serde::{Serialize, Serializer};
+use crate::recipe::value::{Described, Value};
+use crate::recipe::vocabulary::{Interpolation, WarpInterpolation};
+use serde::Serialize;
 use std::borrow::Cow;
 
 /// Largest height or width that a recipe can request, in pixels: that of a JPEG.
-pub(super) const SIDE_MAX: u32 = 65535;
-
-/// Everything about an operation that does not depend on its values.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct Declaration {
-    /// Name in a recipe file.
-    pub name: &'static str,
-    /// Its description, in one line.
-    pub about: &'static str,
-    /// The phase of preparing a sample in which it is executed.
-    pub phase: Phase,
-    /// Its effect on the targets of a sample.
-    pub targets: OnTargets,
-    /// Accepted types of input.
-    pub takes: &'static [InputType],
-    /// Type of its output.
-    pub gives: OutputType,
-    /// How much of its input it needs.
-    pub needs: Needs,
-    /// Its random parameters, in the order in which they are drawn; empty if it is deterministic.
-    pub random: &'static [RandomParameter],
-    /// Its keys, in the order of the documentation.
-    pub keys: &'static [Key],
-}
-
-impl Declaration {
-    /// Whether it has random parameters.
-    pub fn is_random(&self) -> bool {
-        !self.random.is_empty()
-    }
-}
-
-/// Everything about a type of target that does not depend on its values.
-#[derive(Debug, PartialEq, Serialize)]
-pub struct TargetDeclaration {
-    /// Name in a recipe file.
-    pub name: &'static str,
-    /// What it holds, in one line.
-    pub about: &'static str,
-    /// Its keys, in the order of the documentation.
-    pub keys: &'static [Key],
-}
-
-/// The effect of an operation on the targets of a sample: masks, boxes and points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnTargets {
-    /// It does not change them, because it does not move pixels.
-    Leaves,
-    /// It transforms them in the same way as the pixels.
-    Moves,
-    /// It moves pixels in ways that no target can follow.
-    Refuses,
-}
-
-impl OnTargets {
-    /// The name in the schema.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Leaves => "leaves",
-            Self::Moves => "moves",
-            Self::Refuses => "refuses",
-        }
-    }
-}
-
-/// The phase of preparing a sample or a batch in which an operation is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// By the decoder, on the encoded bytes.
-    Decode,
-    /// While rows are decoded, resized and stored: crops, resizes and flips, in one pass.
-    Geometry,
-    /// On a whole picture in memory, all channels of a pixel together.
-    Pixels,
-    /// From a whole picture in memory to another, which may have another size.
-    Picture,
-    /// On sound, a spectrogram or a signal: one operation after another, each on the whole series.
-    Series,
-    /// On a text, its tokens or their embeddings: one operation after another, each on the whole
-    /// text.
-    Text,
-    /// On the values of the tensor, each by itself.
-    Elements,
-    /// On the whole tensor, after all its elements.
-    Tensor,
-    /// Not executed by itself: it contains operations and decides for each sample which of them are
-    /// executed, and in which order.
-    Choice,
-    /// On a whole batch, after its samples.
-    Batch,
-}
-
-/// Type of a value that operations take and return.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ValueKind {
-    /// The bytes of a file.
-    Encoded,
-    /// A picture of any size.
-    Image,
-    /// Sound: float32 for each channel and step in time, at a known sample rate.
-    Audio,
-    /// Float32 for each channel, frequency and step in time.
-    Spectrogram,
-    /// Measurements: float32 for each channel and step in time.
-    Signal,
-    /// Characters: the bytes of their UTF-8.
-    Text,
-    /// Token ids of a text, int32, in 1 to 3 planes.
-    Tokens,
-    /// A vector of floats for each token.
-    Embedding,
-    /// As an output: the same type as the input.
-    Same,
-    /// Elements of a type and order of axes.
-    Tensor,
-    /// The tensors of all samples of a batch, with their labels as rows of float32.
-    Batch,
-}
-
-impl ValueKind {
-    /// The name in the schema.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Encoded => "encoded",
-            Self::Image => "image",
-            Self::Audio => "audio",
-            Self::Spectrogram => "spectrogram",
-            Self::Signal => "signal",
-            Self::Text => "text",
-            Self::Tokens => "tokens",
-            Self::Embedding => "embedding",
-            Self::Same => "same",
-            Self::Tensor => "tensor",
-            Self::Batch => "batch",
-        }
-    }
-}
-
-/// A type of input. Height and width are variable in all of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct InputType {
-    /// Kind of value.
-    pub kind: ValueKind,
-    /// Element types.
-    pub dtypes: &'static [&'static str],
-    /// Numbers of channels; empty: any number.
-    pub channels: &'static [u32],
-}
-
-impl InputType {
-    /// The bytes of a file.
-    pub const ENCODED: Self = Self { kind: ValueKind::Encoded, dtypes: &[], channels: &[] };
-    /// A picture of 8 bits, RGB or grey.
-    pub const IMAGE: Self = Self { kind: ValueKind::Image, dtypes: &["uint8"], channels: &[1, 3] };
-    /// A picture of any mode.
-    pub const ANY_IMAGE: Self = Self {
-        kind: ValueKind::Image,
-        dtypes: &["uint8", "uint16", "float32"],
-        channels: &[1, 3, 4],
-    };
-    /// A picture of 8 bits with alpha.
-    pub const RGBA: Self = Self { channels: &[4], ..Self::IMAGE };
-    /// A picture of 16 bits or of floats.
-    pub const ELEMENTS: Self = Self { dtypes: &["uint16", "float32"], ..Self::IMAGE };
-    /// A picture of floats.
-    pub const FLOAT_IMAGE: Self = Self { dtypes: &["float32"], ..Self::IMAGE };
-    /// A tensor of any element type.
-    pub const TENSOR: Self = Self {
-        kind: ValueKind::Tensor,
-        dtypes: &["uint8", "uint16", "float16", "float32"],
-        channels: &[1, 3, 4],
-    };
-    /// A tensor of a float type.
-    pub const FLOATS: Self = Self { dtypes: &["float16", "float32"], ..Self::TENSOR };
-    /// Sound.
-    pub const AUDIO: Self = Self { kind: ValueKind::Audio, dtypes: &["float32"], channels: &[] };
-    /// A spectrogram.
-    pub const SPECTROGRAM: Self = Self { kind: ValueKind::Spectrogram, ..Self::AUDIO };
-    /// A signal.
-    pub const SIGNAL: Self = Self { kind: ValueKind::Signal, ..Self::AUDIO };
-    /// Sound, a spectrogram or a signal.
-    pub const SERIES: &'static [Self] = &[Self::AUDIO, Self::SPECTROGRAM, Self::SIGNAL];
-    /// Text.
-    pub const TEXT: Self = Self { kind: ValueKind::Text, dtypes: &["uint8"], channels: &[1] };
-    /// Tokens in one plane.
-    pub const TOKENS: Self = Self { kind: ValueKind::Tokens, dtypes: &["int32"], channels: &[1] };
-    /// Tokens with segments and positions.
-    pub const PACKABLE: Self = Self { channels: &[3], ..Self::TOKENS };
-    /// Text, tokens or their embeddings.
-    pub const TEXTS: &'static [ValueKind] =
-        &[ValueKind::Text, ValueKind::Tokens, ValueKind::Embedding];
-    /// Sound with 1 to 4 channels.
-    pub const FEW_AUDIO: Self = Self { channels: &[1, 2, 3, 4], ..Self::AUDIO };
-    /// A spectrogram with 1 to 4 channels.
-    pub const FEW_SPECTROGRAM: Self = Self { channels: &[1, 2, 3, 4], ..Self::SPECTROGRAM };
-    /// A signal with 1 to 4 channels.
-    pub const FEW_SIGNAL: Self = Self { channels: &[1, 2, 3, 4], ..Self::SIGNAL };
-    /// A batch of any element type.
-    pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::TENSOR };
-}
-
-/// Type of an output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct OutputType {
-    /// Kind of value.
-    pub kind: ValueKind,
-    /// Element type.
-    pub dtype: Property,
-    /// Height and width in pixels.
-    pub size: Property,
-    /// Channels.
-    pub channels: Property,
-}
-
-impl OutputType {
-    /// A picture with size and channels of the input.
-    pub const IMAGE: Self = Self {
-        kind: ValueKind::Image,
-        dtype: Property::Same,
-        size: Property::Same,
-        channels: Property::Same,
-    };
-    /// A tensor with type, size and channels of the input.
-    pub const TENSOR: Self = Self { kind: ValueKind::Tensor, ..Self::IMAGE };
-    /// Sound, a spectrogram or a signal, whichever the input is.
-    pub const SERIES: Self = Self { kind: ValueKind::Same, ..Self::IMAGE };
-    /// A batch whose tensors have type, size and channels of the input.
-    pub const BATCH: Self = Self { kind: ValueKind::Batch, ..Self::IMAGE };
-}
-
-/// How a property of the output is determined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Property {
-    /// Equal to that of the input.
-    Same,
-    /// By the file.
-    Variable,
-    /// By the value of a key.
-    Key(&'static str),
-    /// Always this value.
-    Is(&'static str),
-}
-
-impl std::fmt::Display for Property {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Same => f.write_str("same"),
-            Self::Variable => f.write_str("variable"),
-            Self::Key(key) => write!(f, "key {key}"),
-            Self::Is(value) => f.write_str(value),
-        }
-    }
-}
-
-impl Serialize for Property {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-/// How much of its input an operation needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Needs {
-    /// All of it.
-    All,
-    /// A region, so that the rest need not be decoded.
-    Region,
-    /// As much as the operation after it.
-    AsNext,
-}
-
-/// A random parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct RandomParameter {
-    /// Name.
-    pub name: &'static str,
-    /// Distribution, naming the keys that it depends on.
-    pub distribution: &'static str,
-}
-
-/// A random parameter: whether an operation is applied, with the probability of the key `p`.
-pub(super) const APPLIED: RandomParameter =
-    RandomParameter { name: "applied", distribution: "true with probability `p`" };
-/// The sign of the magnitude with which a policy applies an operation.
-pub(super) const SIGN: RandomParameter = RandomParameter {
-    name: "sign",
-    distribution: "negative with probability 0.5, where the operation has a sign",
-};
+pub(in crate::recipe) const SIDE_MAX: u32 = 65535;
 
 /// A key of an operation.
 #[derive(Debug, PartialEq, Serialize)]
@@ -473,7 +178,7 @@ impl Bounds {
     pub const POSITION: Self =
         Self { least: -2_147_483_648.0, is_least_excluded: false, most: Some(2_147_483_648.0) };
 
-    pub(super) fn contains(&self, number: f64) -> bool {
+    pub(in crate::recipe) fn contains(&self, number: f64) -> bool {
         let is_above =
             if self.is_least_excluded { self.least < number } else { self.least <= number };
         is_above && number.is_finite() && self.most.is_none_or(|most| number <= most)
@@ -606,13 +311,13 @@ impl Key {
     }
 
     /// The probability of an operation that is applied at random.
-    pub(super) const fn probability(default: f64) -> Self {
+    pub(in crate::recipe) const fn probability(default: f64) -> Self {
         let default = Value::Number(default);
         Self::optional("p", KeyType::Number(Bounds::UNIT), default, "the probability")
     }
 
     /// The operations that an operation contains.
-    pub(super) const fn operations() -> Self {
+    pub(in crate::recipe) const fn operations() -> Self {
         const EXAMPLE: &[Described] =
             &[Described { name: "random_grayscale", keys: Cow::Borrowed(&[]) }];
         let example = Value::Operations(Cow::Borrowed(EXAMPLE));
@@ -621,21 +326,21 @@ impl Key {
     }
 
     /// `interpolation`, of an operation that resizes.
-    pub(super) const fn interpolation() -> Self {
-        let choices = super::vocabulary::Interpolation::NAMES;
+    pub(in crate::recipe) const fn interpolation() -> Self {
+        let choices = Interpolation::NAMES;
         let (kind, default) = (KeyType::Word { choices }, Value::Word(choices[0]));
         Self::optional("interpolation", kind, default, "the filter, as Pillow defines it")
     }
 
     /// `interpolation`, of an operation that moves each pixel of a picture.
-    pub(super) const fn warp_interpolation(default: WarpInterpolation) -> Self {
+    pub(in crate::recipe) const fn warp_interpolation(default: WarpInterpolation) -> Self {
         let kind = KeyType::Word { choices: WarpInterpolation::NAMES };
         let about = "how a pixel is computed, as Pillow defines it";
         Self::optional("interpolation", kind, Value::Word(default.name()), about)
     }
 
     /// `antialias`, of an operation that resizes.
-    pub(super) const fn antialias() -> Self {
+    pub(in crate::recipe) const fn antialias() -> Self {
         let about = "whether the filter widens when it shrinks, as Pillow's always does";
         Self::optional("antialias", KeyType::Switch, Value::Switch(true), about)
     }
@@ -649,7 +354,7 @@ impl Key {
     }
 
     /// The remedy for a wrong value.
-    pub(super) fn instruction(&self) -> String {
+    pub(in crate::recipe) fn instruction(&self) -> String {
         format!("set `{}` to {}", self.name, self.expected())
     }
 
@@ -696,6 +401,6 @@ impl Key {
 }
 
 /// Numbers as a value, in a declaration.
-pub(super) const fn numbers(numbers: &'static [f64]) -> Value {
+pub(in crate::recipe) const fn numbers(numbers: &'static [f64]) -> Value {
     Value::Numbers(Cow::Borrowed(numbers))
 }

@@ -25,6 +25,14 @@ macro_rules! named {
     };
 }
 
+mod augment;
+mod padding;
+mod series;
+
+pub use augment::{AugmentPolicy, CutBox, ErasingMode, MixMode, MixPartner, TimmInterpolation};
+pub use padding::{Fill, Padding, PaddingMode};
+pub use series::{DecodingErrors, Encoding, LogBase, MelNorm, MelScale, Packing, PadMode, Planes};
+
 named!(Dtype {
     Uint8 = "uint8",
     Uint16 = "uint16",
@@ -33,23 +41,6 @@ named!(Dtype {
     Float32 = "float32",
 });
 named!(Layout { Nhwc = "NHWC", Nchw = "NCHW", Nct = "NCT", Nt = "NT", Ntc = "NTC" });
-named!(Encoding {
-    Utf8 = "utf-8",
-    Utf16Le = "utf-16-le",
-    Utf16Be = "utf-16-be",
-    Latin1 = "latin-1",
-});
-named!(DecodingErrors { Strict = "strict", Replace = "replace" });
-named!(Planes {
-    Ids = "ids",
-    IdsMask = "ids_mask",
-    IdsSegmentsPositions = "ids_segments_positions",
-});
-named!(Packing { FirstFit = "first_fit", Concatenate = "concatenate" });
-named!(PadMode { Constant = "constant", Reflect = "reflect" });
-named!(MelScale { Slaney = "slaney", Htk = "htk" });
-named!(MelNorm { Slaney = "slaney", None = "none" });
-named!(LogBase { E = "e", Ten = "10" });
 named!(Interpolation {
     Bilinear = "bilinear",
     Bicubic = "bicubic",
@@ -58,23 +49,11 @@ named!(Interpolation {
     Hamming = "hamming",
     Lanczos = "lanczos",
 });
-named!(PaddingMode {
-    Constant = "constant",
-    Edge = "edge",
-    Reflect = "reflect",
-    Symmetric = "symmetric",
-});
 named!(WarpInterpolation { Nearest = "nearest", Bilinear = "bilinear", Bicubic = "bicubic" });
 named!(ScaleMode { Shortest = "shortest", Longest = "longest" });
-named!(AugmentPolicy { Imagenet = "imagenet", Cifar10 = "cifar10", Svhn = "svhn" });
-named!(TimmInterpolation { Random = "random", Bilinear = "bilinear", Bicubic = "bicubic" });
-named!(ErasingMode { Constant = "const", Rand = "rand", Pixel = "pixel" });
 named!(BoxFormat { Xyxy = "xyxy", Xywh = "xywh", Cxcywh = "cxcywh" });
 named!(MaskType { Uint8 = "uint8", Uint16 = "uint16" });
 named!(OutsidePoint { Clamp = "clamp", Keep = "keep", Zero = "zero" });
-named!(MixMode { Batch = "batch", Elem = "elem", Pair = "pair" });
-named!(MixPartner { Previous = "previous", Mirrored = "mirrored" });
-named!(CutBox { Torchvision = "torchvision", Timm = "timm_1.0.31" });
 named!(ColorSpace { Hsv = "hsv", Hls = "hls", Lab = "lab", Ycrcb = "ycrcb" });
 named!(DecodeMode {
     Rgb = "rgb",
@@ -160,99 +139,10 @@ pub enum Layout {
     Ntc,
 }
 
-/// The character encoding of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Encoding {
-    /// UTF-8.
-    Utf8,
-    /// UTF-16, low byte first.
-    Utf16Le,
-    /// UTF-16, high byte first.
-    Utf16Be,
-    /// ISO 8859-1: each byte is the character with its number.
-    Latin1,
-}
-
-/// How bytes that are not valid characters are handled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum DecodingErrors {
-    /// Invalid bytes are an error.
-    Strict,
-    /// They become U+FFFD, as by Python's `errors="replace"`.
-    Replace,
-}
-
-/// The planes of a sequence of tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Planes {
-    /// Tokens.
-    Ids,
-    /// Tokens, and 1 for each of them, 0 for padding.
-    IdsMask,
-    /// Tokens; the number of the document in its row, from 1, 0 for padding; the number of the
-    /// token in its document, from 0.
-    IdsSegmentsPositions,
-}
-
-impl Planes {
-    /// Number of planes.
-    pub fn count(self) -> u32 {
-        match self {
-            Self::Ids => 1,
-            Self::IdsMask => 2,
-            Self::IdsSegmentsPositions => 3,
-        }
-    }
-}
-
-/// How the documents of a batch share its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Packing {
-    /// Each document is placed in the first row that has space for all of it.
-    FirstFit,
-    /// Documents follow one another; one that reaches the end of a row continues in the next.
-    Concatenate,
-}
-
 impl Layout {
     /// The layouts that an operation can request.
-    pub(super) const OF_IMAGES: &'static [&'static str] = &[Self::Nhwc.name(), Self::Nchw.name()];
-}
-
-/// What the padding at both ends of a signal contains, with librosa's and torch's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PadMode {
-    /// Zeros: librosa's default.
-    Constant,
-    /// The mirrored signal, without its ends: torch's default.
-    Reflect,
-}
-
-/// How a frequency is converted to mel, with torchaudio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MelScale {
-    /// Linear below 1000 Hz, logarithmic above: librosa's default.
-    Slaney,
-    /// 2595 log10(1 + f / 700): torchaudio's default.
-    Htk,
-}
-
-/// The weights of a mel band.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MelNorm {
-    /// Each band has an area of 1: librosa's default.
-    Slaney,
-    /// Each band has a peak of 1: torchaudio's default.
-    None,
-}
-
-/// The base of a logarithm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum LogBase {
-    /// Euler's number.
-    E,
-    /// 10.
-    Ten,
+    pub(in crate::recipe) const OF_IMAGES: &'static [&'static str] =
+        &[Self::Nhwc.name(), Self::Nchw.name()];
 }
 
 /// Filter of a resize, with Pillow's definitions.
@@ -286,135 +176,13 @@ pub enum WarpInterpolation {
     Bicubic,
 }
 
-/// Which side of a picture fills the result of [`super::CrumpetsAffine`] at a scale of 1.
+/// Which side of a picture fills the result of [`crate::recipe::CrumpetsAffine`] at a scale of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ScaleMode {
     /// The shorter one, so that no part of the result is outside of the picture.
     Shortest,
     /// The longer one, so that the result contains the whole picture.
     Longest,
-}
-
-/// The content of the pixels around a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PaddingMode {
-    /// One colour.
-    Constant,
-    /// The pixels of the border, repeated.
-    Edge,
-    /// The picture mirrored, without its border; for a side of one pixel, that pixel.
-    Reflect,
-    /// The picture mirrored, with its border.
-    Symmetric,
-}
-
-/// Pixels on each side of a picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Padding {
-    /// Columns before the picture.
-    pub left: u32,
-    /// Rows above it.
-    pub top: u32,
-    /// Columns after it.
-    pub right: u32,
-    /// Rows below it.
-    pub bottom: u32,
-}
-
-impl Padding {
-    /// Height and width of a picture of this height and width with the padding. A side that exceeds
-    /// 32 bits becomes `u32::MAX`.
-    pub fn around(self, (height, width): (u32, u32)) -> (u32, u32) {
-        let sum = |a: u32, b: u32, c: u32| a.saturating_add(b).saturating_add(c);
-        (sum(self.top, height, self.bottom), sum(self.left, width, self.right))
-    }
-}
-
-/// The colour of pixels outside the picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fill {
-    /// One value for every channel.
-    Every(u8),
-    /// Red, green and blue.
-    Rgb([u8; 3]),
-    /// Red, green, blue and alpha.
-    Rgba([u8; 4]),
-}
-
-impl Fill {
-    /// Black.
-    pub const BLACK: Self = Self::Every(0);
-
-    /// Red, green, blue and alpha; a picture uses as many as it has channels.
-    pub fn rgba(self) -> [u8; 4] {
-        match self {
-            Self::Every(value) => [value; 4],
-            Self::Rgb([red, green, blue]) => [red, green, blue, 255],
-            Self::Rgba(colour) => colour,
-        }
-    }
-}
-
-/// The dataset for which the pairs of [`super::AutoAugment`] were learnt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AugmentPolicy {
-    /// ImageNet.
-    Imagenet,
-    /// CIFAR-10.
-    Cifar10,
-    /// Street View House Numbers.
-    Svhn,
-}
-
-/// How the warps of [`super::TimmRandAugment`] compute a pixel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimmInterpolation {
-    /// One of the others, drawn for each warp.
-    Random,
-    /// As [`WarpInterpolation::Bilinear`].
-    Bilinear,
-    /// As [`WarpInterpolation::Bicubic`].
-    Bicubic,
-}
-
-/// What replaces the elements of an erased rectangle, with timm's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErasingMode {
-    /// A value.
-    Constant,
-    /// One standard normal number for each channel: that of the next draw.
-    Rand,
-    /// A standard normal number for each element, from a field that is drawn.
-    Pixel,
-}
-
-/// Which samples of a batch are mixed with the same random parameters, with timm's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MixMode {
-    /// All samples.
-    Batch,
-    /// Each sample has its own.
-    Elem,
-    /// Each sample shares them with its mirrored partner.
-    Pair,
-}
-
-/// The partner with which a sample of a batch is mixed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MixPartner {
-    /// The previous sample, for the first the last, as in torchvision.
-    Previous,
-    /// The sample at the mirrored position in the batch, as in timm.
-    Mirrored,
-}
-
-/// Whose definition determines the pasted rectangle from lambda.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CutBox {
-    /// That of torchvision, and of timm before 1.0.31: sides are even numbers.
-    Torchvision,
-    /// That of timm 1.0.31.
-    Timm,
 }
 
 /// How a damaged JPEG is handled.
@@ -492,7 +260,7 @@ impl PerChannel {
     }
 
     /// `None` for a number of channels that no picture has.
-    pub(super) fn from_slice(numbers: &[f64]) -> Option<Self> {
+    pub(in crate::recipe) fn from_slice(numbers: &[f64]) -> Option<Self> {
         match *numbers {
             [grey] => Some(Self::Grey([grey])),
             [red, green, blue] => Some(Self::Rgb([red, green, blue])),
@@ -529,7 +297,7 @@ pub enum MaskType {
     Uint16,
 }
 
-/// A colour space of [`super::ConvertColor`], as OpenCV computes it on uint8.
+/// A colour space of [`crate::recipe::ConvertColor`], as OpenCV computes it on uint8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorSpace {
     /// Hue from 0 to 179, saturation, value.

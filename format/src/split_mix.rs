@@ -1,10 +1,10 @@
-//! Seeded random numbers for repeatable results: fault injection, random samples, generated
-//! pictures. They are not suitable for cryptography.
+//! A seeded sequence of random numbers for repeatable results: fault injection, random samples,
+//! generated pictures, tests. Random parameters of recipes never come from it, nor do secrets.
 
 /// SplitMix64: Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (2014).
 ///
 /// ```
-/// use meetpoint_storage::random::SplitMix64;
+/// use meetpoint_format::split_mix::SplitMix64;
 ///
 /// let mut random = SplitMix64::new(1_234_567);
 /// assert_eq!(random.next_u64(), 6_457_827_717_110_365_317);
@@ -34,7 +34,7 @@ impl SplitMix64 {
     }
 
     /// A number below `limit`, which is not zero. The bias, below `limit` / 2^64, does not matter.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
+    pub fn below(&mut self, limit: u64) -> u64 {
         self.next_u64() % limit
     }
 }
