@@ -536,8 +536,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a device is lost for now, which can happen at any time and may pass by itself, unlike
-    /// an invalid setting. A socket of this machine that nobody listens on is an invalid setting.
+    /// Whether a device is lost for now, which can happen at any time and may pass by itself,
+    /// unlike an invalid setting. A socket of this machine that nobody listens on is an invalid
+    /// setting.
     pub(crate) fn is_loss(&self) -> bool {
         match self {
             Self::DeviceLost { .. } | Self::DeviceUnresponsive { .. } => true,

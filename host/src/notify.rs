@@ -1,5 +1,5 @@
-//! Notifies a caller at once, not only in the events of an epoch, of a device that was not reached at
-//! the start, and of a long wait for a device.
+//! Notifies a caller at once, not only in the events of an epoch, of a device that was not reached
+//! at the start, and of a long wait for a device.
 
 use crate::events::EventKind;
 use std::fmt;

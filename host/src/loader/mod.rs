@@ -408,6 +408,8 @@ impl Loader {
             |number: &usize| !self.links[*number].as_ref().is_some_and(DeviceLink::is_alive);
         let lost: Vec<usize> = (0..count).filter(is_lost).collect();
         let remaining = Remaining::of_devices(count - lost.len());
+        // A link that ended reports why, at the latest when it is closed.
+        lost.iter().for_each(|number| self.links[*number] = None);
         let label = |number| DeviceLabel::new(number, count);
         let mut events = Vec::new();
         for &number in &lost {

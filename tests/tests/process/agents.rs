@@ -12,8 +12,14 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 /// The command of an agent that is monitored, on ports that the system chooses.
-fn agent(folder: &Path, extra: &[&str]) -> Command {
-    let fixed = ["agent", "--listen", "tcp://127.0.0.1:0", "--metrics", "tcp://127.0.0.1:0"];
+pub(super) fn agent(folder: &Path, extra: &[&str]) -> Command {
+    agent_at(folder, 0, extra)
+}
+
+/// The same, on this port.
+pub(super) fn agent_at(folder: &Path, port: u16, extra: &[&str]) -> Command {
+    let listen = format!("tcp://127.0.0.1:{port}");
+    let fixed = ["agent", "--listen", &listen, "--metrics", "tcp://127.0.0.1:0"];
     command(folder, &[&fixed[..], &["--root", "photos=copy"], &TLS, extra].concat())
 }
 
@@ -28,7 +34,7 @@ fn page(agent: &Served, path: &str) -> String {
     text
 }
 
-fn metric(agent: &Served, name: &str) -> f64 {
+pub(super) fn metric(agent: &Served, name: &str) -> f64 {
     let text = page(agent, "/metrics");
     let line = text.lines().find(|line| line.split(' ').next() == Some(name));
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or(0.0)
@@ -39,7 +45,7 @@ fn terminate(child: &Child) {
 }
 
 /// A job without a table for its device, and without any other.
-fn plain_job(strategy: &str) -> String {
+pub(super) fn plain_job(strategy: &str) -> String {
     let text = job(strategy, 0, "").replace("kind = \"emulated\"\nallow_shared = true\n", "");
     text.replacen("[device]\n", "", 1)
 }
@@ -191,10 +197,7 @@ fn an_agent_that_is_killed_and_restarted_is_used_again_in_a_later_epoch() {
     assert!(until(PATIENCE, || metric(&first, name) >= 1.0), "it publishes a batch");
     first.child.kill().expect("it runs");
     first.child.wait().expect("it ends");
-    let listen = format!("tcp://127.0.0.1:{}", first.port);
-    let fixed = ["agent", "--listen", &listen, "--metrics", "tcp://127.0.0.1:0"];
-    let arguments = [&fixed[..], &["--root", "photos=copy", "--threads", "2"], &TLS].concat();
-    let again = serving(command(folder.path(), &arguments));
+    let again = serving(agent_at(folder.path(), first.port, &["--threads", "2"]));
     assert!(until(PATIENCE, || metric(&again, name) >= 1.0), "it is used again");
     let report: Value = serde_json::from_str(&finish(host).success().stdout).expect("a report");
     let run = &report["runs"][0];

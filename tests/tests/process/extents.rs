@@ -286,12 +286,20 @@ fn another_device_and_impossible_extents_are_refused_before_anything_is_served()
     shorter["device"]["drive_bytes"] = json!(IMAGE_BYTES - 1024);
     write(folder.path(), &shorter);
     refused(&["image has 33554432 bytes, but the extents are on image of 33553408 bytes"]);
+    for (name, problem) in
+        [("x".repeat(1 << 20), "longer than 255 bytes"), ("a\u{1b}[31m".to_owned(), "control")]
+    {
+        let mut named = extents.clone();
+        named["files"][1]["file"] = json!(name);
+        write(folder.path(), &named);
+        refused(&["files: a name", problem, "meetpoint dataset extents"]);
+    }
     write(folder.path(), &extents);
     let image = std::fs::File::options().write(true).open(folder.path().join("image")).unwrap();
     image.set_len(IMAGE_BYTES / 2).unwrap();
     refused(&["image has 16777216 bytes"]);
     std::fs::remove_file(folder.path().join("image")).unwrap();
-    refused(&["failed to open image"]);
+    refused(&["failed to open image", "name the device or the drive that the dataset is on"]);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The built program as a process, with real devices, real signals and real files.
 
+mod absent;
+mod agent_faults;
 mod agents;
 mod bad_input;
 mod collate;

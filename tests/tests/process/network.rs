@@ -210,7 +210,10 @@ fn a_network_that_fails_costs_no_batch() {
         let is = |kind: &str| events.iter().any(|event| event["kind"] == kind);
         match trouble {
             TransferFault::Trickle => {}
-            TransferFault::Cut | TransferFault::Garble | TransferFault::Repeat => {
+            TransferFault::Cut
+            | TransferFault::Reset
+            | TransferFault::Garble
+            | TransferFault::Repeat => {
                 assert!(is("device_lost") && is("device_reopened"), "{trouble:?} {events:?}");
                 assert!(own > 0 && proxy.connections.load(Ordering::SeqCst) >= 2, "{trouble:?}");
             }

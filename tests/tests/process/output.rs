@@ -121,3 +121,26 @@ fn a_demo_that_fails_leaves_no_empty_folder() {
     let done = done.refused(&["/nowhere/at/all", "TMPDIR"]);
     assert!(!done.stderr.contains("meetpoint-demo-"), "{done:?}");
 }
+
+#[test]
+fn the_table_of_the_readme_names_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = run(folder.path(), &["--help"]).success().stdout;
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let mut commands: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    commands.sort_unstable();
+    assert!(commands.len() > 15, "{help}");
+    let readme = std::fs::read_to_string(crate::layers::root().join("README.md")).unwrap();
+    let rows = readme.lines().skip_while(|line| *line != "| command | what it does |").skip(2);
+    let rows = rows.take_while(|line| line.starts_with('|'));
+    let mut named: Vec<&str> = rows
+        .flat_map(|row| row.split('|').nth(1).unwrap_or_default().split('`').skip(1).step_by(2))
+        .collect();
+    named.sort_unstable();
+    assert_eq!(named, commands);
+}

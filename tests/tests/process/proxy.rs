@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(crate) enum TransferFault {
     /// Both connections end.
     Cut,
+    /// The connection to the host is reset.
+    Reset,
     /// No bytes are forwarded in either direction, and neither end is notified: a half-open
     /// connection.
     Silence,
@@ -104,6 +106,12 @@ impl Link {
             let piece = &mut buffer[..bytes];
             let sent = match self.trouble {
                 TransferFault::Cut if is_troubled => break,
+                TransferFault::Reset if is_troubled => {
+                    // Nothing is sent any more, and closing resets the connection.
+                    let now = Some(Duration::ZERO);
+                    rustix::net::sockopt::set_socket_linger(&self.host, now).expect("it is set");
+                    break;
+                }
                 TransferFault::Silence if is_troubled => {
                     is_silent.store(true, Ordering::SeqCst);
                     // Until the host gives up.
@@ -128,6 +136,7 @@ impl Link {
                     self.host.write_all(part)
                 }),
                 TransferFault::Cut
+                | TransferFault::Reset
                 | TransferFault::Silence
                 | TransferFault::Garble
                 | TransferFault::Repeat

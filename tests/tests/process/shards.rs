@@ -358,3 +358,21 @@ fn one_process_with_a_rule_resumes_after_a_kill() {
     assert_eq!(hashes(&folder.join("a.set")), alone);
     assert_eq!(names(folder), ["a.set", "kept", "pictures"]);
 }
+
+#[test]
+fn a_plan_with_fewer_parts_than_shards_warns_of_the_idle_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    pictures(folder.path(), 8);
+    let plan = |to: &str, shards: &str, extra: &[&str]| {
+        let words = ["shards", "plan", "pack", "pictures", to, "--shards", shards, "--json"];
+        let done = at_epoch(folder.path(), &[&words, &RULE[..], extra].concat()).success();
+        let planned: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+        (planned["parts"].clone(), planned["idle_shards"].clone(), done.stderr)
+    };
+    let (parts, idle, said) = plan("a.set", "5", &[]);
+    assert_eq!((parts, idle), (2.into(), 3.into()));
+    let expected = "note: 2 parts for 5 shards: 3 have nothing to do; plan at most 2 shards, or";
+    assert!(said.starts_with(expected) && said.contains("--part-samples"), "{said}");
+    let (parts, idle, said) = plan("b.set", "2", &[]);
+    assert_eq!((parts, idle, &said[..]), (2.into(), 0.into(), ""));
+}

@@ -225,3 +225,52 @@ fn the_closed_forms_are_validated_without_measuring() {
     assert!(document["closed_forms"].as_array().unwrap().len() > 100);
     assert!(run(folder.path(), &typed).success().stdout.contains("within 0.1 %"));
 }
+
+#[test]
+fn the_study_of_many_hosts_takes_the_numbers_of_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let typed = ["simulate", "--study", "hosts", "--hosts", "1,2"];
+    let document = json(folder.path(), &typed);
+    let needed = document["needed"].as_array().unwrap();
+    // Two kinds of batches and three links.
+    assert_eq!(needed.len(), 2 * 3 * 2, "{needed:?}");
+    let hosts: Vec<u64> = needed.iter().map(|it| it["hosts"].as_u64().unwrap()).collect();
+    assert_eq!(hosts[..2], [1, 2]);
+    let rows = document["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|row| row["samples_per_second"].as_f64().unwrap() > 0.0), "{rows:?}");
+    // On 100 Gbit/s, the accelerators of a host need about as many agents as hosts.
+    let last = |it: &&Value| it["elements"] == "uint8" && it["link_gbit_per_second"] == 100;
+    let found = needed.iter().find(last).unwrap();
+    assert!((1..=2).contains(&found["agents"].as_u64().unwrap()), "{found}");
+    for (hosts, code) in [("0", 2), ("5000", 2), ("x", 2)] {
+        let typed = ["simulate", "--study", "hosts", "--hosts", hosts];
+        assert_eq!(run(folder.path(), &typed).code(), Some(code), "{hosts}");
+    }
+    let other = run(folder.path(), &["simulate", "--study", "ranks", "--hosts", "1"]);
+    assert_eq!(other.code(), Some(2), "{}", other.stderr);
+}
+
+#[test]
+fn a_scenario_that_would_be_simulated_for_hours_is_refused_with_its_key() {
+    let folder = tempfile::tempdir().unwrap();
+    for (changed, words) in [
+        (SMALL.replace("batches = 40", "batches = 2147483647"), "at most 500000000"),
+        (SMALL.replace("batches = 40", "batches = 100000\nepochs = 100000"), "at most 5000,"),
+    ] {
+        std::fs::write(folder.path().join("long.toml"), changed).unwrap();
+        let refused = run(folder.path(), &["simulate", "long.toml"]);
+        refused.refused(&["long.toml:1:", "`batches`", words]);
+    }
+}
+
+#[test]
+fn a_scenario_whose_batches_wait_for_many_rejected_requests_is_simulated() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = SMALL.replace("batches = 40", "batches = 3")
+        + "[storage]\nread_bytes = \"1MB\"\n[stores]\nrequests = 100000\n\
+           requests_per_second = 100\n";
+    std::fs::write(folder.path().join("slow.toml"), text).unwrap();
+    let document = json(folder.path(), &["simulate", "slow.toml"]);
+    let total = document["rows"][0]["outcome"]["total_s"].as_f64().unwrap();
+    assert!(total > 1000.0, "{total}");
+}

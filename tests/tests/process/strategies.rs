@@ -331,3 +331,19 @@ fn keys_that_contradict_each_other_are_refused_before_anything_runs() {
         &["job.toml:", "2 devices", "has 1", "--part-size", "shared = true"],
     );
 }
+
+#[test]
+fn a_strategy_of_the_command_line_replaces_one_that_needs_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let text = job("device-only", 0, "");
+    let text = text.replace("[device]\nkind = \"emulated\"\nallow_shared = true\n", "");
+    std::fs::write(folder.path().join("job.toml"), text).unwrap();
+    let done = run(folder.path(), &["run", "job.toml", "--strategy", "host-only", "--json"]);
+    let report: Value = serde_json::from_str(&done.success().stdout).unwrap();
+    assert_eq!(report["runs"][0]["strategy"], "host-only");
+    for strategies in [&[][..], &["--strategy", "wrr"], &["--strategy", "host-only,wrr"]] {
+        let refused = run(folder.path(), &[&["run", "job.toml"], strategies].concat());
+        refused.refused(&["device", "host-only"]);
+    }
+}
