@@ -67,3 +67,56 @@ make_initramfs() {
     (cd "$tree" && find . | cpio --quiet -o -H newc) | gzip -1 >"$output"
     rm -rf "$tree"
 }
+
+# stage_program PROGRAM FILE: copies a program that is linked dynamically to FILE, and the libraries
+# that it needs beside it, in a folder whose files become the root of a guest. The guest starts it with
+# /ld-linux-x86-64.so.2 --library-path / /FILE.
+stage_program() {
+    local program="$1" file="$2" library
+    cp "$program" "$file"
+    strip "$file" 2>/dev/null || true
+    for library in $(ldd "$file" | grep -o '/[^ ]*\.so[^ ]*' | sort -u); do
+        cp "$library" "$(dirname "$file")/"
+    done
+}
+
+# Time without a line on the console after which a guest is killed, and the time after which it is
+# killed in any case, in seconds. Emulated processors are slow beside other programs, so the first
+# one counts, not the whole time.
+silence_max="${SILENCE_MAX:-300}"
+guest_time_max="${GUEST_TIME_MAX:-1800}"
+
+# watch_guest CONSOLE PATTERN COMMAND...: runs a virtual machine, whose console goes to a file. Prints
+# the lines that match, each with the seconds since the start, and kills the machine when its console
+# is silent or its time is over.
+watch_guest() {
+    local console="$1" pattern="$2" begun=$EPOCHREALTIME out machine line status=0 seconds
+    shift 2
+    : >"$console"
+    exec {out}< <(exec timeout --signal=KILL "$guest_time_max" "$@" </dev/null 2>&1)
+    machine=$!
+    while true; do
+        status=0
+        IFS= read -r -t "$silence_max" -u "$out" line || status=$?
+        [ -z "$line" ] && [ "$status" = 1 ] && break
+        line="${line%$'\r'}"
+        printf '%s\n' "$line" >>"$console"
+        if [[ "$line" =~ $pattern ]]; then
+            seconds=$(awk -v begun="$begun" -v now="$EPOCHREALTIME" \
+                'BEGIN { printf "%6.1f", now - begun }')
+            printf '%s  %s\n' "$seconds" "$line"
+        fi
+        if [ "$status" -gt 128 ]; then
+            printf 'the console of the guest was silent for %s s\n' "$silence_max" >&2
+            # The signal reaches the machine through timeout.
+            kill "$machine" 2>/dev/null || true
+            break
+        fi
+        [ "$status" = 0 ] || break
+    done
+    exec {out}<&-
+    status=0
+    wait "$machine" || status=$?
+    [ "$status" != 137 ] ||
+        printf 'the guest was killed after %s s\n' "$guest_time_max" >&2
+}

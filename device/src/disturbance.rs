@@ -183,7 +183,7 @@ mod tests {
         let proc = tempfile::tempdir().unwrap();
         let mut meter = meter(proc.path(), &[1]);
         assert_eq!((meter.run_delay(), meter.steal()), (None, None));
-        let mut set = |delay_ms: u64, steal: u64| {
+        let set = |delay_ms: u64, steal: u64| {
             let schedstat = format!("1000 {} 7\n", delay_ms * 1_000_000);
             write(proc.path(), "thread-self/schedstat", &schedstat);
             write(proc.path(), "stat", &stat(3, steal));
@@ -209,9 +209,9 @@ mod tests {
         let mut both = meter(proc.path(), &[0, 1]);
         let mut with_another = meter(proc.path(), &[0, 1, 7]);
         let mut none = meter(proc.path(), &[]);
-        [&mut both, &mut with_another, &mut none].map(DisturbanceMeter::begin);
+        [&mut both, &mut with_another, &mut none].into_iter().for_each(DisturbanceMeter::begin);
         write(proc.path(), "stat", &stat(11, 24));
-        [&mut both, &mut with_another, &mut none].map(DisturbanceMeter::end);
+        [&mut both, &mut with_another, &mut none].into_iter().for_each(DisturbanceMeter::end);
         assert_eq!(both.steal(), Some(50 * MS));
         assert_eq!((with_another.steal(), none.steal()), (None, None));
     }
