@@ -312,6 +312,7 @@ def test_a_silent_owner_is_given_up_and_its_late_answers_are_not_used() -> None:
     supervisor.step(now + 0.2)
     assert supervisor.status()[0].state == "starting"
     assert supervisor.status()[0].generation == 2
+    assert cluster.placed == ["a", "b"], "not on the node that does not answer"
 
 
 def test_an_owner_that_never_starts_is_given_up() -> None:

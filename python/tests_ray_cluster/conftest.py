@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -83,6 +84,13 @@ def command(process: int) -> str:
         return Path(f"/proc/{process}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
         return ""
+
+
+def cut(node: str) -> None:
+    """Drops all packets of a node, as ``netns_cut`` of scripts/netns.sh does."""
+    hub = f"{os.environ['MEETPOINT_NETNS']}-hub"
+    drop = ["bridge", "link", "set", "dev", node, "state", "0"]
+    subprocess.run(["ip", "netns", "exec", hub, *drop], check=True)
 
 
 def kill_node(node: str) -> None:

@@ -19,6 +19,7 @@ import pytest
 from conftest import (
     PATIENCE,
     command,
+    cut,
     hashes,
     kill_node,
     make_photos,
@@ -335,6 +336,34 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         assert _by_samples(loader) == expected[1]
         with _loader(tmp_path / "alone.set", device=agents.devices, strategy="device-only") as moved:
             assert _by_samples(moved) == expected[0]
+
+
+def test_an_agent_behind_a_partition_is_replaced_and_ends(tmp_path: Path) -> None:
+    make_photos(tmp_path / "photos", 120, 64)
+    of = tmp_path / "a.set"
+    meetpoint.pack(tmp_path / "photos", of, part_samples=8)
+    expected = _epochs(of, 1, strategy="host-only")[0]
+    label = "storage=in(nvme, none)"
+    with on_ray.agents(label, roots=of, count=1, num_cpus=0) as agents, _loader(
+        of, device=agents.devices, strategy="device-only", stall_timeout=5
+    ) as loader:
+        assert _address("one") in str(agents.status()[0].address)
+        batches = iter(loader)
+        first = [next(batches) for _ in range(3)]
+        (old,) = _agents_on("one")
+        cut("one")
+        begun = time.monotonic()
+        assert _by_samples(itertools.chain(first, batches)) == expected
+        print(f"the epoch ended {time.monotonic() - begun:.1f} s after the link was cut")
+
+        wait_until(lambda: _serving(agents, [2]), "another owner is used")
+        assert _address("one") not in str(agents.status()[0].address)
+        print(f"the agent had moved {time.monotonic() - begun:.1f} s after the link was cut")
+        with _loader(of, device=agents.devices, strategy="device-only") as moved:
+            assert _by_samples(moved) == expected
+        # Ray still runs the old owner, which ends its agent because nobody contacts it.
+        wait_until(lambda: old not in _agents_on("one"), "the old agent ends")
+        print(f"the old agent had ended {time.monotonic() - begun:.1f} s after the link was cut")
 
 
 def _killed_within_a_part(plan: Path, node: str) -> List[str]:

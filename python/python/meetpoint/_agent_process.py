@@ -54,7 +54,7 @@ class AgentService:
     drain_seconds: float
     keys: Optional[str] = None
     """Folder of certificates on the node; ``None`` if the agent is given credentials."""
-    lease_seconds: float = 60.0
+    lease_seconds: float = 30.0
     """An agent ends if its supervisor does not contact its owner for this time."""
 
 

@@ -101,6 +101,8 @@ class _Slot:
     is_serving: bool = False
     is_waiting: bool = False
     """No node was free when one was needed last."""
+    avoids_node: bool = False
+    """Its node did not answer, so another one is preferred."""
     failures: int = 0
     error: Optional[str] = None
     retry_at: float = 0.0
@@ -174,6 +176,7 @@ class Supervisor:
         if result is None:
             limit = START_SECONDS_MAX if slot.is_start else SILENCE_SECONDS_MAX
             if now - slot.since > limit:
+                slot.avoids_node = True
                 self._lose(slot, f"its owner did not answer for {limit:.0f} s", now)
             return
         slot.call = None
@@ -183,7 +186,7 @@ class Supervisor:
             return
         contact: Contact = result[0]
         if contact.is_serving:
-            slot.failures, slot.error = 0, None
+            slot.failures, slot.error, slot.avoids_node = 0, None, False
         else:
             ended = "ended" if contact.exit_code is None else f"ended with {contact.exit_code}"
             self._fail(slot, f"the agent {ended}", now)
@@ -209,14 +212,14 @@ class Supervisor:
     def _node_for(self, slot: _Slot) -> Optional[Node]:
         """The node that it had, so that its address stays; otherwise one without an agent.
 
-        After several failures there, another one is preferred.
+        After silence or several failures there, another one is preferred.
         """
         used = {it.node.id for it in self._slots if it.node and it is not slot}
         free = [node for node in self.cluster.nodes() if node.id not in used]
         same = [node for node in free if slot.node and node.id == slot.node.id]
         others = [node for node in free if node not in same]
-        is_failing = slot.failures >= FAILURES_MAX
-        node = next(iter([*others, *same] if is_failing else [*same, *others]), None)
+        is_unfit = slot.avoids_node or slot.failures >= FAILURES_MAX
+        node = next(iter([*others, *same] if is_unfit else [*same, *others]), None)
         if node not in same:
             slot.port = 0
         return node
