@@ -4,8 +4,9 @@
 //! far. Devices receive work only once the time of a host batch is known, and while the budget
 //! lasts. A device that causes a longer wait gets no more work in the epoch; the host redoes its
 //! unpublished batches in place. If device batches themselves cost time, because a step on one
-//! takes longer, all work of devices is taken back. So the epoch exceeds the host-only time by at
-//! most the allowance and a constant number of batches, regardless of the devices.
+//! takes longer, all work of devices is taken back. So waiting for devices lengthens the epoch by
+//! at most the allowance and a constant number of batches. What devices cost because they slow the
+//! host's own preparation down is limited by the [pace](super::pace).
 //!
 //! With several ranks, each knows the waits of all, and the smallest budget decides: once one rank
 //! has no budget, or no device left, all ranks continue with the host alone.
