@@ -12,6 +12,10 @@ pub struct Learned {
     pub ready_ns: u64,
     /// Preparation of one host batch by one worker, begin to end.
     pub preparation_ns: u64,
+    /// The same while no device worked, as `auto` measures it.
+    pub alone_ns: u64,
+    /// Batches that devices may hold unpublished under `auto`; 0 if not known.
+    pub window: u32,
     /// t_s of each device: the time of one of its batches. The list may be shorter than the number
     /// of devices.
     pub device_ns: Vec<u64>,
@@ -93,6 +97,8 @@ impl Learned {
             host_ns: profile.host_ns,
             ready_ns: profile.ready_ns,
             preparation_ns: 0,
+            alone_ns: 0,
+            window: 0,
             device_ns: vec![profile.device_ns; devices],
             common: None,
         }

@@ -17,7 +17,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::parts::Parts;
 use crate::terms::Terms;
-use crate::types::{BatchIndex, DeviceId, Generation, Source};
+use crate::types::{BatchIndex, DeviceId, Generation, Source, Time};
 
 /// The progress of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,14 @@ pub(crate) enum State {
     Consumed,
 }
 
+/// When a batch was claimed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Began {
+    pub(crate) at: Time,
+    /// The time until then during which devices had work.
+    pub(crate) beside_ns: Time,
+}
+
 /// An open batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
@@ -38,6 +46,8 @@ pub(crate) struct Entry {
     pub(crate) state: State,
     /// Whether a device held it before.
     pub(crate) redone: bool,
+    /// When the host claimed it; nothing for a device's batch.
+    pub(crate) began: Began,
 }
 
 /// A hash of batch indices, which an attacker cannot choose.
@@ -179,8 +189,8 @@ impl Ledger {
     }
 
     /// Free → Claimed by the host.
-    pub(crate) fn claim_for_host(&mut self, batch: BatchIndex) {
-        self.claim(batch, Source::Host, Generation(0));
+    pub(crate) fn claim_for_host(&mut self, batch: BatchIndex, began: Began) {
+        self.claim(batch, Source::Host, Generation(0), began);
         self.host_open += 1;
     }
 
@@ -191,11 +201,11 @@ impl Ledger {
         device: DeviceId,
         generation: Generation,
     ) {
-        self.claim(batch, Source::Device(device), generation);
+        self.claim(batch, Source::Device(device), generation, Began::default());
         self.device_claimed += 1;
     }
 
-    fn claim(&mut self, batch: BatchIndex, source: Source, generation: Generation) {
+    fn claim(&mut self, batch: BatchIndex, source: Source, generation: Generation, began: Began) {
         let before = self.open.get(&batch.0);
         let redone = before.is_some();
         if let Some(entry) = before {
@@ -204,7 +214,8 @@ impl Ledger {
         } else {
             self.parts.take(batch, source == Source::Host);
         }
-        self.open.insert(batch.0, Entry { source, generation, state: State::Claimed, redone });
+        let state = State::Claimed;
+        self.open.insert(batch.0, Entry { source, generation, state, redone, began });
     }
 
     /// Claimed by the host → Ready.

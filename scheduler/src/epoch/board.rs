@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::epoch::device::{Device, DeviceLoss};
 use crate::estimate::{Estimate, Steps};
 use crate::learned::CommonTimes;
-use crate::ledger::{Ledger, State};
+use crate::ledger::{Began, Ledger, State};
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Generation, Profile, Source, Time};
 
@@ -32,6 +32,10 @@ pub(crate) struct Board {
     pub(crate) host_ahead: u32,
     /// The latest time seen.
     pub(crate) now: Time,
+    /// Time during which devices had work.
+    pub(crate) beside_ns: Time,
+    /// Time that the host has lost beside devices, as `auto` measures it.
+    pub(crate) slowed_ns: Time,
     pub(crate) ledger: Ledger,
     pub(crate) devices: Vec<Device>,
     /// Sum of the lookaheads of all devices.
@@ -68,6 +72,8 @@ impl Board {
             grants_allowed: true,
             host_ahead: terms.host_ahead,
             now: 0,
+            beside_ns: 0,
+            slowed_ns: 0,
             ledger: Ledger::new(&terms),
             devices: (0..terms.devices.len()).map(|at| Device::new(&terms, at)).collect(),
             ahead_of_devices: terms
@@ -123,6 +129,16 @@ impl Board {
             let part = self.ledger.parts.of(id);
             self.ledger.parts.notice(part);
         }
+    }
+
+    /// What begins now.
+    pub(crate) fn began(&self) -> Began {
+        Began { at: self.now, beside_ns: self.beside_ns }
+    }
+
+    /// Number of devices that may be given work.
+    pub(crate) fn usable_devices(&self) -> u32 {
+        self.usable
     }
 
     /// Whether some device may still receive work from a part.

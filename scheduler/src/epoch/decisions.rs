@@ -16,7 +16,7 @@ impl Epoch {
     pub fn host(&mut self, now: Time) -> HostDecision {
         self.advance_clock(now);
         self.guard_long_step();
-        self.board.grants_allowed = self.guard.allows_grants(&self.board);
+        self.board.grants_allowed = self.allows_grants();
         let Some(batch) = self.plan.pick_for_host(&mut self.board) else {
             return HostDecision::Done;
         };
@@ -32,7 +32,8 @@ impl Epoch {
         if self.board.ledger.host_open() >= limit {
             return HostDecision::Idle;
         }
-        self.board.ledger.claim_for_host(batch);
+        let began = self.board.began();
+        self.board.ledger.claim_for_host(batch, began);
         self.board.steps.host_claimed(self.board.now, batch.0);
         self.plan.learn(&mut self.board);
         self.check_step();
@@ -57,7 +58,7 @@ impl Epoch {
             return DeviceDecision::Stop;
         }
         // After a stop, the device waits for the next epoch and is granted nothing.
-        if ended || state.stop_said || !state.usable() || !self.guard.allows_grants(&self.board) {
+        if ended || state.stop_said || !state.usable() || !self.allows_grants() {
             return DeviceDecision::Idle;
         }
         self.grant(device)
@@ -70,7 +71,7 @@ impl Epoch {
         let lookahead = ahead.saturating_sub(device.claimed.len());
         let slots = device.spool_slots.saturating_sub(device.slots());
         let mut most = lookahead.min(slots).min(self.ranks.surplus_left(&self.board));
-        most = most.min(self.guard_grants_most());
+        most = most.min(self.guard_grants_most()).min(self.pace_grants_most(id));
         if !self.board.ledger.parts.shared() {
             most = most.min(1);
         }
@@ -198,7 +199,7 @@ impl Epoch {
         }
         let (part, _) = parts.locate(position.batch);
         let devices = if parts.shared() { 0..self.board.devices.len() } else { part..part + 1 };
-        let allowed = self.guard.allows_grants(&self.board);
+        let allowed = self.allows_grants();
         let hopeless = self.board.devices[devices].iter().all(|device| {
             let full = device.slots() >= device.spool_slots;
             let surplus = self.ranks.surplus_left(&self.board) == 0;

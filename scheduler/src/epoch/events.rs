@@ -2,7 +2,7 @@
 
 use crate::epoch::Epoch;
 use crate::epoch::device::DeviceLoss;
-use crate::ledger::State;
+use crate::ledger::{Entry, State};
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 
 impl Epoch {
@@ -13,17 +13,16 @@ impl Epoch {
         if !ledger.holds(batch) {
             return self.void(VoidReason::OutOfRange);
         }
-        let claimed = ledger
-            .entry(batch)
-            .is_some_and(|entry| entry.source == Source::Host && entry.state == State::Claimed);
-        if !claimed {
+        let claimed = |entry: &Entry| entry.source == Source::Host && entry.state == State::Claimed;
+        let Some(entry) = ledger.entry(batch).filter(claimed) else {
             return self.void(VoidReason::NotClaimed);
-        }
+        };
         ledger.finish_at_host(batch);
         if self.board.any_order {
             self.board.ready_host.push_back(batch);
         }
         self.board.steps.host_finished(self.board.now, batch.0);
+        self.pace_host_finished(entry.began);
         self.check_step();
         Outcome::Accepted
     }
@@ -49,6 +48,7 @@ impl Epoch {
         holder.published.push(batch);
         holder.batch.add(now.saturating_sub(holder.busy_since));
         holder.busy_since = now;
+        self.pace_published();
         self.board.ledger.publish(batch);
         self.board.refresh(device);
         if self.board.any_order {

@@ -4,8 +4,9 @@
 //! far. Devices receive work only once the time of a host batch is known, and while the budget
 //! lasts. A device that causes a longer wait gets no more work in the epoch; the host redoes its
 //! unpublished batches in place. If device batches themselves cost time, because a step on one
-//! takes longer, all work of devices is taken back. So the epoch exceeds the host-only time by at
-//! most the allowance and a constant number of batches, regardless of the devices.
+//! takes longer, all work of devices is taken back. So waiting for devices lengthens the epoch by
+//! at most the allowance and a constant number of batches. What devices cost because they slow the
+//! host's own preparation down is limited by the [pace](super::pace).
 //!
 //! With several ranks, each knows the waits of all, and the smallest budget decides: once one rank
 //! has no budget, or no device left, all ranks continue with the host alone.
@@ -93,7 +94,10 @@ impl Guard {
         let restart = if board.terms.background() { board.preparation_ns() } else { 0 };
         let most = (alone * u128::from(LOSS_PER_MILLE) / 1_000).saturating_sub(restart.into());
         let allowance = most.min(alone / u128::from(ALLOWANCE_PARTS));
-        i128::try_from(allowance).unwrap_or(i128::MAX) + saved_ns(board) - self.spent_ns
+        // A host that is slower beside devices has saved less.
+        let saved = saved_ns(board);
+        let saved = (saved - i128::from(board.slowed_ns)).max(saved.min(0));
+        i128::try_from(allowance).unwrap_or(i128::MAX) + saved - self.spent_ns
     }
 
     /// Whether the budget is exhausted.
@@ -143,6 +147,12 @@ impl Guard {
 }
 
 impl Epoch {
+    /// Whether devices may be given work.
+    pub(crate) fn allows_grants(&self) -> bool {
+        let paced = self.pace.as_ref().is_none_or(|pace| pace.window() > 0);
+        paced && self.guard.allows_grants(&self.board)
+    }
+
     /// A step has ended. Abandons the devices if the budget is exhausted; with several ranks, all
     /// must agree on that.
     pub(crate) fn guard_step(&mut self) {

@@ -7,6 +7,7 @@ pub(crate) mod device;
 mod events;
 mod guard;
 mod invariants;
+mod pace;
 mod reports;
 
 use crate::config::Config;
@@ -19,6 +20,7 @@ use board::Board;
 use device::DeviceLoss;
 use guard::Guard;
 use invariants::Watermarks;
+use pace::Pace;
 pub use reports::{DeviceSummary, Summary};
 
 /// One epoch that host and devices work on from both ends. See the crate's docs.
@@ -39,6 +41,8 @@ pub struct Epoch {
     /// The strategy that decides: as configured, or as selected by `auto`.
     decides: StrategyName,
     guard: Guard,
+    /// Limits devices that slow the host down, under `auto`.
+    pace: Option<Pace>,
     ranks: Ranks,
     selection: Option<Selection>,
     watermarks: Watermarks,
@@ -64,6 +68,7 @@ impl Epoch {
             decides: selection.map_or(config.strategy, |selection| selection.strategy).name(),
             watermarks: Watermarks::new(&board),
             guard: Guard::new(selection.is_some()),
+            pace: selection.map(|_| Pace::of(&board)),
             ranks: Ranks::default(),
             config,
             board,
@@ -88,7 +93,11 @@ impl Epoch {
 
     /// Advances the clock; time is monotonic.
     fn advance_clock(&mut self, now: Time) {
-        self.board.now = self.board.now.max(now);
+        let later = self.board.now.max(now);
+        if self.board.ledger.device_claimed() > 0 {
+            self.board.beside_ns += later - self.board.now;
+        }
+        self.board.now = later;
     }
 
     /// Fences off every device past its deadline.

@@ -1,6 +1,7 @@
 //! The result of an epoch: for the report, for the next epoch, for a replay.
 
 use crate::epoch::Epoch;
+use crate::epoch::pace::Pace;
 use crate::learned::{CommonTimes, Learned};
 use crate::record::Record;
 use crate::strategies::Selection;
@@ -99,6 +100,8 @@ impl Epoch {
             host_ns: or(board.steps.host().mean_ns(), before.host_ns),
             ready_ns: or(board.steps.device().mean_ns(), before.ready_ns),
             preparation_ns: or(board.steps.preparation().mean_ns(), before.preparation_ns),
+            alone_ns: or(self.pace.as_ref().map_or(0, Pace::alone_ns), before.alone_ns),
+            window: self.pace.as_ref().map_or(0, Pace::learned_window),
             device_ns: devices.map(|d| or(d.batch.mean_ns(), d.learned_ns)).collect(),
             common: self.ranks.known.or(before.common).filter(CommonTimes::is_known),
         }

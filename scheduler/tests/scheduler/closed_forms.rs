@@ -1,6 +1,6 @@
 //! On constant times every strategy meets its closed form, on the driver of the property tests.
 
-use crate::driver::{Faults, Run, Scenario, holders, run};
+use crate::driver::{Faults, Run, Scenario, Slowed, holders, run};
 use meetpoint_scheduler::closed_forms::Inputs;
 use meetpoint_scheduler::{
     AnyStrategy, Config, DeviceConfig, Holders, HostOnly, Learned, Mte, MteFeedback, Profile,
@@ -54,6 +54,7 @@ fn scenario((t_c, t_g, t_s): Times, devices: usize) -> Scenario {
         faults: vec![Faults::default(); devices],
         kept: Vec::new(),
         run_ahead_ns: 0,
+        slowed: Slowed::default(),
     }
 }
 

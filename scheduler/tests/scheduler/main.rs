@@ -4,6 +4,7 @@ mod closed_forms;
 mod driver;
 mod examples;
 mod forms;
+mod interference;
 mod never_slower;
 mod properties;
 mod ranks;

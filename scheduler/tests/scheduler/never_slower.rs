@@ -4,7 +4,7 @@ use meetpoint_scheduler::{
     AnyStrategy, Auto, Config, DeviceConfig, Goal, Holders, HostOnly, Learned, Order, Profile,
 };
 
-use crate::driver::{Faults, Random, Run, Scenario, holders, run};
+use crate::driver::{Faults, Random, Run, Scenario, Slowed, holders, run};
 
 const MS: u64 = 1_000_000;
 
@@ -107,6 +107,7 @@ fn case(random: &mut Random, batches: u32) -> Case {
         faults: behaviours.into_iter().map(|(_, faults)| faults).collect(),
         kept: Vec::new(),
         run_ahead_ns: 0,
+        slowed: Slowed::default(),
     };
     Case { config, scenario }
 }

@@ -108,6 +108,8 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
         host_ns: at_least_one(t_c * profile.host_factor),
         ready_ns: at_least_one(t_g * profile.ready_factor),
         preparation_ns: at_least_one(scenario.preparation_ns() * profile.host_factor),
+        alone_ns: 0,
+        window: 0,
         device_ns: layout.lanes_of_rank(rank).map(device_ns).collect(),
         common: None,
     }

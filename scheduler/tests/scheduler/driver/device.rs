@@ -75,6 +75,12 @@ impl Device {
         self.stopped = true;
     }
 
+    /// Batches that it holds, except those that were taken back.
+    pub(crate) fn held(&self) -> u64 {
+        let is_valid = |(_, generation): &(u32, u32)| self.fence.is_none_or(|it| it <= *generation);
+        self.queue.len() as u64 + u64::from(self.current.as_ref().is_some_and(is_valid))
+    }
+
     pub(crate) fn died(&self) -> bool {
         self.dead
     }

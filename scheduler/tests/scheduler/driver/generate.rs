@@ -6,7 +6,7 @@ use meetpoint_scheduler::{
 };
 
 use super::holders::{by_turns, scattered};
-use super::{Faults, Random, Scenario};
+use super::{Faults, Random, Scenario, Slowed};
 
 pub(crate) const MS: u64 = 1_000_000;
 
@@ -51,7 +51,7 @@ fn learned(random: &mut Random, devices: usize) -> Learned {
     let mut time = |chance| if random.percent(chance) { random.below(20 * MS) } else { 0 };
     let device_ns = (0..devices).map(|_| time(80)).collect();
     let (host_ns, ready_ns, preparation_ns) = (time(80), time(80), time(50));
-    Learned { host_ns, ready_ns, preparation_ns, device_ns, common: None }
+    Learned { host_ns, ready_ns, preparation_ns, device_ns, ..Learned::nothing() }
 }
 
 /// A configuration for a number of devices.
@@ -136,6 +136,7 @@ pub(crate) fn scenario(random: &mut Random, config: &Config) -> Scenario {
             .collect(),
         kept,
         run_ahead_ns: if random.percent(20) { random.below(200 * MS) } else { 0 },
+        slowed: Slowed::default(),
     }
 }
 

@@ -39,6 +39,15 @@ pub(crate) struct Scenario {
     pub(crate) kept: Vec<(u16, u32)>,
     /// Devices are granted work this long before the accelerator is first ready.
     pub(crate) run_ahead_ns: u64,
+    pub(crate) slowed: Slowed,
+}
+
+/// How much longer the host prepares while devices work, in percent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Slowed {
+    /// For each batch that devices hold, and in total.
+    pub(crate) each: u64,
+    pub(crate) most: u64,
 }
 
 /// How often a device and its link misbehave, as percentages per batch.

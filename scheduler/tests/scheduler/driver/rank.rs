@@ -82,6 +82,11 @@ impl Rank {
         clock.post(self.number, delay, event);
     }
 
+    /// Batches that devices hold.
+    fn held(&self) -> u64 {
+        self.devices.iter().map(Device::held).sum()
+    }
+
     fn time(&mut self, mean: u64) -> u64 {
         if self.scenario.jitter { self.random.around(mean) } else { mean }
     }
@@ -243,7 +248,9 @@ impl Rank {
             }
             let HostDecision::Prepare(batch) = self.epoch.host(clock.now) else { break };
             self.preparing += 1;
-            let delay = self.time(self.scenario.host_ns);
+            let slowed = self.scenario.slowed;
+            let longer = (slowed.each * self.held()).min(slowed.most);
+            let delay = self.time(self.scenario.host_ns) * (100 + longer) / 100;
             self.post(clock, delay, Event::HostDone(batch.0));
         }
     }

@@ -1,0 +1,142 @@
+//! `auto` is never slower than the host alone by more than 2 %, if devices slow the host down.
+//! Devices whose work was taken back no longer do.
+
+use meetpoint_scheduler::{
+    AnyStrategy, Auto, Config, DeviceConfig, Goal, Holders, HostOnly, Learned, Order, Profile, Wrr,
+};
+use proptest::prelude::*;
+
+use crate::driver::{Faults, Run, Scenario, Slowed, run};
+
+const MS: u64 = 1_000_000;
+const BATCHES: u32 = 1_500;
+
+/// Beyond 2 %, an epoch may take this many more batches of each worker, at the largest slowdown: a
+/// window is judged by batches that have ended.
+const BATCHES_MORE: u64 = 4;
+
+#[derive(Debug, Clone)]
+struct Case {
+    workers: u32,
+    host_ns: u64,
+    step_ns: u64,
+    /// Of each device.
+    device_ns: Vec<u64>,
+    ahead: u32,
+    order: Order,
+    is_known: bool,
+    /// Of devices.
+    jitter: bool,
+    slowed: Slowed,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let host = (0_u32..6, 5 * MS..20 * MS, MS..10 * MS);
+    let devices = (prop::collection::vec(2 * MS..80 * MS, 1..4), 1_u32..12);
+    let order = prop::sample::select(vec![Order::Any, Order::Replayable, Order::Baseline]);
+    let slowed = (0_u64..60, 0_u64..300);
+    (host, devices, order, slowed, any::<(bool, bool, u64)>()).prop_map(
+        |((workers, host_ns, step_ns), (device_ns, ahead), order, slowed, other)| Case {
+            workers,
+            host_ns,
+            step_ns,
+            device_ns,
+            ahead,
+            order,
+            is_known: other.0,
+            jitter: other.1,
+            slowed: Slowed { each: slowed.0, most: slowed.1 },
+            seed: other.2,
+        },
+    )
+}
+
+fn epoch(case: &Case, strategy: AnyStrategy) -> Run {
+    let period = match u64::from(case.workers) {
+        0 => case.host_ns + case.step_ns,
+        workers => (case.host_ns / workers).max(case.step_ns),
+    };
+    let devices = case.device_ns.len();
+    let truth = Profile { host_ns: period, device_ns: case.device_ns[0], ready_ns: case.step_ns };
+    let learned = Learned {
+        preparation_ns: case.host_ns,
+        alone_ns: case.host_ns,
+        ..Learned::from_profile(&truth, devices)
+    };
+    let device = DeviceConfig { ahead: case.ahead, spool_slots: 64, first_generation: 0 };
+    let config = Config {
+        batches: BATCHES,
+        strategy,
+        host_ahead: (case.workers * 2).max(1),
+        fetch_ahead: 4,
+        devices: vec![device; devices],
+        holders: Holders::Shared,
+        stall_timeout_ns: 2_000 * MS,
+        stalls_max: 3,
+        profile_batches: 4,
+        learned: if case.is_known { learned } else { Learned::nothing() },
+        replay: None,
+        ranks: 1,
+        costs: None,
+    };
+    let scenario = Scenario {
+        seed: case.seed,
+        workers: case.workers,
+        host_ns: case.host_ns,
+        device_ns: case.device_ns.clone(),
+        step_ns: case.step_ns,
+        fetch_ns: MS / 2,
+        jitter: false,
+        faults: vec![Faults { jitter: case.jitter, ..Faults::default() }; devices],
+        kept: Vec::new(),
+        run_ahead_ns: 0,
+        slowed: case.slowed,
+    };
+    run(&config, &scenario)
+}
+
+fn auto(order: Order) -> AnyStrategy {
+    AnyStrategy::Auto(Auto { goal: Goal::Throughput, order })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn auto_is_never_slower_if_devices_slow_the_host_down(case in case()) {
+        let alone = epoch(&case, AnyStrategy::HostOnly(HostOnly)).ended_ns;
+        let with = epoch(&case, auto(case.order)).ended_ns;
+        let longest = case.host_ns * (100 + case.slowed.most) / 100 + case.step_ns;
+        let more = BATCHES_MORE * u64::from(case.workers.max(1)) * longest;
+        let bound = alone + alone / 50 + more;
+        prop_assert!(
+            with <= bound,
+            "{:.3} of the host alone, at most {:.3}",
+            with as f64 / alone as f64,
+            bound as f64 / alone as f64,
+        );
+    }
+}
+
+/// A link that one device batch leaves mostly idle, and eight saturate.
+#[test]
+fn devices_that_help_only_in_a_small_window_get_one() {
+    let case = Case {
+        workers: 8,
+        host_ns: 40 * MS,
+        step_ns: MS,
+        device_ns: vec![10 * MS; 2],
+        ahead: 16,
+        order: Order::Any,
+        is_known: true,
+        jitter: false,
+        slowed: Slowed { each: 12, most: 300 },
+        seed: 1,
+    };
+    let alone = epoch(&case, AnyStrategy::HostOnly(HostOnly)).ended_ns as f64;
+    let limited = epoch(&case, auto(Order::Any)).ended_ns as f64 / alone;
+    let wrr = epoch(&case, AnyStrategy::Wrr(Wrr)).ended_ns as f64 / alone;
+    assert!(limited < 0.8, "{limited} of the host alone, {wrr} with all that devices may hold");
+    assert!(limited < wrr * 0.9, "{limited} of the host alone, {wrr} without a limit");
+}
