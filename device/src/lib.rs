@@ -5,13 +5,12 @@
 //! `listener` and `link` (who may connect), `reporting` (what is logged), `roots` and `extents`
 //! (what may be served), `shown_paths` (their names for hosts), `agent` (the service), `session`
 //! (the checks of a job) and `job_refusal` (their failures), `queue` (work, slots and the fence),
-//! `worker` (a job's
-//! preparing thread), `turns` (as many of them at a time as there are threads), `shares` (whose is
-//! next), `spool` (where batches go), `pieces` (slots as messages), `metrics` (counters by client),
-//! `monitoring` (where they are served), `notify` (the state for systemd), `governor` and `waits`
-//! (the emulation of a slow core), `wake_ups` and `disturbance` (what disturbs it), [`SlowCore`]
-//! (the same outside of a device), [`DeviceProfile`] (declared speeds of real devices), `cgroup`
-//! (an outer limit), `fault` (which faults occur when), [`probe()`].
+//! `worker` (a job's preparing thread), `turns` (as many of them at a time as there are threads),
+//! `shares` (whose is next), `spool` (where batches go), `pieces` (slots as messages), `metrics`
+//! (counters by client), `monitoring` (where they are served), `notify` (the state for systemd),
+//! `governor` and `waits` (the emulation of a slow core), `wake_ups` and `disturbance` (what
+//! disturbs it), [`SlowCore`] (the same outside of a device), [`DeviceProfile`] (declared speeds of
+//! real devices), `cgroup` (an outer limit), `fault` (which faults occur when), [`probe()`].
 
 mod agent;
 mod cgroup;

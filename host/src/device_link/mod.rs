@@ -94,19 +94,15 @@ impl DeviceLink {
         setups: Vec<LinkSetup>,
         driver: &Arc<Driver>,
     ) -> Vec<Result<Self, Error>> {
-        let is_process = |setup: &LinkSetup| matches!(setup.source, DeviceSource::Spawn(_));
-        let begin = |setup: LinkSetup| {
-            // Processes that start at the same time would delay each other.
-            let is_awaited = is_process(&setup);
-            match Opening::begin(setup, Arc::clone(driver)) {
-                Ok(opening) if is_awaited => Err(opening.finish()),
-                Ok(opening) => Ok(opening),
-                Err(error) => Err(Err(error)),
-            }
+        let begin = |setup: LinkSetup| Opening::begin(setup, Arc::clone(driver));
+        // Processes that start at the same time would delay each other.
+        let runs = |setup: &LinkSetup| !matches!(setup.source, DeviceSource::Spawn(_));
+        let begun: Vec<Option<Result<Opening, Error>>> =
+            setups.iter().map(|setup| runs(setup).then(|| begin(setup.clone()))).collect();
+        let finish = |(setup, opening): (LinkSetup, Option<Result<Opening, Error>>)| {
+            opening.unwrap_or_else(|| begin(setup)).and_then(Opening::finish)
         };
-        let begun: Vec<Result<Opening, Result<Self, Error>>> =
-            setups.into_iter().map(begin).collect();
-        begun.into_iter().map(|it| it.map_or_else(|done| done, Opening::finish)).collect()
+        setups.into_iter().zip(begun).map(finish).collect()
     }
 
     pub(crate) fn session(&self) -> &Arc<Session> {
