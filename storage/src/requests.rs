@@ -1,7 +1,7 @@
 //! Requests to devices that take commands: NVMe drives, and devices of SPDK.
 //!
-//! A request is sent in pieces, one at a time. It sends nothing itself; engines pass a function that
-//! sends a command, and report the results.
+//! A request is sent in pieces, one at a time. It sends nothing itself; engines pass a function
+//! that sends a command, and report the results.
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened};
@@ -22,8 +22,8 @@ pub(crate) trait Commanded {
     /// Bytes of a piece that a successful command has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize;
 
-    /// Where writes end, if they are permitted. One that reaches beyond fails as a whole, before any
-    /// of its pieces is written.
+    /// Where writes end, if they are permitted. One that reaches beyond fails as a whole, before
+    /// any of its pieces is written.
     fn write_end(&self) -> Option<u64>;
 }
 
@@ -68,8 +68,8 @@ impl<B: Commanded> Requests<B> {
         self.files.get(file).map(|file| &**file)
     }
 
-    /// Accepts a request and sends its first command, or returns it with the reason. `send` receives
-    /// the number that identifies the command.
+    /// Accepts a request and sends its first command, or returns it with the reason. `send`
+    /// receives the number that identifies the command.
     pub(crate) fn submit(
         &mut self,
         request: Request,
