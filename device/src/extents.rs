@@ -16,7 +16,8 @@ pub(crate) struct ServedExtents {
 }
 
 impl ServedExtents {
-    /// Opens all of them through an engine of this kind; with `must_be_named`, each must have a name.
+    /// Opens all of them through an engine of this kind; with `must_be_named`, each must have a
+    /// name.
     pub(crate) fn open(
         given: &[ExtentRoot],
         must_be_named: bool,

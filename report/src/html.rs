@@ -203,9 +203,10 @@ fn devices(report: &Report) -> String {
     if !limits.rows.is_empty() {
         html.push_str(&section("Emulated device: target and achieved", lead, &grid(&limits)));
     }
-    let lead = "Contention is time in which the thread neither computed nor slept; run delay is \
-                the part of it that Linux attributes to other threads, steal that of the \
-                hypervisor. Late is how late the thread woke up from its sleeps.";
+    let lead = "Contention is time in which the thread neither computed, slept nor waited for \
+                storage. Run delay is how long it was ready to run and another thread had its \
+                core, also after sleeps and waits for storage; steal is time of the hypervisor. \
+                Late is how late the thread woke up from its sleeps.";
     let cores = table::emulated_cores(report);
     if !cores.rows.is_empty() {
         html.push_str(&section("Emulated device: disturbances", lead, &grid(&cores)));

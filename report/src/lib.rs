@@ -2,10 +2,10 @@
 //!
 //! Field names carry their units; docs/report-schema.md describes every one. Measured and modelled
 //! figures never share a field. In reading order: this file (the data), [`collect`] (measurements
-//! of the runtime), [`EmulatedCore`] (what disturbed an emulation), [`uneven`] (repeated and omitted
-//! batches), [`predict`] and [`energy`] (results of models), [`table`] (terminal), [`html`] (one
-//! self-contained page), [`charts`] (generic charts), [`plots`] (charts of runs), both drawn with
-//! [`svg`].
+//! of the runtime), [`EmulatedCore`] (what disturbed an emulation), [`uneven`] (repeated and
+//! omitted batches), [`predict`] and [`energy`] (results of models), [`table`] (terminal), [`html`]
+//! (one self-contained page), [`charts`] (generic charts), [`plots`] (charts of runs), both drawn
+//! with [`svg`].
 
 pub mod charts;
 pub mod collect;
@@ -532,8 +532,8 @@ impl Run {
         })
     }
 
-    /// A sentence for each speed limit of the emulation that deviates too much from its target, with
-    /// the disturbances that explain it.
+    /// A sentence for each speed limit of the emulation that deviates too much from its target,
+    /// with the disturbances that explain it.
     pub fn invalid(&self) -> Vec<String> {
         let limits = self
             .devices

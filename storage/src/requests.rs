@@ -1,7 +1,7 @@
 //! Requests to devices that take commands: NVMe drives, and devices of SPDK.
 //!
-//! A request is sent in pieces, one at a time. It sends nothing itself; engines pass a function that
-//! sends a command, and report the results.
+//! A request is sent in pieces, one at a time. It sends nothing itself; engines pass a function
+//! that sends a command, and report the results.
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened};
@@ -22,8 +22,8 @@ pub(crate) trait Commanded {
     /// Bytes of a piece that a successful command has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize;
 
-    /// Where writes end, if they are permitted. One that reaches beyond fails as a whole, before any
-    /// of its pieces is written.
+    /// Where writes end, if they are permitted. One that reaches beyond fails as a whole, before
+    /// any of its pieces is written.
     fn write_end(&self) -> Option<u64>;
 }
 
@@ -35,6 +35,9 @@ pub(crate) enum Next<C> {
     /// No command is needed; this is the result.
     Answer(io::Result<usize>),
 }
+
+/// Sends a command of a request; the number identifies it in its answer.
+type SendCommand<'a, B> = dyn FnMut(u64, &Work<B>, <B as Commanded>::Command) + 'a;
 
 /// The open files of an engine and its requests.
 pub(crate) struct Requests<B> {
@@ -68,12 +71,11 @@ impl<B: Commanded> Requests<B> {
         self.files.get(file).map(|file| &**file)
     }
 
-    /// Accepts a request and sends its first command, or returns it with the reason. `send` receives
-    /// the number that identifies the command.
+    /// Accepts a request and sends its first command, or returns it with the reason.
     pub(crate) fn submit(
         &mut self,
         request: Request,
-        send: &mut dyn FnMut(u64, &Work<B>, B::Command),
+        send: &mut SendCommand<'_, B>,
     ) -> Result<(), Box<RefusedRequest>> {
         let end = request.offset.saturating_add(request.bytes as u64);
         let work = Work::accept(request, &self.files, self.in_flight(), self.depth)?;
@@ -100,7 +102,7 @@ impl<B: Commanded> Requests<B> {
         &mut self,
         slot: u64,
         answer: io::Result<()>,
-        send: &mut dyn FnMut(u64, &Work<B>, B::Command),
+        send: &mut SendCommand<'_, B>,
     ) {
         let work = self.slots.get(slot);
         let moved = work.file.body.moved(work.kind(), work.transfer.next());
@@ -110,7 +112,7 @@ impl<B: Commanded> Requests<B> {
     }
 
     /// Processes a request until a command is in flight or the request has ended.
-    fn advance(&mut self, slot: u64, send: &mut dyn FnMut(u64, &Work<B>, B::Command)) {
+    fn advance(&mut self, slot: u64, send: &mut SendCommand<'_, B>) {
         loop {
             let work = self.slots.get(slot);
             let answer = match work.file.body.next(work.kind(), work.transfer.next()) {
