@@ -8,7 +8,8 @@
 #
 # With BENCH, that program runs instead of the tests, with a head and two nodes, each bound to a
 # core. RAY_PYTHON and MEETPOINT_WHEEL are those of scripts/ray_tests.sh. Needs root and namespaces;
-# prints SKIP with the reason where they are not allowed, or if Ray cannot be installed.
+# prints SKIP with the reason where they are not allowed, or if Ray cannot be installed. If
+# RAY_PYTHON also has torch, two ranks of it are run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/netns.sh
@@ -29,6 +30,8 @@ export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
 # Ray's default is 15, with which other load of the machine slows down its workers alone.
 export RAY_worker_niceness=0
+# The hosts have no route that gloo, of torch.distributed, could find its interface by.
+export GLOO_SOCKET_IFNAME=eth0
 # Without the token, nobody else who reaches the addresses can run programs on the nodes.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token")
