@@ -36,8 +36,8 @@ export GLOO_SOCKET_IFNAME=eth0
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token")
 
-# node HOST CORES WORDS…: starts a node that ends with netns_down. All but the head have a temporary
-# folder that no other node sees.
+# node HOST CORES WORDS…: starts a node that ends with netns_down. All but the head have a
+# temporary folder that no other node sees.
 node() {
     local host="$1" cores="$2" private=(unshare --mount bash -c
         'mount -t tmpfs ray "$MEETPOINT_WORK/ray" && exec "$@"' bash)
@@ -58,7 +58,7 @@ for number in "${!nodes[@]}"; do
     [ "${nodes[$number]}" != three ] || labels="storage=none"
     node "${nodes[$number]}" "$of_node" --address "$RAY_ADDRESS" --num-cpus 1 --labels "$labels"
 done
-netns_exec head "$python" - "$((1 + ${#nodes[@]}))" <<'PYTHON' || { tail -n 20 "$work"/*.log; exit 1; }
+netns_exec head "$python" - "$((1 + ${#nodes[@]}))" <<'PYTHON' || up=no
 import sys
 import time
 
@@ -77,6 +77,7 @@ while sum(node["Alive"] for node in ray.nodes()) < int(sys.argv[1]):
     assert time.monotonic() < deadline, "the nodes register"
     time.sleep(0.2)
 PYTHON
+[ -z "${up:-}" ] || { tail -n 20 "$work"/*.log; exit 1; }
 echo "a head and ${#nodes[@]} nodes are up after $((SECONDS - begun)) s"
 
 if [ -n "${BENCH:-}" ]; then

@@ -370,7 +370,8 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         assert agents.status()[1].generation > 1
         print(f"the agent had moved {time.monotonic() - begun:.1f} s after the node was killed")
         assert _by_samples(loader) == expected[1]
-        with _loader(tmp_path / "alone.set", device=agents.devices, strategy="device-only") as moved:
+        of = tmp_path / "alone.set"
+        with _loader(of, device=agents.devices, strategy="device-only") as moved:
             assert _by_samples(moved) == expected[0]
 
 

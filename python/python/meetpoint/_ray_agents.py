@@ -186,7 +186,7 @@ class _Manager:
                     return
                 try:
                     self._supervisor.step(time.monotonic())
-                except Exception as error:  # noqa: BLE001
+                except Exception as error:
                     # Such as a lost connection to Ray's control store; leases end the agents.
                     self._error = f"{type(error).__name__}: {error}"
                     return
