@@ -28,8 +28,6 @@ netns_up head "${nodes[@]}"
 RAY_ADDRESS="$(netns_address head):6379"
 export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
-# Ray's default is 15, with which other load of the machine slows down its workers alone.
-export RAY_worker_niceness=0
 # The hosts have no route that gloo, of torch.distributed, could find its interface by.
 export GLOO_SOCKET_IFNAME=eth0
 # Without the token, nobody else who reaches the addresses can run programs on the nodes.
