@@ -8,7 +8,8 @@
 #
 # With BENCH, that program runs instead of the tests, with a head and two nodes, each bound to a
 # core. RAY_PYTHON and MEETPOINT_WHEEL are those of scripts/ray_tests.sh. Needs root and namespaces;
-# prints SKIP with the reason where they are not allowed, or if Ray cannot be installed.
+# prints SKIP with the reason where they are not allowed, or if Ray cannot be installed. If
+# RAY_PYTHON also has torch, two ranks of it are run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/netns.sh
@@ -27,14 +28,14 @@ netns_up head "${nodes[@]}"
 RAY_ADDRESS="$(netns_address head):6379"
 export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
-# Ray's default is 15, with which other load of the machine slows down its workers alone.
-export RAY_worker_niceness=0
+# The hosts have no route that gloo, of torch.distributed, could find its interface by.
+export GLOO_SOCKET_IFNAME=eth0
 # Without the token, nobody else who reaches the addresses can run programs on the nodes.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token")
 
-# node HOST CORES WORDS…: starts a node that ends with netns_down. All but the head have a temporary
-# folder that no other node sees.
+# node HOST CORES WORDS…: starts a node that ends with netns_down. All but the head have a
+# temporary folder that no other node sees.
 node() {
     local host="$1" cores="$2" private=(unshare --mount bash -c
         'mount -t tmpfs ray "$MEETPOINT_WORK/ray" && exec "$@"' bash)
@@ -55,7 +56,7 @@ for number in "${!nodes[@]}"; do
     [ "${nodes[$number]}" != three ] || labels="storage=none"
     node "${nodes[$number]}" "$of_node" --address "$RAY_ADDRESS" --num-cpus 1 --labels "$labels"
 done
-netns_exec head "$python" - "$((1 + ${#nodes[@]}))" <<'PYTHON' || { tail -n 20 "$work"/*.log; exit 1; }
+netns_exec head "$python" - "$((1 + ${#nodes[@]}))" <<'PYTHON' || up=no
 import sys
 import time
 
@@ -74,6 +75,7 @@ while sum(node["Alive"] for node in ray.nodes()) < int(sys.argv[1]):
     assert time.monotonic() < deadline, "the nodes register"
     time.sleep(0.2)
 PYTHON
+[ -z "${up:-}" ] || { tail -n 20 "$work"/*.log; exit 1; }
 echo "a head and ${#nodes[@]} nodes are up after $((SECONDS - begun)) s"
 
 if [ -n "${BENCH:-}" ]; then

@@ -445,3 +445,24 @@ def test_invalid_arguments_are_refused_before_ray_starts(
     for named in ({"count": 0}, {"label": "a"}, {"count": 2, "csv": "/a.csv"}):
         with pytest.raises(meetpoint.SettingError):
             meetpoint.ray.profile(RECIPE, "/a.set", **named)
+
+
+def test_agents_of_a_connection_that_ended_are_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ray:
+        """A Ray that is not connected."""
+
+        @staticmethod
+        def is_initialized() -> bool:
+            return False
+
+    monkeypatch.setitem(sys.modules, "ray", Ray)  # type: ignore[arg-type]
+    agents = meetpoint.ray.Agents(None, None, "/keys", None, (1.0, 1.0))
+    with pytest.raises(meetpoint.DeviceError) as raised:
+        agents.status()
+    assert raised.value.cause == "agents_lost"
+    copy = pickle.loads(pickle.dumps(agents))
+    with pytest.raises(meetpoint.SettingError):
+        copy.shutdown()
+    assert agents.shutdown() == []
+    with pytest.raises(meetpoint.ClosedError):
+        agents.devices

@@ -92,7 +92,7 @@ def test_one_process_four_shards_and_three_nodes_give_the_same_files(
 
 
 def _epochs(dataset: Path, count: int, **named: Any) -> List[Dict[int, bytes]]:
-    """The batches of some epochs by number, whoever prepared them."""
+    """The batches of some epochs."""
     with _loader(dataset, **named) as loader:
         return [_by_samples(loader) for _ in range(count)]
 
@@ -252,6 +252,42 @@ def test_agents_are_used_by_a_loader_inside_ray_train(photos: Path, tmp_path: Pa
     assert summaries[0].summary is not None and summaries[0].summary["jobs"] == 2, summaries
 
 
+def test_ranks_of_torch_on_two_nodes_share_agents(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    train: Any = pytest.importorskip("ray.train")
+    trainers: Any = pytest.importorskip("ray.train.torch")
+    of = tmp_path / "a.set"
+    meetpoint.pack(photos, of, part_samples=8)
+    recipe = RECIPE
+
+    def loop(config: Any) -> None:
+        loader = on_ray.loader(
+            config["set"],
+            recipe=recipe,
+            batch_size=4,
+            shuffle=True,
+            workers=1,
+            columns=["sample"],
+            device=config["agents"],
+            strategy="wrr",
+        )
+        rank = train.get_context().get_world_rank()
+        with open(f"{config['seen']}-{rank}", "w", encoding="utf-8") as file:
+            file.writelines(f"{sample}\n" for batch in loader for sample in batch["sample"])
+
+    with on_ray.agents("storage=nvme", roots=of, num_cpus=0) as agents:
+        trainer = trainers.TorchTrainer(
+            loop,
+            train_loop_config={"set": str(of), "seen": str(tmp_path / "seen"), "agents": agents},
+            scaling_config=train.ScalingConfig(num_workers=2, resources_per_worker={"CPU": 1}),
+            run_config=train.RunConfig(name="run", storage_path=str(tmp_path / "runs")),
+        )
+        trainer.fit()
+    seen = [(tmp_path / f"seen-{rank}").read_text().split() for rank in (0, 1)]
+    assert [len(it) for it in seen] == [60, 60]
+    assert sorted(map(int, seen[0] + seen[1])) == list(range(120)), "the ranks share the epoch"
+
+
 def test_a_profile_is_measured_on_the_nodes_that_have_a_label(
     photos: Path, tmp_path: Path
 ) -> None:
@@ -334,7 +370,8 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         assert agents.status()[1].generation > 1
         print(f"the agent had moved {time.monotonic() - begun:.1f} s after the node was killed")
         assert _by_samples(loader) == expected[1]
-        with _loader(tmp_path / "alone.set", device=agents.devices, strategy="device-only") as moved:
+        of = tmp_path / "alone.set"
+        with _loader(of, device=agents.devices, strategy="device-only") as moved:
             assert _by_samples(moved) == expected[0]
 
 

@@ -67,10 +67,14 @@ class Contact:
     """Of an agent that ended: as in :class:`subprocess.Popen`."""
 
 
+def _memory_folder() -> Optional[str]:
+    """A folder in memory; ``None``, for the default of :mod:`tempfile`, if there is none."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+
+
 def in_memory(content: bytes) -> IO[bytes]:
     """A file without a name, in memory if the system has ``/dev/shm``. See :func:`path_of`."""
-    folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    file: IO[bytes] = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+    file: IO[bytes] = tempfile.TemporaryFile(dir=_memory_folder())
     file.write(content)
     file.flush()
     return file
@@ -83,7 +87,7 @@ def path_of(file: IO[bytes]) -> str:
 
 def make_credentials() -> "tuple[Credentials, Credentials]":
     """Credentials of a new authority, whose key is deleted: for the agents, and for their hosts."""
-    with tempfile.TemporaryDirectory(prefix="meetpoint-keys-") as folder:
+    with tempfile.TemporaryDirectory(prefix="meetpoint-keys-", dir=_memory_folder()) as folder:
         words = ["--json", "device", "keys", folder, "--server", SERVER_NAME, "--client", "client"]
         made = subprocess.run(
             [*own_command(), *words], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

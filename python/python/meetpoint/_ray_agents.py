@@ -186,7 +186,7 @@ class _Manager:
                     return
                 try:
                     self._supervisor.step(time.monotonic())
-                except Exception as error:  # noqa: BLE001
+                except Exception as error:
                     # Such as a lost connection to Ray's control store; leases end the agents.
                     self._error = f"{type(error).__name__}: {error}"
                     return
@@ -244,6 +244,12 @@ class Agents:
         if self._is_closed:
             raise ClosedError("the agents were shut down")
         ray = imported("ray")
+        if not ray.is_initialized():
+            raise DeviceError(
+                "Ray was shut down, and the agents with it",
+                cause="agents_lost",
+                remedy="call ray.init, then meetpoint.ray.agents again",
+            )
         try:
             status, error = ray.get(self._manager.status.remote(), timeout=_ANSWER_SECONDS_MAX)
         except ray.exceptions.RayError as failure:
@@ -271,6 +277,9 @@ class Agents:
             return []
         self._is_closed = True
         ray = imported("ray")
+        if not ray.is_initialized():
+            # The agents ended with the connection to Ray, which a call would make again.
+            return []
         limit = self._drain_seconds + _ANSWER_SECONDS_MAX
         summaries: List[AgentSummary] = []
         with contextlib.suppress(ray.exceptions.RayError):
