@@ -104,6 +104,10 @@ pub(crate) struct Pace {
     loss_ns: f64,
     /// Host batches since then.
     judged: f64,
+    /// Host batches since devices last had cost nothing.
+    losing: f64,
+    /// Whether other ranks stop using devices as well while this one does, so that it must be sure.
+    is_shared: bool,
     /// Maximum of the loss, as a share of the epoch.
     loss_share: f64,
     /// How much longer host batches have taken beside devices, over the epoch.
@@ -140,7 +144,9 @@ impl Pace {
             0 => is_known.then_some(start),
             known => Some(known),
         };
-        Self::new(terms.batches, first, start, board.ahead_of_devices, known_ns)
+        let ahead_most = board.ahead_of_devices;
+        let made = Self::new(terms.batches, first, start, ahead_most, known_ns);
+        Self { is_shared: terms.ranks > 1, ..made }
     }
 
     /// `opened`: the window that devices usually need; `first`: that of the epoch before, if known;
@@ -160,6 +166,8 @@ impl Pace {
             normal_ns: 0.0,
             loss_ns: 0.0,
             judged: 0.0,
+            losing: 0.0,
+            is_shared: false,
             longer_ns: 0.0,
             loss_share: LOSS_SHARE,
             finished: 0,
@@ -263,6 +271,7 @@ impl Pace {
         self.lose(took_ns - alone_ns, alone_ns);
         self.longer_ns += took_ns - alone_ns;
         self.judged += 1.0;
+        self.losing = if self.loss_ns > 0.0 { self.losing + 1.0 } else { 0.0 };
         match self.level.since {
             None if beside.claimed <= self.window => self.level.since = Some(beside.now),
             Some(since) if began_at >= since => self.level.hosts.add(took_ns),
@@ -283,7 +292,8 @@ impl Pace {
         let allowed_ns = self.allowed_ns(alone_ns);
         if self.loss_ns > allowed_ns && self.judged >= SAMPLES_LEAST {
             let held_ns = f64::from(beside.claimed) * HELD_SHARE * gain_ns(alone_ns, beside);
-            if self.loss_ns > allowed_ns + held_ns.min(allowed_ns) {
+            let is_sure = !self.is_shared || self.loss_ns > self.noise_ns(alone_ns);
+            if is_sure && self.loss_ns > allowed_ns + held_ns.min(allowed_ns) {
                 self.withdraw();
                 return true;
             }
@@ -325,6 +335,13 @@ impl Pace {
         false
     }
 
+    /// The loss that host batches show by chance.
+    fn noise_ns(&self, alone_ns: f64) -> f64 {
+        let known = self.level.hosts.variance().max(self.alone.variance());
+        let variance = if known > 0.0 { known } else { (alone_ns * FEW_ERROR).powi(2) };
+        ERRORS_MIN * (variance * self.losing).sqrt()
+    }
+
     fn wait_longer(&mut self) {
         self.patient_until = self.finished.saturating_add(self.patience);
         self.patience = self.patience.saturating_mul(2);
@@ -335,7 +352,7 @@ impl Pace {
         (self.window, self.ceiling) = (window, window);
         let since = (beside.claimed <= window).then_some(beside.now);
         self.level = Level { window, since, ..Level::default() };
-        (self.loss_ns, self.judged) = (0.0, 0.0);
+        (self.loss_ns, self.judged, self.losing) = (0.0, 0.0, 0.0);
         self.normal_ns = 0.0;
         self.wait_longer();
     }

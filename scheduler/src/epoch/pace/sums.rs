@@ -31,11 +31,15 @@ impl Sums {
 
     /// The same for a mean of `count` values; 0 if there are too few to know.
     pub(super) fn error_squared_of(&self, count: f64) -> f64 {
+        self.variance() / (count - 1.0).max(1.0)
+    }
+
+    /// 0 if there are too few values to know.
+    pub(super) fn variance(&self) -> f64 {
         if self.count < 2.0 {
             return 0.0;
         }
         let mean = self.mean();
-        let variance = (self.squares / self.count - mean * mean).max(0.0);
-        variance / (count - 1.0).max(1.0)
+        (self.squares / self.count - mean * mean).max(0.0)
     }
 }
