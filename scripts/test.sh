@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then jobs in
-# restricted environments (scripts/environments.sh), then those of the Python package. Meanwhile the
+# Every test: those of the workspace, real processes and injected faults included, then the runtime
+# on a simulated machine (docs/runtime-simulation.md), then jobs in restricted environments
+# (scripts/environments.sh), then those of the Python package. Meanwhile the
 # NEON kernels run under an emulator (scripts/neon_tests.sh) and instructions are counted against
 # their baseline (scripts/instructions.sh). The last lines name the instruction sets exercised.
 # Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
@@ -55,6 +56,10 @@ trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 
 printf '\n== cargo test --workspace\n'
 cargo test --workspace
+
+# Separate, since rustix is built differently for it.
+printf '\n== the runtime on a simulated machine\n'
+cargo test -p meetpoint-machine --features simulate
 
 printf '\n== restricted environments\n'
 HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint-under-test" scripts/environments.sh
