@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then those of the
-# Python package. Meanwhile the NEON kernels run under an emulator (scripts/neon_tests.sh),
-# instructions are counted against their baseline (scripts/instructions.sh), and jobs run in
-# restricted environments (scripts/environments.sh). The last lines name the instruction sets
-# exercised.
+# Every test: those of the workspace, real processes and injected faults included, then the runtime
+# on a simulated machine (docs/runtime-simulation.md), then those of the Python package. Meanwhile
+# the NEON kernels run under an emulator (scripts/neon_tests.sh), instructions are counted against
+# their baseline (scripts/instructions.sh), and jobs run in restricted environments
+# (scripts/environments.sh). The last lines name the instruction sets exercised.
 # Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
 # target folder.
 #
@@ -64,6 +64,10 @@ trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 
 section 'cargo test --workspace'
 cargo test --workspace
+
+# Separate, since rustix is built differently for it.
+section 'the runtime on a simulated machine'
+cargo test -p meetpoint-machine --features simulate
 
 section 'the Python package'
 scripts/python_tests.sh

@@ -90,7 +90,7 @@ impl Campaign {
                     "seed {seed}: {}",
                     if text.is_empty() { "it hung or crashed\n" } else { &text }
                 );
-                println!("    replay: cargo run -p meetpoint-machine -- --seed {seed}");
+                println!("    replay: cargo run -p meetpoint-machine --features simulate -- --seed {seed}");
             }
         }
         println!("{}", totals.sentence(begun, &failures));

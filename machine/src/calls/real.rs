@@ -30,11 +30,11 @@ macro_rules! real {
         pub(crate) unsafe fn $name($($argument: $type),*) -> $result {
             static FOUND: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
             let name = concat!(stringify!($name), "\0");
-            let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("one zero byte, at its end");
+            let name = CStr::from_bytes_with_nul(name.as_bytes()).expect("one zero byte");
             let found = find(&FOUND, name);
+            type Function = unsafe extern "C" fn($($type),*) -> $result;
             // SAFETY: the C library's function of this name has this type.
-            let function: unsafe extern "C" fn($($type),*) -> $result =
-                unsafe { std::mem::transmute(found) };
+            let function: Function = unsafe { std::mem::transmute(found) };
             // SAFETY: the caller keeps the conditions of the function.
             unsafe { function($($argument),*) }
         }
@@ -46,7 +46,12 @@ pub(crate) type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
 
 real! {
     clock_gettime(clock: c_int, time: *mut timespec) -> c_int;
-    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int;
+    clock_nanosleep(
+        clock: c_int,
+        flags: c_int,
+        time: *const timespec,
+        left: *mut timespec
+    ) -> c_int;
     nanosleep(time: *const timespec, left: *mut timespec) -> c_int;
     sched_yield() -> c_int;
     syscall(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize, f: usize) -> c_long;

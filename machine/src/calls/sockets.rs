@@ -121,9 +121,9 @@ pub(crate) unsafe fn descriptors_in(message: *const msghdr) -> Vec<c_int> {
             // SAFETY: the data of the header begins there.
             let data = unsafe { libc::CMSG_DATA(header) };
             let before = data as usize - header as usize;
-            let count = (control.cmsg_len as usize - before) / size_of::<c_int>();
+            let count = (control.cmsg_len - before) / size_of::<c_int>();
             for at in 0..count {
-                // SAFETY: the header says that it has so many.
+                // SAFETY: the header gives the number of descriptors.
                 found.push(unsafe { data.cast::<c_int>().add(at).read_unaligned() });
             }
         }

@@ -1,6 +1,7 @@
 //! The descriptors of simulated processes, so that they can be closed when a process is killed.
 
-use super::{Machine, ProcessIndex};
+use super::Machine;
+use super::indices::ProcessIndex;
 use libc::c_int;
 use std::collections::BTreeMap;
 

@@ -3,11 +3,13 @@
 //!
 //! Every simulated thread is a thread of the operating system. All but one wait at their gate; the
 //! one that runs owns the machine, and passes it on when it waits or at random. In reading order:
-//! `random`, `trace`, `threads` (what a thread waits for), `processes`, `descriptors`, `schedule`
-//! (who runs next, and when the clock jumps), `shared` (data that simulated processes share).
+//! `random`, `trace`, `indices`, `threads` (what a thread waits for), `processes`, `descriptors`,
+//! `schedule` (who runs next, and when the clock jumps), `shared` (data that simulated processes
+//! share).
 #![expect(unsafe_code, reason = "the machine is a static that its running thread owns")]
 
 mod descriptors;
+mod indices;
 mod processes;
 mod random;
 mod schedule;
@@ -16,11 +18,12 @@ mod threads;
 mod trace;
 
 pub(crate) use descriptors::DescriptorKind;
-pub(crate) use processes::{ProcessIndex, StorageFaults};
+pub(crate) use indices::{ProcessIndex, ThreadIndex};
+pub(crate) use processes::StorageFaults;
 pub(crate) use random::Random;
 pub(crate) use schedule::{block, end, yield_now};
 pub(crate) use shared::Shared;
-pub(crate) use threads::{Gate, Outcome, ThreadIndex, Wait};
+pub(crate) use threads::{Gate, Outcome, Wait};
 pub(crate) use trace::Event;
 
 use crate::calls::real;

@@ -1,11 +1,8 @@
 //! Simulated processes: groups of threads and descriptors that are killed and paused together.
 
-use super::{Machine, ThreadIndex, current};
+use super::indices::{ProcessIndex, ThreadIndex};
+use super::{Machine, current};
 use crate::calls::real;
-
-/// Number of a process, from 0 in the order of creation. Process 0 injects the faults.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProcessIndex(pub(crate) usize);
 
 /// What goes wrong with the storage of a process.
 #[derive(Debug, Clone, Copy, Default)]

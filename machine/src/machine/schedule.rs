@@ -1,6 +1,7 @@
 //! Which thread runs next, and when the clock jumps.
 
-use super::{Event, Machine, Outcome, ThreadIndex, Wait, current, with};
+use super::indices::ThreadIndex;
+use super::{Event, Machine, Outcome, Wait, current, with};
 use crate::calls::real;
 
 /// More decisions than any job takes: threads call each other without end.

@@ -1,13 +1,10 @@
 //! Simulated threads, and what they wait for.
 
-use super::{Machine, ProcessIndex};
+use super::Machine;
+use super::indices::{ProcessIndex, ThreadIndex};
 use crate::calls::real;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Number of a thread, from 0 in the order of creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ThreadIndex(pub(crate) usize);
 
 /// What a thread waits for, besides its deadline.
 #[derive(Debug, Clone)]
@@ -137,9 +134,10 @@ impl Machine {
         self.threads[index.0].has_ended = true;
         self.live.retain(|other| *other != index);
         self.active.retain(|other| *other != index);
-        let waits = |other: &&ThreadIndex| matches!(self.threads[other.0].wait, Wait::End(it) if it == index);
-        for other in self.live.iter().filter(waits).copied().collect::<Vec<_>>() {
-            self.end_wait(other, Outcome::Happened);
+        for other in self.live.clone() {
+            if matches!(self.threads[other.0].wait, Wait::End(ended) if ended == index) {
+                self.end_wait(other, Outcome::Happened);
+            }
         }
     }
 
@@ -207,7 +205,10 @@ impl Machine {
     /// Wakes up to `most` threads that wait for an address, chosen at random; returns how many.
     pub(crate) fn wake(&mut self, address: usize, bits: u32, most: usize) -> usize {
         let Some(sleepers) = self.sleepers.get(&address) else { return 0 };
-        let waits = |index: &&ThreadIndex| matches!(self.threads[index.0].wait, Wait::Address { bits: by, .. } if by & bits != 0);
+        let waits = |index: &&ThreadIndex| match self.threads[index.0].wait {
+            Wait::Address { bits: by, .. } => by & bits != 0,
+            _ => false,
+        };
         let mut waiting: Vec<ThreadIndex> = sleepers.iter().filter(waits).copied().collect();
         let mut woken = 0;
         while woken < most && !waiting.is_empty() {

@@ -1,6 +1,6 @@
 //! The dataset of all trainings, and what every sample of it must become.
 
-use super::plan::{EPOCHS_MAX, JOB_SEEDS};
+use super::sizes::{EPOCHS_MAX, JOB_SEEDS, SAMPLES};
 use anyhow::Context;
 use jpeg_encoder::{ColorType, Encoder};
 use meetpoint_format::batching::{BatchOptions, Batching};
@@ -17,9 +17,6 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Samples of the dataset.
-pub(crate) const SAMPLES: u64 = 36;
 
 /// Its parts.
 const PARTS: usize = 6;

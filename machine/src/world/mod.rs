@@ -1,8 +1,8 @@
 //! A training on the simulated machine: a host, its devices, the network between them, and the
 //! faults that a seed determines.
 //!
-//! In reading order: `plan` (the job and its faults, from a seed), `dataset` (what is read, and
-//! what every sample must become), `preparer` (preparation that takes simulated time), `ledger`
+//! In reading order: `sizes`, `plan` (the job and its faults), `dataset` (what is read,
+//! and what every sample must become), `preparer` (preparation that takes simulated time), `ledger`
 //! (what was consumed), `link` (the network), `agent` (device processes), `training` (the host
 //! process), `operator` (starts everything and injects the faults).
 
@@ -13,6 +13,7 @@ mod link;
 mod operator;
 mod plan;
 mod preparer;
+mod sizes;
 mod training;
 
 pub(crate) use dataset::Fixture;

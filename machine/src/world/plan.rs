@@ -1,14 +1,9 @@
 //! The job and the faults that a seed determines.
 
+use super::sizes::{EPOCHS_MAX, JOB_SEEDS, SAMPLES};
 use crate::machine::{Interleaving, Random};
 use meetpoint_scheduler::{AnyStrategy, StrategyName};
 use std::fmt;
-
-/// Different seeds of the job itself, for each of which the fixture knows every sample.
-pub(crate) const JOB_SEEDS: u64 = 3;
-
-/// Most epochs of a job, besides the last one, which has no faults.
-pub(crate) const EPOCHS_MAX: u32 = 3;
 
 const MS: u64 = 1_000_000;
 
@@ -166,7 +161,7 @@ impl Plan {
 
     /// Batches of an epoch, about.
     fn batches(&self) -> u64 {
-        super::dataset::SAMPLES / u64::from(self.batch_size)
+        SAMPLES / u64::from(self.batch_size)
     }
 
     fn make_cancels(&self, random: &mut Random) -> Vec<Cancel> {

@@ -7,7 +7,7 @@ use super::plan::Plan;
 use super::preparer::SlowPreparers;
 use crate::machine::{self, current, with};
 use meetpoint_diagnose::Diagnose;
-use meetpoint_host::stats::{EpochStats, Event, EventKind, Phase, Preparer};
+use meetpoint_host::stats::{EpochStats, EventKind, Phase, Preparer};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{
     Batch, DeviceSource, Epoch, Loader, LoaderConfig, RemoteDevice, SpoolConfig, SpoolKind,
@@ -292,11 +292,9 @@ impl Training {
             machine::fail(&format!("a device is still lost after all faults: {:?}", event.kind));
         }
         self.check_slots(loader);
+        // Other strategies may leave all of a short epoch to the host.
         let name = self.plan.strategy.name();
-        let needs = matches!(name, StrategyName::DeviceOnly | StrategyName::Wrr);
-        // The host takes over what it would finish sooner.
-        let is_slow = |event: &Event| matches!(event.kind, EventKind::BatchesReclaimed { .. });
-        if needs && stats.schedule.device_batches == 0 && !stats.events.iter().any(is_slow) {
+        if name == StrategyName::DeviceOnly && stats.schedule.device_batches == 0 {
             machine::fail("no device was used after all faults ended");
         }
         let Some(record) = stats.schedule.record.clone() else { return };
