@@ -1,11 +1,11 @@
 //! `auto`: selects a strategy for a goal and a required order, from learned times.
 //!
 //! It predicts with the closed forms. If nothing is known, it selects the adaptive strategy. In
-//! simulation, no selection makes the epoch more than 2 % longer than with the host alone, plus a
-//! few batches of each worker: the guard of the epoch limits waiting for devices, which costs at
-//! most 1 %, and its pace limits devices that slow the preparation of the host down. Devices that
-//! make the steps of the accelerator longer are not limited. On a machine the goal is 2 %;
-//! docs/measurements has the measured maximum, 2.8 %.
+//! simulation, with up to 64 ranks, no selection makes the epoch more than 2 % longer than with the
+//! host alone, plus a few batches of each worker: the guard of the epoch limits waiting for
+//! devices, which costs at most 1 %, and its pace limits devices that slow the preparation of the
+//! host down. Devices that make the steps of the accelerator longer are not limited. On a machine
+//! the goal is 2 %; docs/measurements has the measured maximum, 2.8 %.
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::terms::{Costs, Terms};
