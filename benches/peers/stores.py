@@ -12,9 +12,9 @@ program). The server has the last core, the loader the others, with a worker for
 
 Each loader decodes, crops at random to 224, flips, and gives batches of 50 as uint8, channels
 first, with labels, in the order of the dataset; peers do so with torchvision on tensors, which is
-faster than its operations on Pillow's images. The cache may hold two parts. Every round starts a new
-process with an empty cache and runs two epochs; the first one includes opening the dataset. Loaders
-take turns, and figures are medians. The column "of the best peer" leaves out peers whose cache
+faster than its operations on Pillow's images. The cache may hold two parts. Every round starts a
+new process with an empty cache and runs two epochs; the first one includes opening the dataset.
+Loaders take turns, and figures are medians. The column "of the best peer" leaves out peers whose cache
 exceeded its limit. Bytes are those that the server sent, headers included. A peer that cannot be
 measured is named with the reason. For meaningful figures, the machine must be idle.
 """

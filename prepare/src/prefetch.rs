@@ -23,6 +23,9 @@ const PAUSE_STEPS: u32 = 20;
 const TABLE_HEAD_BYTES: u64 = 64 << 10;
 /// Bytes at its end that contain the columns after the images, if there are no further ones.
 const TABLE_TAIL_BYTES: u64 = 16 << 10;
+/// Maximum number of later batches whose tables are fetched while those of a batch are awaited: in
+/// a shuffled order, each batch needs others.
+const TABLES_AHEAD: u64 = 4;
 /// Maximum number of samples for which the batch that needs each is retained in memory.
 const SAMPLES_MAX: u64 = 1 << 25;
 /// The next use of bytes of which nothing is known.
@@ -166,7 +169,12 @@ impl Ahead {
             && !self.reading.is_over()
         {
             let samples: Vec<u64> = self.batching.samples_of(order, self.next).collect();
-            begin_tables(dataset, &samples);
+            let tables = samples.len() as u64 * (TABLE_HEAD_BYTES + TABLE_TAIL_BYTES);
+            let later = (window / 4 / tables.max(1)).min(TABLES_AHEAD);
+            let last = (u64::from(self.next) + later).min(self.batching.batches() - 1);
+            let batches = self.next..=u32::try_from(last).unwrap_or(self.next);
+            let near = batches.flat_map(|batch| self.batching.samples_of(order, batch));
+            begin_tables(dataset, &near.collect::<Vec<_>>());
             let mut bytes = 0;
             for sample in samples {
                 let Ok(location) = dataset.locate(sample) else {

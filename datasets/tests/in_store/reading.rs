@@ -5,6 +5,7 @@ use meetpoint_diagnose::Diagnose;
 use meetpoint_prepare::Dataset;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn samples_are_those_of_the_local_dataset_and_are_fetched_once() {
@@ -56,6 +57,20 @@ fn readers_that_share_a_cache_fetch_the_dataset_once_together() {
     });
     let sent = given.server.take_sent();
     assert!(sent <= given.bytes * 11 / 10, "{sent} of {}", given.bytes);
+}
+
+#[test]
+fn many_short_requests_are_in_flight_at_once() {
+    let given = Given::new(200);
+    let paths = given.paths_with(1 << 30, Duration::from_secs(60));
+    let dataset = Arc::new(Dataset::open_paths(&paths).unwrap());
+    // The tables of the record batches, so that only samples are requested.
+    (0..200).for_each(|sample| drop(dataset.locate(sample).unwrap()));
+    // No answer comes before 24 requests wait. Samples of 40 KB are in blocks of 64 KiB, so every
+    // fourth needs a request of its own; few of them are in the blocks of tables.
+    given.server.state().gate = 24;
+    let stats = given.read(&dataset, (2..198).step_by(4)).unwrap();
+    assert_eq!((stats.samples, usage(&dataset).retries), (49, 0));
 }
 
 #[test]

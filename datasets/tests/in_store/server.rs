@@ -40,6 +40,9 @@ pub(crate) struct State {
     pub(crate) requests: Vec<(String, Option<(u64, u64)>)>,
     /// Bytes of content that were sent.
     pub(crate) sent: u64,
+    /// Answers wait until this many requests wait at once.
+    pub(crate) gate: usize,
+    waiting: usize,
 }
 
 /// A server; it ends with the process.
@@ -190,6 +193,15 @@ fn answer(
         _ => {}
     }
     state.sent += bytes.len() as u64;
+    state.waiting += 1;
+    while state.waiting < state.gate {
+        drop(state);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        state = shared.lock().unwrap();
+    }
+    // Those that wait may all go on.
+    state.gate = 0;
+    state.waiting -= 1;
     drop(state);
     let modified = "Last-Modified: Sun, 22 Nov 2026 05:00:00 GMT";
     write!(to, "HTTP/1.1 {head}\r\nContent-Length: {length}\r\nETag: {tag}\r\n{modified}\r\n\r\n")?;

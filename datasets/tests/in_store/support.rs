@@ -62,10 +62,14 @@ impl Given {
 
     /// The dataset at its URL, with a cache of a number of bytes.
     pub(crate) fn paths(&self, cache_bytes: u64) -> DatasetPaths {
+        self.paths_with(cache_bytes, Duration::from_millis(400))
+    }
+
+    /// As [`Self::paths`], with a time without a byte after which a request is repeated.
+    pub(crate) fn paths_with(&self, cache_bytes: u64, quiet: Duration) -> DatasetPaths {
         let cache = Some(self.cache());
         let options = RemoteOptions { cache, cache_bytes, ..RemoteOptions::default() };
-        let deadlines =
-            Deadlines { quiet: Duration::from_millis(400), range: Duration::from_secs(20) };
+        let deadlines = Deadlines { quiet, range: Duration::from_secs(20).max(quiet) };
         let stores = RemoteStores::new(options).with_deadlines(deadlines);
         DatasetPaths::from(&*self.server.url).opened_by(Arc::new(stores))
     }
@@ -87,7 +91,7 @@ impl Given {
         order: impl IntoIterator<Item = u64>,
     ) -> Result<ReadStats, Error> {
         let expected = self.expected();
-        let engine = open_engine(EngineKind::Auto, 16).unwrap().engine;
+        let engine = open_engine(EngineKind::Auto, 32).unwrap().engine;
         let mut reader = SampleReader::new(Arc::clone(dataset), engine, OnDamage::Fail)?;
         let mut order = order.into_iter();
         reader.read(&mut order, &mut |sample, _, bytes| {

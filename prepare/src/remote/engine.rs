@@ -248,18 +248,20 @@ impl Engine for RemoteEngine {
     fn wait(&mut self, timeout: Duration, out: &mut Vec<Completion>) -> Result<usize, Error> {
         let (before, started) = (out.len(), Instant::now());
         loop {
+            let waits_for = self.pending.iter().find_map(|pending| match &pending.file {
+                Opened::Remote(part) => Some(Arc::clone(&part.folder)),
+                Opened::Local(..) => None,
+            });
+            // What arrives between the look at it and the wait ends the wait.
+            let waits_for = waits_for.map(|folder| (folder.arrivals(), folder));
             self.start();
             self.finish(out);
             let left = timeout.saturating_sub(started.elapsed());
             if out.len() > before || self.pending.is_empty() || left.is_zero() {
                 return Ok(out.len() - before);
             }
-            let waits_for = self.pending.iter().find_map(|pending| match &pending.file {
-                Opened::Remote(part) => Some(&part.folder),
-                Opened::Local(..) => None,
-            });
-            if let Some(folder) = waits_for {
-                folder.wait(left.min(WAIT_SLICE));
+            if let Some((seen, folder)) = waits_for {
+                folder.wait(seen, left.min(WAIT_SLICE));
             }
         }
     }

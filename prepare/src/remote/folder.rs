@@ -66,8 +66,11 @@ pub trait RemoteFolder: Debug + Send + Sync {
     /// Reads a range from the cache; `false` if some of it was evicted meanwhile.
     fn read(&self, wanted: &Wanted, into: &mut [u8]) -> io::Result<bool>;
 
-    /// Waits until something has arrived, at most this long.
-    fn wait(&self, timeout: Duration);
+    /// Number of requests that have ended so far.
+    fn arrivals(&self) -> u64;
+
+    /// Waits until more requests have ended than `seen`, at most this long.
+    fn wait(&self, seen: u64, timeout: Duration);
 
     /// Starts to fetch ranges that will be needed, in this order; returns how many of them are in
     /// the cache or on their way. The rest has no space yet.
@@ -111,6 +114,7 @@ pub(crate) fn read_blocking(
     let range = offset..offset + into.len() as u64;
     let wanted = folder.want(part, range, true).expect("a forced range is reserved");
     let read = loop {
+        let seen = folder.arrivals();
         folder.fetch(&[&wanted]);
         match folder.outcome(&wanted) {
             Some(Err(error)) => break Err(error),
@@ -118,7 +122,7 @@ pub(crate) fn read_blocking(
                 Ok(false) => {}
                 read => break read.map(|_| ()),
             },
-            None => folder.wait(WAIT_SLICE),
+            None => folder.wait(seen, WAIT_SLICE),
         }
     };
     folder.release(&wanted);

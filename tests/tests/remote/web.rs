@@ -39,6 +39,9 @@ pub(crate) struct State {
     pub(crate) requests: Vec<(String, String, Option<String>)>,
     /// Bytes of the content of files that answers had, those of ranges included.
     pub(crate) sent: u64,
+    /// Once this many were sent, answers with a range that does not end a file wait until it is
+    /// `None`.
+    pub(crate) hold_after: Option<u64>,
 }
 
 /// A server; it ends with the process.
@@ -214,6 +217,14 @@ fn answer(
         _ => None,
     };
     let stalls = file.fault.stalls && !is_head;
+    let ends_early = range.is_some_and(|(_, end)| end < all);
+    let is_held =
+        |state: &State| ends_early && state.hold_after.is_some_and(|bytes| state.sent >= bytes);
+    while is_held(&state) {
+        drop(state);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        state = shared.lock().unwrap();
+    }
     state.sent += if is_head { 0 } else { bytes.len() as u64 };
     drop(state);
     std::thread::sleep(slowness);

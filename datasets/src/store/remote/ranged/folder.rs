@@ -22,12 +22,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
-/// Maximum number of requests in flight.
-const REQUESTS_MAX: usize = 16;
+/// Maximum number of requests in flight: short ones, as in a shuffled order, wait for the latency
+/// of the store and not for its bandwidth.
+const REQUESTS_MAX: usize = 64;
+/// Maximum number of blocks that are being fetched: 16 long requests.
+const FETCHING_BLOCKS_MAX: u64 = 16 * RUN_BLOCKS_MAX;
 /// Maximum number of blocks of a request.
 const RUN_BLOCKS_MAX: u64 = (4 << 20) / BLOCK_BYTES;
+/// Maximum number of requests in flight when the dataset is opened.
+const OPENING_REQUESTS_MAX: usize = 32;
 /// Maximum bytes to prefetch ahead of the readers.
 const WINDOW_BYTES_MAX: u64 = 256 << 20;
 /// Share of the cache for what is prefetched.
@@ -87,16 +92,33 @@ struct Work {
     /// Runs of claimed blocks to prefetch.
     ahead: VecDeque<Range<u64>>,
     in_flight: usize,
+    /// Blocks of the requests in flight.
+    fetching: u64,
     /// All blocks that this process has claimed.
     claimed: HashSet<u64>,
     /// Blocks that could not be fetched, and why.
     failed: HashMap<u64, RemoteError>,
+    /// Requests that have ended.
+    ended: u64,
 }
 
 impl Work {
-    /// The run to fetch next: what readers wait for goes first.
+    /// The run to fetch next, which is in flight from now on: what readers wait for goes first.
+    /// `None` if no run waits, or as many requests and blocks are in flight as may be.
     fn next(&mut self) -> Option<Range<u64>> {
-        self.demanded.pop_front().or_else(|| self.ahead.pop_front())
+        let queue = match self.demanded.is_empty() {
+            true => &mut self.ahead,
+            false => &mut self.demanded,
+        };
+        let run = queue.front()?;
+        let blocks = run.end - run.start;
+        let is_over = self.fetching > 0 && self.fetching + blocks > FETCHING_BLOCKS_MAX;
+        if self.in_flight >= REQUESTS_MAX || is_over {
+            return None;
+        }
+        self.in_flight += 1;
+        self.fetching += blocks;
+        queue.pop_front()
     }
 }
 
@@ -202,13 +224,10 @@ impl StoreFolder {
         self.runtime().block_on(watch.unless_stopped(transfer)).and_then(|ended| ended)
     }
 
-    /// Starts as many waiting requests as the limit allows.
+    /// Starts as many waiting requests as the limits allow.
     fn pump(&self, work: &mut Work) {
-        while work.in_flight < REQUESTS_MAX {
-            let Some(run) = work.next() else { return };
-            work.in_flight += 1;
-            let shared = Arc::clone(&self.shared);
-            self.runtime().spawn(async move { shared.fetch_runs(run).await });
+        while let Some(run) = work.next() {
+            self.shared.spawn(self.runtime().handle(), run);
         }
     }
 }
@@ -242,6 +261,12 @@ impl Shared {
         Ok(Object { url, key, bytes, version: OnceLock::new() })
     }
 
+    /// Begins to fetch a run.
+    fn spawn(self: &Arc<Self>, runtime: &Handle, run: Range<u64>) {
+        let shared = Arc::clone(self);
+        runtime.spawn(async move { shared.fetch_runs(run).await });
+    }
+
     /// Fetches a run, and then others as long as some wait.
     async fn fetch_runs(self: Arc<Self>, mut run: Range<u64>) {
         loop {
@@ -254,16 +279,20 @@ impl Shared {
                 Ok(()) => cache.put(run.clone()),
                 Err(_) => cache.give_up(run.clone()),
             }
-            match self.ended(run, &fetched) {
-                Some(next) => run = next,
-                None => return,
-            }
+            let mut next = self.ended(run, &fetched).into_iter();
+            let Some(first) = next.next() else { return };
+            // A long request makes way for several short ones.
+            next.for_each(|other| self.spawn(&Handle::current(), other));
+            run = first;
         }
     }
 
-    /// Records the end of a run, and returns the one to fetch next.
-    fn ended(&self, run: Range<u64>, fetched: &Result<(), RemoteError>) -> Option<Range<u64>> {
+    /// Records the end of a run, and returns those to fetch next.
+    fn ended(&self, run: Range<u64>, fetched: &Result<(), RemoteError>) -> Vec<Range<u64>> {
         let mut work = self.lock();
+        work.ended += 1;
+        work.in_flight -= 1;
+        work.fetching -= run.end - run.start;
         for block in run {
             work.claimed.remove(&block);
             match fetched {
@@ -271,10 +300,7 @@ impl Shared {
                 Err(error) => drop(work.failed.insert(block, error.clone())),
             }
         }
-        let next = work.next();
-        if next.is_none() {
-            work.in_flight -= 1;
-        }
+        let next = std::iter::from_fn(|| work.next()).collect();
         drop(work);
         self.changed.notify_all();
         next
@@ -366,7 +392,7 @@ impl RemoteFolder for StoreFolder {
                     Ok::<_, RemoteError>((index, (start, tail)))
                 });
                 futures_util::stream::iter(tails)
-                    .buffer_unordered(2 * REQUESTS_MAX)
+                    .buffer_unordered(OPENING_REQUESTS_MAX)
                     .try_collect::<HashMap<_, _>>()
                     .await
             })?;
@@ -493,8 +519,15 @@ impl RemoteFolder for StoreFolder {
         read.map_err(|error| io_error(&error))
     }
 
-    fn wait(&self, timeout: Duration) {
-        drop(self.shared.changed.wait_timeout(self.shared.lock(), timeout));
+    fn arrivals(&self) -> u64 {
+        self.shared.lock().ended
+    }
+
+    fn wait(&self, seen: u64, timeout: Duration) {
+        let work = self.shared.lock();
+        if work.ended == seen {
+            drop(self.shared.changed.wait_timeout(work, timeout));
+        }
     }
 
     fn prefetch(&self, ranges: &[(usize, Range<u64>)]) -> usize {
