@@ -116,18 +116,7 @@ pub fn profile(
     stop: &AtomicBool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Profile, Error> {
-    profile_with(dataset, recipe, options, Meters::find(Machine::this()), stop, progress)
-}
-
-/// The same with given meters of energy.
-fn profile_with(
-    dataset: &Arc<Dataset>,
-    recipe: &Recipe,
-    options: &Options,
-    meters: Meters,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Profile, Error> {
+    let meters = Meters::find(Machine::this());
     let no_meters = meters.why_none().map(|why| why.to_string());
     let meters = RefCell::new(meters);
     check(dataset, options)?;
