@@ -20,6 +20,12 @@ const REAL_LIMIT_S: u32 = 120;
 /// are limited to 107 bytes, so the temporary folder, which a user may set, is not used.
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 
+/// The command that replays a seed.
+const REPLAY: &str = "cargo run -p meetpoint-machine --features simulate -- --seed";
+
+/// Seeds between two reports of progress.
+const REPORT_EVERY: u64 = 1000;
+
 /// Seeds to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Campaign {
@@ -81,16 +87,17 @@ impl Campaign {
             std::fs::remove_dir_all(&path).context("failed to remove the folder of a seed")?;
             if status == 0 {
                 totals.add(&text);
+                if totals.seeds.is_multiple_of(REPORT_EVERY) {
+                    eprintln!("{}", totals.sentence(begun, &failures));
+                }
                 if self.seeds == 1 {
                     print!("seed {seed}: {text}");
                 }
             } else {
                 failures.push(seed);
-                print!(
-                    "seed {seed}: {}",
-                    if text.is_empty() { "it hung or crashed\n" } else { &text }
-                );
-                println!("    replay: cargo run -p meetpoint-machine --features simulate -- --seed {seed}");
+                let text = if text.is_empty() { "it hung or crashed\n" } else { &text };
+                print!("seed {seed}: {text}");
+                println!("    replay: {REPLAY} {seed}");
             }
         }
         println!("{}", totals.sentence(begun, &failures));
@@ -165,7 +172,9 @@ fn simulate(
     }
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
-        let why = panic.payload_as_str().unwrap_or("a panic").to_owned();
+        let payload = panic.payload();
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let why = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("no message");
         match machine::current() {
             Some(_) => machine::fail(&format!("panic at {place}: {why}")),
             None => real::report(&format!("panic at {place}: {why}\n")),

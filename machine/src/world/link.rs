@@ -72,6 +72,7 @@ impl Link {
             listener,
             woken,
             connections: Vec::new(),
+            buffer: vec![0; READ_BYTES],
         };
         super::agent::spawn(format!("link-{number}"), move || forwarder.run());
         Self { state, wake }
@@ -165,6 +166,8 @@ struct Forwarder {
     listener: Listener,
     woken: UnixStream,
     connections: Vec<Connection>,
+    /// What is received at a time.
+    buffer: Vec<u8>,
 }
 
 fn now_ns() -> u64 {
@@ -188,7 +191,7 @@ impl Forwarder {
             self.accept(&state);
             for connection in &mut self.connections {
                 for from in 0..2 {
-                    connection.receive(from, &state, &mut self.random);
+                    connection.receive(from, &state, (&mut self.random, &mut self.buffer));
                     connection.deliver(from, &state);
                 }
             }
@@ -300,11 +303,15 @@ impl Connection {
     }
 
     /// Receives what one end sent.
-    fn receive(&mut self, from: usize, state: &LinkState, random: &mut Random) {
+    fn receive(
+        &mut self,
+        from: usize,
+        state: &LinkState,
+        (random, buffer): (&mut Random, &mut [u8]),
+    ) {
         let direction = &mut self.directions[from];
         while !direction.has_ended && direction.bytes < WINDOW_BYTES && !self.is_over {
-            let mut buffer = vec![0; READ_BYTES];
-            let (received, descriptors) = receive(&self.ends[from], &mut buffer);
+            let (received, descriptors) = receive(&self.ends[from], buffer);
             let bytes = match usize::try_from(received) {
                 Ok(bytes) => bytes,
                 Err(_) if would_block() => return,
@@ -317,7 +324,6 @@ impl Connection {
                 }
             };
             direction.has_ended = bytes == 0;
-            buffer.truncate(bytes);
             if direction.is_lost {
                 continue;
             }
@@ -328,7 +334,7 @@ impl Connection {
             }
             due_ns = due_ns.max(direction.last_due_ns);
             let mut descriptors = Some(descriptors);
-            let mut left = &buffer[..];
+            let mut left = &buffer[..bytes];
             loop {
                 let most =
                     if state.splits && bytes > 1 { random.within(1, 4096) } else { u64::MAX };

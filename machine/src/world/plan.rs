@@ -166,7 +166,7 @@ impl Plan {
 
     fn make_cancels(&self, random: &mut Random) -> Vec<Cancel> {
         let can_resume = self.devices.len() == 1 || self.is_shared;
-        let epochs = (0..self.epochs).filter(|_| random.one_in(5)).collect::<Vec<u32>>();
+        let epochs = (0..self.epochs).filter(|_| random.one_in(3)).collect::<Vec<u32>>();
         let mut cancel = |epoch| Cancel {
             epoch,
             after: u32::try_from(random.within(1, self.batches() - 1)).expect("it is small"),
@@ -251,7 +251,7 @@ impl DevicePlan {
         Self {
             is_remote,
             has_spool_file: !is_remote && random.one_in(3),
-            spool_bytes: random.within(5, 24) * 8192,
+            spool_bytes: *random.choose(&[5, 5, 6, 8, 12, 24]) * 8192,
             threads: u32::try_from(random.within(1, 2)).expect("it is small"),
             sample_ns: random.within(200, 4000) * 1000,
             latency_ns: *random.choose(&[10_000, 100_000, 1_000_000, 5_000_000]),
