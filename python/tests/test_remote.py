@@ -139,7 +139,8 @@ def test_an_absent_agent_is_one_warning_and_used_once_it_is_there(
 def test_several_absent_agents_are_one_warning_that_says_how_many(dataset: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
-    with pytest.warns(meetpoint.DeviceWarning, match="device 0 .* 1 more device .*report") as caught:
+    said = "device 0 .* 1 more device .*report"
+    with pytest.warns(meetpoint.DeviceWarning, match=said) as caught:
         epochs(dataset, f"{address},{address}")
     assert len([it for it in caught if it.category is meetpoint.DeviceWarning]) == 1
 
