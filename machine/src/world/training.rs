@@ -106,7 +106,7 @@ impl Training {
         config.strategy = plan.strategy;
         config.workers = plan.workers;
         config.prefetch = plan.prefetch;
-        config.memory_budget_bytes = 32 << 20;
+        config.memory_budget_bytes = plan.memory_bytes;
         config.preparers = Arc::new(SlowPreparers { sample_ns: plan.sample_ns });
         config.engine = EngineKind::Threads;
         config.read_depth = 2;
