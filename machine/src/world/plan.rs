@@ -26,6 +26,8 @@ pub(crate) struct Plan {
     pub(crate) step_ns: u64,
     /// Time in which a thread of the host prepares a sample.
     pub(crate) sample_ns: u64,
+    /// Memory for batches, of which each takes a huge page.
+    pub(crate) memory_bytes: u64,
     /// Batches that the consumer retains while it asks for the next.
     pub(crate) retained: usize,
     pub(crate) stall_timeout_ms: u64,
@@ -143,6 +145,7 @@ impl Plan {
             job_seed: random.below(JOB_SEEDS),
             step_ns: random.within(1, 12) * MS,
             sample_ns: random.within(200, 3000) * 1000,
+            memory_bytes: *random.choose(&[8 << 20, 12 << 20, 32 << 20]),
             retained: usize::try_from(random.below(3)).expect("it is small"),
             stall_timeout_ms: *random.choose(&[1000, 1500, 2000, 3000]),
             runs_ahead: random.one_in(3),

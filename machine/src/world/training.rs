@@ -106,7 +106,7 @@ impl Training {
         config.strategy = plan.strategy;
         config.workers = plan.workers;
         config.prefetch = plan.prefetch;
-        config.memory_budget_bytes = 32 << 20;
+        config.memory_budget_bytes = plan.memory_bytes;
         config.preparers = Arc::new(SlowPreparers { sample_ns: plan.sample_ns });
         config.engine = EngineKind::Threads;
         config.read_depth = 2;
@@ -124,7 +124,7 @@ impl Training {
             match opened {
                 Ok(loader) => return loader,
                 Err(error) => {
-                    machine::note(&format!("cannot open the loader ({}): {error}", error.cause()));
+                    self.note(&format!("cannot open the loader ({}): {error}", error.cause()));
                     if !is_of_device(&error) {
                         machine::fail(&format!("opening the loader failed: {error}"));
                     }
@@ -133,6 +133,12 @@ impl Training {
             std::thread::sleep(RETRY);
         }
         machine::fail("the loader cannot be opened although all faults ended")
+    }
+
+    /// Adds a sentence to the trace, without the name of the folder, which differs from run to run.
+    fn note(&self, text: &str) {
+        let folder = self.folder.parent().unwrap_or(&self.folder).display().to_string();
+        machine::note(&text.replace(&folder, ""));
     }
 
     /// The number of batches, and the samples of each, follow from the job alone.
@@ -260,7 +266,7 @@ impl Training {
     fn check_epoch(&self, stats: &EpochStats, job: &meetpoint_prepare::Job, is_whole: bool) {
         let number = stats.epoch;
         for event in &stats.events {
-            machine::note(&format!("event: {:?}", event.kind));
+            self.note(&format!("event: {:?}", event.kind));
         }
         let consumed = self.ledger.with(|ledger| ledger.consumed.len());
         if !stats.is_complete || consumed != stats.batches as usize {
