@@ -7,7 +7,8 @@ use crate::tidy::sources;
 use std::path::Path;
 
 /// Folders whose crates are a surface, or that only tests, benches and people run.
-const SURFACES: [&str; 6] = ["cli", "python", "python-macros", "benches", "tests", "fuzz"];
+const SURFACES: [&str; 7] =
+    ["cli", "python", "python-macros", "benches", "machine", "tests", "fuzz"];
 
 /// Files that spell options, and why.
 const FILES: [(&str, &str); 6] = [

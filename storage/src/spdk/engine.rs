@@ -143,10 +143,8 @@ impl SpdkEngine {
                 reason: format!("its length of {bytes} bytes is not a multiple of {block_bytes}")
                     .into(),
                 remedy: Box::new(
-                    Remedy::advice("use engine = \"io_uring\" for files").or(
-                        "serve the dataset by its extents on a block device (meetpoint device \
-                         serve --extents --block)",
-                    ),
+                    Remedy::advice("use engine = \"io_uring\" for files")
+                        .or("have a device serve the dataset by its extents on a block device"),
                 ),
             });
         }
