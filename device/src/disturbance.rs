@@ -1,13 +1,14 @@
-//! What the kernel reports about the core of a thread: waits for it, and time of the hypervisor.
+//! Kernel counters of the core of a thread: time in which the thread waited for it, and time that
+//! the hypervisor took from it.
 //!
-//! A counter that the kernel does not have is not measured, never 0.
+//! A counter that the kernel does not have is reported as not measured, never as 0.
 
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs::read_to_string;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the kernel's counters for a thread are.
+/// The location of the kernel's counters for a thread.
 #[derive(Debug, Clone)]
 pub(crate) struct KernelCounters {
     /// The folder `/proc`.
@@ -24,8 +25,8 @@ struct Reading {
 }
 
 impl KernelCounters {
-    /// Those of the calling thread; `core` is the one that it is bound to. If it is bound to none,
-    /// steal is the sum over the cores that it may use.
+    /// The counters of the calling thread, which is bound to `core`. If it is bound to none, steal
+    /// is the sum over the cores that it may use.
     pub(crate) fn of_this_thread(core: Option<usize>) -> Self {
         let cores = match core {
             Some(core) => vec![core],
@@ -52,7 +53,7 @@ impl KernelCounters {
 }
 
 /// Field 2 of a thread's `schedstat`: time in which it waited for a core, in nanoseconds. A kernel
-/// without these statistics writes three zeros; a thread that reads its own has used CPU time.
+/// without these statistics writes three zeros, which a thread that has used CPU time never has.
 fn run_delay_in(schedstat: &str) -> Option<Duration> {
     let mut fields = schedstat.split_whitespace();
     let cpu_ns: u64 = fields.next()?.parse().ok()?;

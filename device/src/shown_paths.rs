@@ -1,5 +1,5 @@
-//! What the paths of this machine are called in messages to hosts on other machines, which learn
-//! nothing about its file system.
+//! Names that replace the paths of this machine in messages to hosts on other machines, so that
+//! these learn nothing about its file system.
 
 use crate::extents::ServedExtents;
 use crate::roots::Roots;
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The name of a block device.
 const BLOCK: &str = "the block device";
 
-/// The names of paths, the longest path first.
+/// Paths and their names, the longest path first.
 #[derive(Debug, Default)]
 pub(crate) struct ShownPaths {
     named: Vec<(String, String)>,
@@ -24,7 +24,7 @@ impl ShownPaths {
             named.push((shown(folder.path()), name.to_owned()));
             named.push((shown(folder.block()), BLOCK.to_owned()));
         }
-        // A folder inside another has its own name. That of `/` would be part of every text.
+        // A nested folder has its own name. `/` is left out: it occurs in every path.
         named.retain(|(path, _)| path.len() > 1);
         named.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         Self { named }
@@ -36,7 +36,7 @@ impl ShownPaths {
         let mut rest = message;
         let found = |rest: &str| {
             let of_path = |(path, name): &(String, String)| {
-                // Not the beginning of a longer name.
+                // A match must not be the beginning of a longer file name.
                 let ends = |at: &usize| !continues_name(&rest[at + path.len()..]);
                 let mut places = rest.match_indices(path.as_str()).map(|(at, _)| at);
                 places.find(ends).map(|at| (at, path.len(), name.clone()))
@@ -57,7 +57,7 @@ impl ShownPaths {
     }
 }
 
-/// Whether a text continues the name of a file; a full stop may also end a sentence.
+/// Whether this text continues a file name before it; a full stop may also end a sentence.
 fn continues_name(text: &str) -> bool {
     let mut chars = text.chars();
     match chars.next() {

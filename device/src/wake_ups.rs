@@ -7,8 +7,7 @@ use std::time::Duration;
 /// The longest lateness that the histogram resolves.
 const LATE_MAX: Duration = Duration::from_secs(60);
 
-/// Sleeps of the emulation, with the times by which the thread woke up late to two significant
-/// digits.
+/// Sleeps of the emulation, and how late the thread woke up, to two significant digits.
 #[derive(Debug, Clone)]
 pub(crate) struct WakeUps {
     late: Histogram<u32>,
@@ -30,7 +29,7 @@ impl Default for WakeUps {
 }
 
 impl WakeUps {
-    /// Adds a sleep of this length for which another one was requested.
+    /// Adds a sleep, with its actual and its requested duration.
     pub(crate) fn add(&mut self, slept: Duration, requested: Duration) {
         let late = slept.saturating_sub(requested);
         self.slept += slept;
@@ -61,9 +60,9 @@ impl WakeUps {
 /// Sleeps of a thread, and the times by which it woke up late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WakeUpSummary {
-    /// Sleeps.
+    /// Number of sleeps.
     pub(crate) count: u64,
-    /// Time asleep, including the time by which it woke up late.
+    /// Total duration of the sleeps, including lateness.
     pub(crate) slept: Duration,
     /// Arithmetic mean.
     pub(crate) late_mean: Duration,

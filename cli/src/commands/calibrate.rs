@@ -23,8 +23,8 @@ const SWEEP: [f64; 10] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0]
 /// this machine: on a device, that is the figure for its profile.
 ///
 /// A profile that is faster than a core of this machine, or more than a thousand times as slow, is
-/// refused. A share that is more than 5 % off its target is marked as invalid, with its cause if
-/// that was measured: contention (another thread used the core), steal (the hypervisor used it), or
+/// refused. A share that is more than 5 % off its target is marked as INVALID, with the measured
+/// cause, if any: contention (another thread used the core), steal (the hypervisor used it), or
 /// late wake-ups.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -40,9 +40,9 @@ pub(super) struct Service {
     #[arg(long, value_name = "[NAME=]FILE", requires = "blocks", help_heading = "Extents")]
     extents: Vec<OsString>,
     /// Device that the extents are on: the block device or its drive, an image of either, or an
-    /// NVMe namespace (/dev/ng0n1), which is read by NVMe commands whatever the --engine. With
-    /// --engine spdk, also a device of SPDK. Only the extents are read, and nothing is written.
-    /// Once for all --extents, or once for each, in the same order.
+    /// NVMe namespace (/dev/ng0n1), which is always read by NVMe commands. With --engine spdk, also
+    /// a device of SPDK. Only the extents are read, and nothing is written. Give it once for all
+    /// --extents, or once for each, in the same order.
     #[arg(long = "block", value_name = "BLOCK", requires = "extents", help_heading = "Extents")]
     blocks: Vec<PathBuf>,
     /// Number of batches prepared at once, for all loaders together. By default 1 for `device

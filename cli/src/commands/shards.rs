@@ -188,7 +188,7 @@ impl Planned {
         }
     }
 
-    /// A warning if some shards have nothing to do.
+    /// A warning if some shards have no part.
     fn warning(&self) -> Option<String> {
         let Self { parts, shards, idle_shards, command, .. } = self;
         if *idle_shards == 0 {

@@ -32,7 +32,7 @@ impl Fault {
         self.exit_code
     }
 
-    /// An error of a library.
+    /// The error of a library, with a remedy.
     pub(crate) fn of<E: Diagnose>(error: &E) -> Self {
         let help = || "list what is permitted with `--help`".into();
         Self::new(error.cause(), error.to_string(), error.remedy().unwrap_or_else(help))

@@ -1,5 +1,5 @@
-//! Progress bars: on standard error, only on a terminal, only for work of more than a second. Long
-//! work without a terminal may print lines instead.
+//! Progress bars: on standard error, only on a terminal, only for work of more than a second.
+//! Without a terminal, long work can print lines instead.
 
 use super::output::notice;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const SHOWN_AFTER: Duration = Duration::from_secs(1);
 
-/// How often a line is printed where there is no terminal.
+/// Time between two lines if standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// A bar that is hidden if the work is short.
@@ -36,7 +36,7 @@ impl Progress {
         Self { bar, unit, begun: Instant::now(), shown: false, title, last_line: None }
     }
 
-    /// The same, with a line every 10 s where standard error is not a terminal.
+    /// Prints a line every 10 s if standard error is not a terminal.
     #[must_use]
     pub(crate) fn in_lines(mut self) -> Self {
         if !std::io::stderr().is_terminal() {

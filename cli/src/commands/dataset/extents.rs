@@ -43,8 +43,8 @@ pub(super) struct Arguments {
     /// compare it with its checksum.
     #[arg(long, value_name = "BLOCK")]
     verify: Option<PathBuf>,
-    /// With --verify, how blocks are read. An NVMe namespace is always read by NVMe commands; spdk
-    /// also takes devices of SPDK (docs/spdk.md).
+    /// Engine that reads blocks for --verify. An NVMe namespace is always read by NVMe commands;
+    /// spdk also accepts devices of SPDK (docs/spdk.md).
     #[arg(long, default_value = "auto", requires = "verify", value_parser = engine_parser())]
     engine: EngineKind,
 }

@@ -1,4 +1,4 @@
-//! The window of devices: measurements of host batches in, limits of devices out.
+//! The window of devices: computes the limit of devices from measurements of host batches.
 
 use super::sums::Sums;
 use crate::epoch::board::Board;
@@ -7,31 +7,34 @@ use crate::types::Time;
 /// Loss after which devices are withdrawn the first time, as a share of the epoch.
 const LOSS_SHARE: f64 = 0.005;
 
-/// The same in host batches, for short epochs; attempts that may lose less are not made.
+/// Minimum of the permitted loss, in host batches, for short epochs. An attempt that may lose less
+/// is not made.
 const LOSS_LEAST: f64 = 1.0;
 
-/// Host batches that a first judgement needs, and one about another window.
+/// Host batches needed for a first judgement, and for a comparison of windows.
 const SAMPLES_LEAST: f64 = 8.0;
 const SAMPLES_COMPARED: f64 = 16.0;
 
 /// Host batches after which older measurements are dropped.
 const SAMPLES_MOST: f64 = 32.0;
 
-/// A host that takes longer by this share is slower, if the difference exceeds its standard error
-/// by [`ERRORS_MIN`].
+/// A host is slower if its batches take longer by this share, and if the difference is more than
+/// [`ERRORS_MIN`] times its standard error.
 const SLOWER_SHARE: f64 = 0.15;
 const ERRORS_MIN: f64 = 4.0;
 
 /// A smaller window is kept if it has at least this share of the value of the larger one.
 const KEPT_SHARE: f64 = 0.97;
 
-/// Devices that were withdrawn resume unchanged if they were worth this share of the host's work.
+/// Withdrawn devices resume with the same window if host and devices did this multiple of the work
+/// of the host alone.
 const WORTH_LEAST: f64 = 1.02;
 
-/// The same if the time of the host alone is that of its first batches.
+/// The same while the time of the host alone is known only from its first batches.
 const WORTH_UNKNOWN: f64 = 1.5;
 
-/// Batches of each device in the window that opens first; never fewer than the host has open.
+/// Batches of each device in the first window. The window is never smaller than the number of open
+/// batches of the host.
 const AHEAD_FIRST: u32 = 2;
 
 /// Divisor of a window whose devices caused a loss.
@@ -40,24 +43,24 @@ const LOSS_DIVISOR: u32 = 4;
 /// Relative error of a time from earlier epochs.
 const PRIOR_ERROR: f64 = 0.05;
 
-/// Gain that is expected from a batch that devices hold, as a share of one that they published.
+/// Expected gain of an unpublished batch of a device, as a share of the gain of a published one.
 const HELD_SHARE: f64 = 0.15;
 
-/// Relative error of a single host batch, as long as there are few.
+/// Assumed relative error of a single host batch while there are few.
 const FEW_ERROR: f64 = 0.25;
 
-/// Host batches before a limit is raised, or before devices are tried again; doubles each time.
+/// Host batches until a limit is raised, or until devices are tried again; doubles each time.
 const PATIENCE_FIRST: u64 = 64;
 
 /// Measurements under one window.
 #[derive(Debug, Clone, Copy, Default)]
 struct Level {
     window: u32,
-    /// Whether devices hold no more than the window, and since when.
+    /// When devices first held no more than the window; `None` if they still hold more.
     since: Option<Time>,
-    /// Host batches claimed since then.
+    /// Times of host batches claimed since then.
     hosts: Sums,
-    /// Batches that devices published since then.
+    /// Number of batches that devices published since then.
     published: f64,
 }
 
@@ -76,10 +79,10 @@ impl Level {
 enum Phase {
     /// Devices work.
     Open,
-    /// The window was halved, and the measurements before.
+    /// The window was halved; has the measurements from before.
     Halved(Level),
-    /// Devices have no work; what was measured before, and of the host alone. `skipped`: host
-    /// batches before devices had stopped. `judged`: the host alone was measured.
+    /// Devices have no work. `before`: measurements with devices. `alone`: times of the host alone.
+    /// `skipped`: host batches until devices had stopped. `judged`: the host alone was measured.
     Withdrawn { before: Level, alone: Sums, skipped: f64, judged: bool },
 }
 
@@ -87,30 +90,32 @@ enum Phase {
 pub(crate) struct Pace {
     batches: f64,
     ahead_most: u32,
-    /// Maximum number of batches that devices may hold unpublished, and the largest to which
-    /// published batches raise it.
+    /// Maximum number of unpublished batches of devices, and the largest value to which published
+    /// batches raise it.
     window: u32,
     ceiling: u32,
-    /// The window after the first batch of a device, if that caused no loss.
+    /// The window after the first batch of a device, if that batch caused no loss.
     opened: Option<u32>,
     phase: Phase,
     level: Level,
-    /// Preparation of a host batch without devices: as learned, 0 if not known, and as measured.
+    /// Time to prepare a host batch without devices: from earlier epochs (0 if not known), and as
+    /// measured in this epoch.
     prior_ns: f64,
     alone: Sums,
-    /// Time of a host batch that is normal under this window, if that of the host alone is not.
+    /// Normal time of a host batch under this window, if it is longer than that of the host alone.
     normal_ns: f64,
-    /// What devices have cost under this window; negative if they have saved time.
+    /// Time that devices have cost under this window; negative if they have saved time.
     loss_ns: f64,
-    /// Host batches since then.
+    /// Host batches under this window.
     judged: f64,
-    /// Host batches since devices last had cost nothing.
+    /// Host batches since the loss was last 0 or negative.
     losing: f64,
-    /// Whether other ranks stop using devices as well while this one does, so that it must be sure.
+    /// Whether there are other ranks, which also stop using devices if this one does; withdrawal
+    /// then needs a loss that exceeds the noise.
     is_shared: bool,
     /// Maximum of the loss, as a share of the epoch.
     loss_share: f64,
-    /// How much longer host batches have taken beside devices, over the epoch.
+    /// Total additional time of host batches while devices worked, over the epoch.
     longer_ns: f64,
     /// Host batches so far, and the number after which devices may get more.
     finished: u64,
@@ -122,11 +127,11 @@ pub(crate) struct Pace {
     pub(super) workers: u32,
 }
 
-/// Times of the steps that a device batch adds or saves, and what devices hold.
+/// The state of the epoch at an event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Beside {
     pub(super) now: Time,
-    /// Batches that devices hold unpublished.
+    /// Unpublished batches of devices.
     pub(super) claimed: u32,
     /// How much shorter a step on a device batch is, for a host that does not prepare during it.
     pub(super) shorter_ns: f64,
@@ -149,8 +154,8 @@ impl Pace {
         Self { is_shared: terms.ranks > 1, ..made }
     }
 
-    /// `opened`: the window that devices usually need; `first`: that of the epoch before, if known;
-    /// `ahead_most`: the batches that all devices may hold.
+    /// `first`: the window of the previous epoch, if known; `opened`: the window after a first batch
+    /// without loss; `ahead_most`: maximum number of batches that all devices may hold.
     fn new(batches: u32, first: Option<u32>, opened: u32, ahead_most: u32, prior_ns: u64) -> Self {
         let window = first.unwrap_or(1).min(ahead_most).max(1);
         Self {
@@ -178,12 +183,12 @@ impl Pace {
         }
     }
 
-    /// Maximum number of batches that devices may hold unpublished.
+    /// Maximum number of unpublished batches of devices.
     pub(crate) fn window(&self) -> u32 {
         self.window
     }
 
-    /// Preparation of a host batch without devices, and its squared error; 0 if not known.
+    /// Time to prepare a host batch without devices, and its squared error; 0 if not known.
     fn alone(&self) -> (f64, f64) {
         let sure = self.alone.count >= SAMPLES_LEAST;
         if sure || (self.prior_ns == 0.0 && self.alone.count > 0.0) {
@@ -195,12 +200,12 @@ impl Pace {
         }
     }
 
-    /// The same as a whole number, for the next epoch.
+    /// Time to prepare a host batch without devices, for the next epoch.
     pub(crate) fn alone_ns(&self) -> u64 {
         self.alone().0 as u64
     }
 
-    /// Time that the host has lost beside devices.
+    /// Time that the host has lost because of devices.
     pub(super) fn slowed_ns(&self) -> u64 {
         (self.longer_ns / f64::from(self.workers)).max(0.0) as u64
     }
@@ -236,8 +241,8 @@ impl Pace {
         (self.batches * self.loss_share).max(LOSS_LEAST) * alone_ns
     }
 
-    /// The host finished a batch, which took `took_ns`, of which devices worked for `beside_ns`.
-    /// Returns whether all work of devices is to be taken back.
+    /// The host finished a batch, which took `took_ns`; devices worked during `beside_ns` of it.
+    /// Returns whether all work of devices must be reclaimed.
     pub(super) fn host_finished(
         &mut self,
         began_at: Time,
@@ -247,7 +252,7 @@ impl Pace {
     ) -> bool {
         self.finished += 1;
         if let Phase::Withdrawn { alone, skipped, .. } = &mut self.phase {
-            // A device may end the batch that it works on although it was taken back.
+            // A device may finish its current batch although it was reclaimed.
             let has_settled = began_at >= self.settles_at || *skipped >= SAMPLES_MOST;
             if beside_ns == 0.0 && has_settled {
                 alone.add(took_ns);
@@ -320,7 +325,7 @@ impl Pace {
             let is_known = self.prior_ns > 0.0 || self.alone.count >= SAMPLES_LEAST;
             let value = self.level.value(alone_ns, gain_ns(alone_ns, beside));
             if faster > 0.0 && is_sure(faster) {
-                // Devices do not make the host faster: the first batches were slower than others.
+                // Devices do not make the host faster, so the first batches were unusually slow.
                 self.alone = hosts;
             } else if !is_known && value < WORTH_UNKNOWN {
                 self.withdraw();
@@ -335,7 +340,7 @@ impl Pace {
         false
     }
 
-    /// The loss that host batches show by chance.
+    /// The loss that can result from random variation of host batches alone.
     fn noise_ns(&self, alone_ns: f64) -> f64 {
         let known = self.level.hosts.variance().max(self.alone.variance());
         let variance = if known > 0.0 { known } else { (alone_ns * FEW_ERROR).powi(2) };
@@ -357,7 +362,7 @@ impl Pace {
         self.wait_longer();
     }
 
-    /// The halved window was measured: keeps it, or returns to the one before.
+    /// The halved window was measured: retains it, or returns to the previous window.
     fn compare(&mut self, before: &Level, alone_ns: f64, gain_ns: f64) {
         let (now, then) = (self.level.value(alone_ns, gain_ns), before.value(alone_ns, gain_ns));
         self.phase = Phase::Open;
@@ -369,7 +374,7 @@ impl Pace {
         }
     }
 
-    /// Devices are withdrawn: once the host alone is measured, decides what they may do.
+    /// Decides, once the host alone is measured, whether withdrawn devices resume.
     fn judge_alone(&mut self, beside: &Beside) {
         let Phase::Withdrawn { before, alone, skipped, judged } = self.phase else { return };
         if judged {
@@ -408,7 +413,7 @@ impl Pace {
     }
 }
 
-/// Time of the host that a device batch saves.
+/// Host time that a device batch saves.
 fn gain_ns(alone_ns: f64, beside: &Beside) -> f64 {
     (alone_ns + beside.shorter_ns).max(0.0)
 }

@@ -1,9 +1,9 @@
-//! The pace of the host beside devices: limits the work of devices that slow the host down.
+//! The pace of the host while devices work: limits the work of devices that slow down the host.
 //!
-//! A device can delay the host's own work: its batches travel over the link through which the host
-//! reads samples, or it uses the host's cores, drive or memory. Each host batch that takes longer
-//! than without devices is a loss, and each device batch a gain of one host batch. The sum of both
-//! controls a window, the number of batches that devices may hold unpublished:
+//! A device can delay the host's own work: its batches use the link over which the host reads
+//! samples, or it uses the host's cores, drive or memory. The additional time of each host batch,
+//! compared with the time without devices, is a loss; each device batch is a gain of one host batch.
+//! Loss minus gain controls a window, the number of unpublished batches that devices may hold:
 //!
 //! ```text
 //!            published: +1         the host is slower: ÷2, kept if the sum improves
@@ -14,12 +14,12 @@
 //!                                                 ──► a quarter of it, or later a window of 1
 //! ```
 //!
-//! All losses together are limited to a part of the epoch, because each further attempt may lose
-//! half as much as the one before. Times are those that the driver reports, so that the same events
+//! The sum of all losses is limited to a share of the epoch, because each further attempt may lose
+//! half as much as the one before. All times are those that the driver reports, so the same events
 //! lead to the same decisions.
 //!
-//! In reading order: this file (what an epoch reports and asks), `control` (the window), `sums`
-//! (means and their errors).
+//! In reading order: this file (the calls of an epoch), `control` (the window), `sums` (means and
+//! their errors).
 
 mod control;
 mod sums;
@@ -34,8 +34,8 @@ use crate::types::DeviceId;
 use control::Beside;
 
 impl Epoch {
-    /// Maximum number of further batches for a device, so that all devices together hold no more
-    /// than the window and have equal parts of it.
+    /// Maximum number of further batches for a device. All devices together hold no more than the
+    /// window, in equal parts.
     pub(crate) fn pace_grants_most(&self, id: DeviceId) -> u32 {
         let Some(pace) = &self.pace else { return u32::MAX };
         let (board, window) = (&self.board, pace.window());
@@ -88,7 +88,7 @@ impl Epoch {
         }
     }
 
-    /// Takes back what devices have not published. They may get work again.
+    /// Reclaims the unpublished batches of all devices, which may get work again later.
     fn withdraw_devices(&mut self) {
         let times = self.board.devices.iter().map(Device::batch_ns);
         let settles_at = self.board.now.saturating_add(times.max().unwrap_or(0));
