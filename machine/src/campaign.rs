@@ -1,4 +1,4 @@
-//! Many seeds, each in a process of its own.
+//! Many seeds, each in a separate process.
 #![expect(unsafe_code, reason = "forks a process for each simulation")]
 
 use crate::calls::real;
@@ -13,11 +13,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Longest simulation, in seconds of real time. Reached only when a call waits for real.
+/// Maximum real time of a simulation, in seconds. Reached only if a call blocks in real time.
 const REAL_LIMIT_S: u32 = 120;
 
-/// Where the dataset and spools are, in order of preference: memory is fastest. Names of sockets
-/// are limited to 107 bytes, so the temporary folder, which a user may set, is not used.
+/// Folders for the dataset and spools, in order of preference: memory is fastest. A socket name has
+/// at most 107 bytes, so the user's temporary folder, whose path may be long, is not used.
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 
 /// The command that replays a seed.
@@ -145,8 +145,8 @@ fn await_one() -> anyhow::Result<(libc::pid_t, libc::c_int)> {
     Ok((process, status))
 }
 
-/// All threads of this process share a processor, since only one runs; passing on the machine is
-/// then cheapest. Without effect if there is no such processor.
+/// Binds all threads of this process to one processor: only one runs at a time, and thread switches
+/// are cheapest this way. Without effect if the kernel refuses.
 fn use_processor(processor: usize) {
     // SAFETY: an empty set is all zeros, and it has more bits than there are processors.
     unsafe {

@@ -1,5 +1,5 @@
-//! The real runtime on a simulated machine: host, devices, their link and their storage, with a
-//! clock, threads, a network and faults that follow from a seed.
+//! The real runtime on a simulated machine: host, devices, their link and their storage. A seed
+//! determines clock, threads, network and faults.
 //!
 //! ```text
 //! meetpoint-machine --seed 7              # one simulation, with its trace
@@ -8,12 +8,12 @@
 //! ```
 //!
 //! The code of `host`, `device`, `link`, `prepare` and `storage`, and the libraries below them, run
-//! unchanged: this program defines the functions of the C library through which they reach clocks,
-//! threads, sockets and files. Every simulation runs in a process of its own, a copy of this one
-//! with the dataset in memory.
+//! unchanged: this program defines the functions of the C library through which they access clocks,
+//! threads, sockets and files. Every simulation runs in a separate process, a fork of this one with
+//! the dataset in memory.
 //!
-//! In reading order: `machine` (clock, threads, processes), `calls` (the functions that are
-//! replaced), `world` (a training and its faults), `campaign` (many seeds).
+//! In reading order: `machine` (clock, threads, processes), `calls` (the replaced functions),
+//! `world` (a training and its faults), `campaign` (many seeds).
 
 mod calls;
 mod campaign;
@@ -23,13 +23,13 @@ mod world;
 use campaign::Campaign;
 use clap::Parser;
 
-/// Runs trainings on a simulated machine, with faults that follow from seeds.
+/// Runs trainings on a simulated machine, with faults determined by seeds.
 #[derive(Debug, Parser)]
 struct Options {
     /// Runs this seed alone and prints its trace.
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
-    /// Prints only the result of `--seed`.
+    /// With `--seed`, prints only the result, without the trace.
     #[arg(long, requires = "seed")]
     quiet: bool,
     /// Number of seeds.

@@ -1,4 +1,4 @@
-//! Seeds that must not fail, and traces that must not differ.
+//! Runs many seeds, and compares the traces of repeated seeds.
 
 use std::process::{Command, Output};
 

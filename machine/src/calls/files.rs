@@ -7,8 +7,8 @@ use crate::machine::{DescriptorKind, Event, StorageFaults, current, with, yield_
 use libc::{c_char, c_int, c_void, mode_t, off_t, ssize_t};
 use std::ffi::CStr;
 
-/// Whether the machine lacks a file: what the kernel reports about processes and hardware differs
-/// from run to run.
+/// Whether the simulated machine lacks a file. Files in which the kernel reports about processes
+/// and hardware are absent, because their content differs between runs.
 ///
 /// # Safety
 ///

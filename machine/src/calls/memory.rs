@@ -1,4 +1,4 @@
-//! Waits for memory to change: mutexes, conditions and parked threads of the standard library.
+//! Futex waits: mutexes, condition variables and parked threads of the standard library.
 //!
 //! See futex(2). The standard library waits with an absolute deadline of the monotonic clock.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]

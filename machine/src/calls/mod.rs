@@ -2,10 +2,10 @@
 //! and files of simulated threads are those of the machine.
 //!
 //! The linker prefers a definition in the program to one in a library, so the standard library,
-//! tokio and rustix call these. A call from a thread that is not simulated goes to the C library.
-//! In reading order: `real` (the functions of the C library), `time`, `memory` (waits for memory to
-//! change), `threads`, `sockets`, `waits` (for descriptors), `network` (sockets of a network),
-//! `files`, `process`.
+//! tokio and rustix call these. Calls from threads that are not simulated go to the C library. In
+//! reading order: `real` (the functions of the C library), `time`, `memory` (futex waits),
+//! `threads`, `sockets`, `waits` (for descriptors), `network` (network sockets), `files`,
+//! `process`.
 
 mod files;
 mod memory;

@@ -1,5 +1,5 @@
-//! Sockets of a network. They are sockets of this machine whose names begin with a zero byte, since
-//! the kernel delivers what is sent over these at once, in the thread that sends it.
+//! Network sockets. They are Unix sockets with abstract names, because the kernel delivers bytes
+//! sent over these at once, in the sending thread.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
 use super::waits::{add, copy_address, wait_before};
@@ -7,7 +7,7 @@ use super::{failed, real};
 use crate::machine::{DescriptorKind, current, with, yield_now};
 use libc::{c_int, sockaddr, sockaddr_in, sockaddr_un, socklen_t};
 
-/// How long a call that connects waits between two attempts.
+/// Time between two attempts of a call that connects.
 const RETRY_NS: u64 = 1_000_000;
 
 /// The address `127.0.0.1` with a port.
@@ -25,7 +25,7 @@ fn bytes_of(address: &sockaddr_in) -> [u8; size_of::<sockaddr_in>()] {
     unsafe { std::mem::transmute(*address) }
 }
 
-/// The port of an address, if it is one of a network.
+/// The port of an address, if it is a network address.
 ///
 /// # Safety
 ///
@@ -44,7 +44,7 @@ unsafe fn port_of(address: *const sockaddr, length: socklen_t) -> Option<u16> {
     Some(u16::from_be(address.sin_port))
 }
 
-/// The name that stands for a port. Other simulations have other process ids.
+/// The socket name for a port. It has the process id, which differs between simulations.
 fn name_of(port: u16) -> (sockaddr_un, socklen_t) {
     // SAFETY: the call has no conditions.
     let own = unsafe { real::getpid() };
@@ -59,7 +59,7 @@ fn name_of(port: u16) -> (sockaddr_un, socklen_t) {
     (address, socklen_t::try_from(length).expect("a name is short"))
 }
 
-/// The ports of a descriptor, if it is a socket of a network.
+/// The ports of a descriptor, if it is a network socket.
 fn ports_of(descriptor: c_int) -> Option<(u16, u16)> {
     match with(|machine| machine.descriptor(descriptor))?.kind {
         DescriptorKind::Network { port, peer } => Some((port, peer)),
@@ -150,7 +150,7 @@ unsafe extern "C" fn connect(
     status
 }
 
-/// Sets whether calls on a descriptor wait.
+/// Sets whether calls on a descriptor block.
 fn set_waits(descriptor: c_int, waits: bool) {
     // SAFETY: the command takes no argument.
     let flags = unsafe { real::fcntl(descriptor, libc::F_GETFL, 0) };

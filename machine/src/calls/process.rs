@@ -1,4 +1,4 @@
-//! What a process learns about its machine, and signals to itself.
+//! What the machine reports to a process about itself, and signals of a process to itself.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
 use super::real;

@@ -1,4 +1,4 @@
-//! The functions of the C library that are replaced, and what the machine itself calls.
+//! The original functions of the C library, and those that the machine itself calls.
 #![expect(unsafe_code, reason = "calls the C library")]
 
 use libc::{c_char, c_int, c_long, c_uint, c_void, iovec, mode_t, msghdr, off_t, sockaddr};
@@ -6,7 +6,7 @@ use libc::{socklen_t, ssize_t, timespec};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// Finds the definition of a function in the libraries after this program.
+/// Finds the definition of a function in the libraries (`RTLD_NEXT`).
 fn find(found: &AtomicPtr<c_void>, name: &CStr) -> *mut c_void {
     let known = found.load(Ordering::Relaxed);
     if !known.is_null() {
@@ -135,7 +135,7 @@ pub(crate) fn error() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Waits, for real, until a word differs from `value`.
+/// Waits in real time until a word differs from `value`.
 pub(crate) fn wait(word: &AtomicU32, value: u32) {
     let address = word.as_ptr() as usize;
     let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -143,7 +143,7 @@ pub(crate) fn wait(word: &AtomicU32, value: u32) {
     unsafe { syscall(libc::SYS_futex, address, operation, value as usize, 0, 0, 0) };
 }
 
-/// Wakes, for real, the thread that waits for a word.
+/// Wakes the real thread that waits for a word.
 pub(crate) fn wake(word: &AtomicU32) {
     let address = word.as_ptr() as usize;
     let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
@@ -164,7 +164,7 @@ pub(crate) fn close_now(descriptor: c_int) {
     unsafe { close(descriptor) };
 }
 
-/// Whether calls on a descriptor wait.
+/// Whether calls on a descriptor block.
 pub(crate) fn is_blocking(descriptor: c_int) -> bool {
     // SAFETY: the command takes no argument.
     let flags = unsafe { fcntl(descriptor, libc::F_GETFL, 0) };
@@ -195,7 +195,7 @@ fn write_all(descriptor: c_int, mut bytes: &[u8]) {
         let written = unsafe { write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
         match usize::try_from(written) {
             Ok(written) if written > 0 => bytes = &bytes[written..],
-            // Nobody reads it.
+            // The reader has gone.
             _ => return,
         }
     }

@@ -30,7 +30,7 @@ fn key() -> libc::pthread_key_t {
     KEY.load(Ordering::Relaxed) - 1
 }
 
-/// The calling thread ends; its value is its index, plus 1.
+/// The calling thread ends; the value of the key is the index of the thread, plus 1.
 unsafe extern "C" fn ended(value: *mut c_void) {
     machine::end(ThreadIndex(value as usize - 1));
 }
@@ -87,7 +87,7 @@ unsafe extern "C" fn pthread_join(native: pthread_t, result: *mut *mut c_void) -
             block(Wait::End(thread), None);
         }
     }
-    // A simulated thread that has ended needs only a moment more.
+    // The real thread of a simulated thread that has ended ends shortly after.
     // SAFETY: the caller keeps the conditions.
     unsafe { real::pthread_join(native, result) }
 }

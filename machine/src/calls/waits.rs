@@ -1,4 +1,4 @@
-//! Waits for descriptors: poll and epoll, and calls on descriptors that wait.
+//! Waits for descriptors: poll, epoll and blocking calls.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
 use super::{real, time};
@@ -17,8 +17,8 @@ fn wait_for(descriptors: &mut [libc::pollfd], deadline_ns: Option<u64>) -> Outco
     block(Wait::Descriptors(descriptors.to_vec()), deadline_ns)
 }
 
-/// Waits, before a call on a descriptor, until the call would not wait; `false` if the time limit
-/// of the socket has passed. `flags` are those of the call.
+/// Waits, before a call on a descriptor, until the call would not block; `false` if the timeout of
+/// the socket has passed. `flags` are those of the call.
 pub(super) fn wait_before(descriptor: c_int, events: c_short, flags: c_int) -> bool {
     yield_now();
     let Some(found) = with(|machine| machine.descriptor(descriptor)) else { return true };

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) enum DescriptorKind {
     /// A socket of this machine.
     Socket,
-    /// A socket that programs take for one of a network.
+    /// A socket that looks like a network socket to programs.
     Network {
         /// Its port.
         port: u16,
@@ -19,7 +19,7 @@ pub(crate) enum DescriptorKind {
     },
     /// A set of descriptors (epoll), or a counter of events.
     Events,
-    /// A file; `is_spool`: one without a name, made for a spool.
+    /// A file; `is_spool`: the unnamed file of a spool.
     File { is_spool: bool },
 }
 
@@ -93,7 +93,7 @@ impl Machine {
         self.descriptors.changed();
     }
 
-    /// A port for the end of a connection that has none.
+    /// A new port for an end of a connection without one.
     pub(crate) fn next_port(&mut self) -> u16 {
         self.descriptors.ports = self.descriptors.ports % 9999 + 1;
         40_000 + self.descriptors.ports

@@ -2,10 +2,10 @@
 //! that can be killed and paused.
 //!
 //! Every simulated thread is a thread of the operating system. All but one wait at their gate; the
-//! one that runs owns the machine, and passes it on when it waits or at random. In reading order:
-//! `random`, `trace`, `indices`, `threads` (what a thread waits for), `processes`, `descriptors`,
-//! `schedule` (who runs next, and when the clock jumps), `shared` (data that simulated processes
-//! share).
+//! one that runs owns the machine, and hands it to another when it waits, or at random. In reading
+//! order: `random`, `trace`, `indices`, `threads` (what a thread waits for), `processes`,
+//! `descriptors`, `schedule` (who runs next, and when the clock jumps), `shared` (data that
+//! simulated processes share).
 #![expect(unsafe_code, reason = "the machine is a static that its running thread owns")]
 
 mod descriptors;
@@ -39,9 +39,9 @@ use trace::Trace;
 pub(crate) struct Interleaving {
     /// A thread that could continue is preempted once in this many calls.
     pub(crate) preempt_one_in: u64,
-    /// A wait for memory to change ends early once in this many waits, as the kernel permits.
+    /// A futex wait ends early (a spurious wake-up) once in this many waits.
     pub(crate) spurious_one_in: u64,
-    /// A thread that is preempted does not run for up to 50 ms once in this many times.
+    /// A preempted thread is delayed by up to 50 ms once in this many preemptions.
     pub(crate) delay_one_in: u64,
 }
 
@@ -50,19 +50,19 @@ pub(crate) struct Machine {
     now_ns: u64,
     /// Decides which thread runs.
     random: Random,
-    /// What programs receive as random bytes.
+    /// The random bytes that programs receive.
     entropy: Random,
     interleaving: Interleaving,
     threads: Vec<Thread>,
     /// Threads that have not ended.
     live: Vec<ThreadIndex>,
-    /// Of these, in the same order, all but those that only another thread can wake.
+    /// The same in the same order, without those that only another thread can wake.
     active: Vec<ThreadIndex>,
     /// Threads that wait for an address, by address, in the order of their waits.
     sleepers: BTreeMap<usize, Vec<ThreadIndex>>,
     /// Threads that can run, while one is chosen.
     ready: Vec<ThreadIndex>,
-    /// A thread that runs only if no other can, and the decision until which it is so.
+    /// A thread that runs only if no other can, and the decision until which this applies.
     neglected: (ThreadIndex, u64),
     processes: Vec<Process>,
     descriptors: Descriptors,
@@ -98,13 +98,13 @@ pub(crate) fn become_thread(index: ThreadIndex) {
     CURRENT.set(index.0);
 }
 
-/// The calling thread is no longer simulated.
+/// Declares the calling thread no longer simulated.
 pub(crate) fn leave() {
     CURRENT.set(NOT_SIMULATED);
 }
 
-/// Uses the machine. Only its running thread may call this, and `with` must make no call that is
-/// replaced.
+/// Uses the machine. Only its running thread may call this, and `with` must call no replaced
+/// function.
 pub(crate) fn with<R>(with: impl FnOnce(&mut Machine) -> R) -> R {
     debug_assert!(current().is_some(), "only simulated threads use the machine");
     // SAFETY: the calling thread is simulated and runs, so no other thread uses the machine; the
@@ -114,7 +114,7 @@ pub(crate) fn with<R>(with: impl FnOnce(&mut Machine) -> R) -> R {
 }
 
 /// Starts a machine, on which the calling thread is the first thread of the first process. There
-/// is one machine in the life of a program.
+/// is one machine per program.
 pub(crate) fn start(seed: u64, interleaving: Interleaving, is_printed: bool) {
     let mut machine = Machine {
         now_ns: 1_000_000_000,
@@ -145,7 +145,7 @@ impl Machine {
         self.now_ns
     }
 
-    /// Lets a little time pass, as every call does.
+    /// Advances the clock a little, as in every call.
     pub(crate) fn pass_time(&mut self) {
         self.now_ns += self.random.within(50, 500);
     }
@@ -158,7 +158,7 @@ impl Machine {
         &mut self.random
     }
 
-    /// Whether a wait for memory to change ends early.
+    /// Whether a futex wait ends early.
     pub(crate) fn is_spurious(&mut self) -> bool {
         self.random.one_in(self.interleaving.spurious_one_in)
     }

@@ -4,7 +4,7 @@ use super::indices::{ProcessIndex, ThreadIndex};
 use super::{Machine, current};
 use crate::calls::real;
 
-/// What goes wrong with the storage of a process.
+/// The faults of the storage of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StorageFaults {
     /// Until when reads and writes are slow.
@@ -17,7 +17,7 @@ pub(crate) struct StorageFaults {
     pub(crate) full_until_ns: u64,
     /// Until when one bit of what is read is flipped.
     pub(crate) corrupt_until_ns: u64,
-    /// Whether only spools are concerned, apart from delays.
+    /// Whether the faults other than delays affect only spools.
     pub(crate) is_of_spool: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A sequence of numbers that follows from a seed.
+//! A sequence of numbers determined by a seed.
 
 /// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators").
 #[derive(Debug, Clone)]

@@ -4,13 +4,13 @@ use super::indices::ThreadIndex;
 use super::{Event, Machine, Outcome, Wait, current, with};
 use crate::calls::real;
 
-/// More decisions than any job takes: threads call each other without end.
+/// Maximum number of decisions. A job that reaches it has a livelock.
 const DECISIONS_MAX: u64 = 20_000_000;
 
-/// Longest job, in simulated time.
+/// Maximum simulated time of a job.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
 
-/// Longest time for which a preempted thread is delayed.
+/// Maximum delay of a preempted thread.
 const DELAY_MAX_NS: u64 = 50_000_000;
 
 /// The calling thread waits; returns how the wait ended.
@@ -77,7 +77,7 @@ impl Machine {
             let chosen = self.choose_of(&ready);
             self.ready = ready;
             if self.decisions > DECISIONS_MAX {
-                self.fail("threads call each other without end");
+                self.fail("livelock: threads wake each other without end");
             }
             if let Some(chosen) = chosen {
                 self.trace.add(Event::Runs, self.now_ns, chosen.0, 0, 0);
@@ -147,7 +147,7 @@ impl Machine {
         times.min()
     }
 
-    /// Fails if a thread has not done in time what it must.
+    /// Fails if a thread has missed its deadline.
     fn check_promises(&self) {
         for index in &self.live {
             let thread = &self.threads[index.0];

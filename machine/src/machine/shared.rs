@@ -16,7 +16,7 @@ impl<T> Shared<T> {
         Self(UnsafeCell::new(data))
     }
 
-    /// Uses the data. `with` must make no call that is replaced, and not use the same data again.
+    /// Uses the data. `with` must call no replaced function, and not use the same data again.
     pub(crate) fn with<R>(&self, with: impl FnOnce(&mut T) -> R) -> R {
         // SAFETY: the calling thread runs and the closure makes no call at which another one could
         // run, so this is the only reference.

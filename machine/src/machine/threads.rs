@@ -64,7 +64,7 @@ pub(crate) struct Thread {
     pub(super) since_ns: u64,
     pub(super) outcome: Outcome,
     pub(super) has_ended: bool,
-    /// Number of changes of descriptors after which its own were not ready.
+    /// Number of changes of descriptors at the last check, when its own were not ready.
     pub(super) checked: u64,
     gate: &'static Gate,
     /// Its identity in the C library.
@@ -73,7 +73,7 @@ pub(crate) struct Thread {
     cpu_ns: u64,
     /// The process of the next thread that it creates, if that is not its own.
     pub(super) next_process: Option<ProcessIndex>,
-    /// What it must have done, and when at the latest.
+    /// What it must finish, and the deadline.
     pub(super) promise: Option<(u64, &'static str)>,
 }
 
@@ -108,7 +108,7 @@ impl Machine {
         self.add_thread(process)
     }
 
-    /// Sets the identity of a created thread; without one, it was not created after all.
+    /// Sets the identity of a created thread; `None` if it could not be created.
     pub(crate) fn set_native(&mut self, index: ThreadIndex, native: Option<libc::pthread_t>) {
         self.threads[index.0].native = native;
         if native.is_none() {
@@ -118,7 +118,7 @@ impl Machine {
 
     /// The thread with an identity.
     pub(crate) fn thread_of(&self, native: libc::pthread_t) -> Option<ThreadIndex> {
-        // An identity is used again after a thread was joined.
+        // An identity is reused after its thread was joined.
         let is_it = |thread: &&ThreadIndex| self.threads[thread.0].native == Some(native);
         let all: Vec<ThreadIndex> = (0..self.threads.len()).map(ThreadIndex).collect();
         all.iter().rev().find(is_it).copied()
@@ -172,7 +172,7 @@ impl Machine {
         self.threads[index.0].process
     }
 
-    /// CPU time of a thread, which grows with each call of it.
+    /// CPU time of a thread, which increases with each of its calls.
     pub(crate) fn cpu_ns(&mut self, index: ThreadIndex) -> u64 {
         self.threads[index.0].cpu_ns += 1000;
         self.threads[index.0].cpu_ns
@@ -220,7 +220,8 @@ impl Machine {
         woken
     }
 
-    /// The running thread will have done something within a time; if not, the simulation fails.
+    /// The running thread must finish something within a time limit; otherwise the simulation
+    /// fails.
     pub(crate) fn promise(&mut self, index: ThreadIndex, promise: Option<(u64, &'static str)>) {
         let now_ns = self.now_ns;
         self.threads[index.0].promise = promise.map(|(within_ns, what)| (now_ns + within_ns, what));

@@ -1,11 +1,11 @@
-//! What happened, in order: a checksum of all events, and lines of text if they are printed.
+//! The sequence of events: a checksum of all of them, and lines of text if they are printed.
 
 use crate::calls::real;
 
-/// One event, as its checksum sees it.
+/// The kind of an event, which is part of the checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Event {
-    /// A thread continues.
+    /// A thread was scheduled.
     Runs,
     /// Bytes were received.
     Received,

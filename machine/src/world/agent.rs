@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The text of the token of devices over a network.
 pub(super) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
-/// Name under which they serve the folder of the dataset.
+/// Name under which devices serve the folder of the dataset.
 pub(super) const ROOT_NAME: &str = "data";
 
 /// Where a device listens, and where the network offers it to the host.
@@ -37,7 +37,7 @@ impl Location {
     }
 }
 
-/// A device that is started and ended.
+/// A device process, which can be started and ended.
 #[derive(Debug)]
 pub(super) struct Agent {
     number: usize,
@@ -55,7 +55,7 @@ impl Agent {
         Self { number, plan, location, running: None, starts: 0, token_file }
     }
 
-    /// The process, if it has not been killed or ended.
+    /// The process, if it has not been killed and has not ended.
     pub(super) fn process(&self) -> Option<ProcessIndex> {
         let (process, _) = self.running.as_ref()?;
         with(|machine| machine.is_alive(*process) && machine.has_threads(*process))
@@ -82,7 +82,7 @@ impl Agent {
         self.running = Some((process, stop));
     }
 
-    /// Kills it if it may still inject faults itself; without them it is started again.
+    /// Kills it if it may still inject faults itself; it is then started again without them.
     pub(super) fn forget_faults(&mut self) {
         if self.starts == 1
             && !self.plan.own_faults.is_empty()
@@ -92,7 +92,7 @@ impl Agent {
         }
     }
 
-    /// Asks it to end: by draining, or at once.
+    /// Tells it to end, after draining or at once.
     pub(super) fn shut_down(&self, is_at_once: bool) {
         if let Some((_, stop)) = &self.running {
             match is_at_once {
@@ -115,7 +115,7 @@ impl Agent {
                 options
             }
         };
-        // A device that dies at its n-th batch would do so again after each start.
+        // A device that dies at its n-th batch would die again after each start.
         options.faults = if self.starts == 1 { self.plan.own_faults.clone() } else { Vec::new() };
         options.preparers = Arc::new(SlowPreparers { sample_ns: self.plan.sample_ns });
         options.engine = EngineKind::Threads;

@@ -1,4 +1,4 @@
-//! The dataset of all trainings, and what every sample of it must become.
+//! The dataset of all trainings, and the expected bytes of every prepared sample.
 
 use super::sizes::{EPOCHS_MAX, JOB_SEEDS, SAMPLES};
 use anyhow::Context;
@@ -26,7 +26,7 @@ const RECIPE: &str = "[[operation]]\nname = \"decode\"\n\
                       [[operation]]\nname = \"random_resized_crop\"\nsize = 8\n\
                       [[operation]]\nname = \"random_horizontal_flip\"\n";
 
-/// What exists before a simulation, and is the same for all of them.
+/// Created before the first simulation, and the same for all simulations.
 pub(crate) struct Fixture {
     /// Folder of the dataset; the folder of each simulation is beside it.
     pub(crate) dataset: PathBuf,
@@ -75,7 +75,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// The bytes that a sample must have.
+    /// The expected bytes of a prepared sample.
     pub(crate) fn sample(&self, job_seed: u64, epoch: u32, sample: u64) -> Option<&[u8]> {
         self.samples.get(&(job_seed, epoch, sample)).map(Vec::as_slice)
     }

@@ -1,5 +1,5 @@
-//! What was consumed. It survives the host, as the state of a training does that saves itself after
-//! every step.
+//! The consumed batches. The ledger survives the host, like the state of a training that is saved
+//! after every step.
 
 use meetpoint_scheduler::Record;
 use std::collections::BTreeSet;
@@ -10,11 +10,11 @@ use std::ops::Range;
 pub(crate) struct Ledger {
     /// The epoch that is not complete.
     pub(crate) epoch: u32,
-    /// Its batches that were consumed.
+    /// Batches of this epoch that were consumed.
     pub(crate) consumed: BTreeSet<u32>,
-    /// The record of the order of the others.
+    /// The record of the order of its other batches.
     pub(crate) rest: Option<Record>,
-    /// Cancels that have happened.
+    /// Number of cancelled epochs.
     pub(crate) cancels: usize,
     /// Batches consumed in all epochs, and of these, batches of devices.
     pub(crate) batches: u64,

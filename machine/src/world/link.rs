@@ -19,10 +19,10 @@ use std::sync::Arc;
 /// Bytes read at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// Bytes of one direction on their way; more are not read.
+/// Maximum bytes in flight in one direction; then nothing is read.
 const WINDOW_BYTES: usize = 256 << 10;
 
-/// What the operator wants of a link.
+/// The state of a link that the operator requests.
 #[derive(Debug, Clone)]
 pub(super) struct LinkState {
     pub(super) latency_ns: u64,
@@ -35,7 +35,7 @@ pub(super) struct LinkState {
     pub(super) congestion_ns: u64,
     /// Until when new connections are refused.
     pub(super) refused_until_ns: u64,
-    /// Done once to all present connections.
+    /// Applied once to all present connections.
     pub(super) once: Option<Once>,
 }
 
@@ -128,7 +128,7 @@ impl Listener {
     }
 }
 
-/// Bytes on their way, with descriptors; none of both is the end.
+/// Bytes in flight, with descriptors. If there are neither, this is the end of the connection.
 #[derive(Debug)]
 struct Parcel {
     due_ns: u64,
@@ -260,7 +260,7 @@ impl Forwarder {
                     TcpStream::connect(("127.0.0.1", *own)).map(OwnedFd::from)
                 }
             };
-            // If no device listens, the host finds that its connection has ended.
+            // If no device listens, the host's connection ends.
             let Ok(device) = device else { continue };
             for end in [&host, &device] {
                 set_nonblocking(end);
@@ -288,7 +288,7 @@ impl Connection {
         self.is_over || self.directions.iter().all(|direction| direction.is_closed)
     }
 
-    /// Half of what comes next arrives, and then the end.
+    /// Delivers half of the next bytes, and then the end.
     fn tear(&mut self, random: &mut Random) {
         for (from, direction) in self.directions.iter_mut().enumerate() {
             if let Some(parcel) = direction.parcels.front()
@@ -316,7 +316,8 @@ impl Connection {
                 Ok(bytes) => bytes,
                 Err(_) if would_block() => return,
                 Err(_) => {
-                    // One end has reset the connection. The other learns it unless it is half open.
+                    // One end has reset the connection. The other end is notified unless the
+                    // connection is half open.
                     let is_hidden = direction.is_lost;
                     direction.has_ended = true;
                     self.is_over = !is_hidden;

@@ -11,16 +11,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the operator looks at the training.
+/// Time between two checks of the training.
 const LOOK_EVERY: Duration = Duration::from_millis(4);
 
-/// The same once all faults have ended.
+/// Time between two checks once all faults have ended.
 const LOOK_SELDOM: Duration = Duration::from_millis(200);
 
 /// Time until a device that killed itself is started again.
 const RESTART_NS: u64 = 100_000_000;
 
-/// Longest time until all devices have ended.
+/// Maximum time until all devices have ended.
 const END_LIMIT_NS: u64 = 60_000_000_000;
 
 /// The result of a simulation that found no failure.
@@ -55,7 +55,7 @@ struct Operator {
     host: ProcessIndex,
     hosts: u32,
     pending: Vec<(u64, Later)>,
-    /// When a fault is due whose batch was consumed.
+    /// Time of a fault whose batch was consumed.
     due: Vec<(u64, Fault)>,
     faults: u64,
 }
@@ -254,7 +254,7 @@ impl Operator {
                 StorageFault::Full => faults.full_until_ns = until_ns,
                 StorageFault::Corrupts => faults.corrupt_until_ns = until_ns,
             }
-            // A host whose dataset cannot be read fails, as it should.
+            // A host whose dataset cannot be read fails, which is correct.
             faults.is_of_spool = process == self.host;
         });
     }
@@ -296,7 +296,7 @@ impl Operator {
         self.training.ledger.with(|ledger| ledger.is_healthy = true);
     }
 
-    /// Starts devices that killed themselves, as a supervisor does.
+    /// Restarts devices that killed themselves, like a supervisor.
     fn restart_dead(&mut self) {
         for device in 0..self.agents.len() {
             let is_awaited =

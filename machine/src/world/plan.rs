@@ -26,7 +26,7 @@ pub(crate) struct Plan {
     pub(crate) step_ns: u64,
     /// Time in which a thread of the host prepares a sample.
     pub(crate) sample_ns: u64,
-    /// Memory for batches, of which each takes a huge page.
+    /// Memory for batches, each of which takes a huge page.
     pub(crate) memory_bytes: u64,
     /// Batches that the consumer retains while it asks for the next.
     pub(crate) retained: usize,
@@ -43,9 +43,9 @@ pub(crate) struct Plan {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cancel {
     pub(crate) epoch: u32,
-    /// Batches that it consumes before.
+    /// Number of batches that it consumes before.
     pub(crate) after: u32,
-    /// Whether it resumes the epoch; otherwise it begins it again.
+    /// Whether the consumer resumes the epoch; otherwise it restarts the epoch.
     pub(crate) resumes: bool,
 }
 
@@ -74,12 +74,12 @@ pub(crate) struct DevicePlan {
 pub(crate) struct PlannedFault {
     /// After this many batches were consumed.
     pub(crate) after: u64,
-    /// And this time later.
+    /// Delay after that.
     pub(crate) delay_ns: u64,
     pub(crate) fault: Fault,
 }
 
-/// Something that goes wrong from outside.
+/// A fault that the operator injects.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fault {
     /// The host is killed, and another one resumes the training after a time.
@@ -106,11 +106,11 @@ pub(crate) enum Fault {
     Reset { device: usize },
     /// All connections end in the middle of a message.
     Torn { device: usize },
-    /// What one end sends does not arrive any more; not even its end does.
+    /// Nothing that one end sends arrives any more, not even the end of the connection.
     HalfOpen { device: usize, is_to_device: bool },
 }
 
-/// What is wrong with storage.
+/// A fault of storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StorageFault {
     /// Each read and write takes longer.
@@ -162,7 +162,7 @@ impl Plan {
         plan
     }
 
-    /// Batches of an epoch, about.
+    /// Approximate number of batches of an epoch.
     fn batches(&self) -> u64 {
         SAMPLES / u64::from(self.batch_size)
     }

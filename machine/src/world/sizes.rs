@@ -1,10 +1,10 @@
-//! Sizes that plans and the dataset share.
+//! Sizes that both plans and the dataset use.
 
 /// Samples of the dataset.
 pub(crate) const SAMPLES: u64 = 36;
 
-/// Different seeds of the job itself, for each of which the fixture knows every sample.
+/// Number of seeds of jobs; the fixture has every prepared sample for each.
 pub(crate) const JOB_SEEDS: u64 = 3;
 
-/// Most epochs of a job, besides the last one, which has no faults.
+/// Maximum number of epochs of a job before the last one, which has no faults.
 pub(crate) const EPOCHS_MAX: u32 = 3;

@@ -20,10 +20,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time of a call of the loader that waits for a batch.
+/// Maximum time of a call that waits for a batch.
 const BATCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// Longest time of opening or closing a loader or an epoch, which may wait for each device.
+/// Maximum time to open or close a loader or an epoch, which may wait for each device.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// Time between two attempts to open a loader.
@@ -45,7 +45,7 @@ pub(super) struct Training {
     pub(super) folder: PathBuf,
 }
 
-/// Makes a call that must end within a time.
+/// Makes a call that must end within a time limit.
 fn within<T>(limit: Duration, what: &'static str, call: impl FnOnce() -> T) -> T {
     let own = current().expect("a training is simulated");
     let limit_ns = u64::try_from(limit.as_nanos()).expect("limits are short");
@@ -56,7 +56,7 @@ fn within<T>(limit: Duration, what: &'static str, call: impl FnOnce() -> T) -> T
 }
 
 impl Training {
-    /// Runs what is left of the training.
+    /// Runs the rest of the training.
     pub(super) fn run(&self) {
         let mut loader = self.open();
         self.check_job(&loader);
@@ -69,7 +69,7 @@ impl Training {
                 std::thread::sleep(RETRY);
             }
             std::thread::sleep(RECOVERY);
-            // This epoch may find that a link has ended without a word.
+            // This epoch may detect that a link has ended without notice.
             self.epoch(&mut loader);
             self.last_epoch(&mut loader);
         }
@@ -117,7 +117,7 @@ impl Training {
         config
     }
 
-    /// Opens the loader, as a supervisor does that tries again while a device cannot be reached.
+    /// Opens the loader, and like a supervisor tries again while a device cannot be reached.
     fn open(&self) -> Loader {
         for _ in 0..ATTEMPTS_MAX {
             let opened = within(CALL_LIMIT, "opening the loader", || Loader::open(self.config()));
@@ -246,7 +246,7 @@ impl Training {
         machine::note(&format!("consumes {what}"));
     }
 
-    /// C2: each sample of a batch has the right bytes, now as when it was delivered.
+    /// C2: each sample of a batch has the right bytes, now as well as at its delivery.
     fn check_bytes(&self, batch: &Batch) {
         let (index, epoch, bytes) = (batch.index(), batch.epoch(), batch.bytes());
         let of_sample = bytes.len() / batch.samples().len().max(1);
@@ -262,7 +262,7 @@ impl Training {
     }
 
     /// C0, C1, C3 and C4 of the epoch, as far as its strategy guarantees them, by the verification
-    /// that users have.
+    /// of the host.
     fn check_epoch(&self, stats: &EpochStats, job: &meetpoint_prepare::Job, is_whole: bool) {
         let number = stats.epoch;
         for event in &stats.events {
@@ -365,7 +365,7 @@ fn is_of_device(error: &meetpoint_host::Error) -> bool {
 fn is_loss(kind: &EventKind) -> bool {
     matches!(
         kind,
-        // What was lost between epochs has been opened again, or there is another event.
+        // A link that was lost between epochs was reopened, or there is another event.
         EventKind::DeviceLost { phase: Phase::Start | Phase::Epoch, .. }
             | EventKind::DeviceNotReopened { .. }
             | EventKind::DeviceGivenUp { .. }
