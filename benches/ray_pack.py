@@ -3,8 +3,8 @@
 
     PHOTOS=FOLDER BENCH="benches/ray_pack.py --rounds 5" scripts/ray_cluster.sh release
 
-That script starts the cluster, whose start does not count, and neither does the first task of each
-node, which starts Python there. Both sides plan, pack and commit; planning and the commit run in
+That script starts the cluster. The times include neither its start nor the first task of each node,
+which starts Python there. Both sides plan, pack and commit; planning and the commit run in
 this process. The order alternates, and the files of both are compared in every round. Photographs
 of the folder are repeated under other names until there are enough. The last line is the ratio.
 """

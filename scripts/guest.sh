@@ -1,7 +1,7 @@
 # Sourced by the scripts that boot Linux in QEMU: kernels and BusyBox of Debian, without KVM.
 #
 # It needs `what` and `base`, as scripts/debian.sh does. `arm64` and `amd64` are the architectures.
-# Guests are emulated instruction by instruction, so their speed says nothing.
+# Guests are emulated instruction by instruction, so their speed is not meaningful.
 
 # shellcheck source=scripts/debian.sh
 source scripts/debian.sh

@@ -11,12 +11,12 @@ program). The server has the last core, the loader the others, with a worker for
 --latency-ms delays each answer.
 
 Each loader decodes, crops at random to 224, flips, and gives batches of 50 as uint8, channels
-first, with labels, in the order of the dataset; peers do so with torchvision on tensors, which is
-faster than its operations on Pillow's images. The cache may hold two parts. Every round starts a
+first, with labels, in the order of the dataset. Peers use torchvision on tensors, which is faster
+than its operations on Pillow's images. The cache may hold two parts. Every round starts a
 new process with an empty cache and runs two epochs; the first one includes opening the dataset.
-Loaders take turns, and figures are medians. The column "of the best peer" leaves out peers whose cache
-exceeded its limit. Bytes are those that the server sent, headers included. A peer that cannot be
-measured is named with the reason. For meaningful figures, the machine must be idle.
+Loaders take turns, and figures are medians. The column "of the best peer" leaves out peers whose
+cache exceeded its limit. Bytes are those that the server sent, headers included. A peer that cannot
+be measured is named with the reason. For meaningful figures, the machine must be idle.
 """
 
 import argparse
@@ -116,7 +116,7 @@ def litdata():
     import litdata as library
     from litdata.streaming import downloader
 
-    # It passes no setting for a server without TLS to the client that prefetches.
+    # LitData does not pass a setting for servers without TLS to the client that prefetches.
     downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
     apply = transform()
 
@@ -210,7 +210,7 @@ def child(name, folder, options):
         # The other process reads the counts of the server meanwhile.
         sys.stdin.readline()
         cpu, begun = cpu_seconds(), time.perf_counter()
-    # Some libraries' threads are in no hurry.
+    # The threads of some libraries end slowly.
     os._exit(0)
 
 
@@ -237,7 +237,7 @@ def write_all(samples, folder, part_bytes):
     def write_mds(to):
         import streaming
 
-        # It refuses a cache of fewer than four shards.
+        # MDS refuses a cache of fewer than four shards.
         size = part_bytes // 2
         columns = {"image": "bytes", "label": "int"}
         with streaming.MDSWriter(out=str(to), columns=columns, size_limit=size) as writer:
@@ -307,7 +307,7 @@ class Server:
         endpoint = self.process.stdout.readline().strip()
         self.environment = {
             "AWS_ENDPOINT_URL": endpoint,
-            # The name that MDS knows.
+            # The name of the variable that MDS reads.
             "S3_ENDPOINT_URL": endpoint,
             "AWS_ACCESS_KEY_ID": "bench",
             "AWS_SECRET_ACCESS_KEY": "bench",
@@ -421,7 +421,7 @@ def table(found, sizes, cache_bytes):
     def keeps_limit(name):
         return cached_bytes(name) <= 1.05 * cache_bytes
 
-    # A cache of everything is not the same cache.
+    # Peers whose cache exceeded its limit are not comparable.
     peers = [name for name in found if name != "meetpoint" and keeps_limit(name)]
     best = [
         max((median(name, epoch, "samples_per_second") for name in peers), default=float("nan"))

@@ -35,8 +35,7 @@ struct Counts {
     bytes: AtomicU64,
 }
 
-/// Knows the secret of every access key. It is asked once for each request, so requests are counted
-/// and delayed here.
+/// Checks access keys. It is called once for each request, so it also counts and delays requests.
 struct Door {
     counts: Arc<Counts>,
     latency: Duration,

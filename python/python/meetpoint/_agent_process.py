@@ -1,8 +1,8 @@
 """The program ``meetpoint agent`` as a child process, which an owner starts, watches and ends.
 
-An owner runs one agent at a time, each under a generation that is higher than all before. Calls of
-a supervisor that names another generation change nothing, and an owner that no supervisor contacts
-ends its agent, so that a lost owner does not serve for long.
+An owner runs one agent at a time, each with a higher generation than the one before. Calls with
+another generation have no effect. An owner that no supervisor contacts ends its agent, so that a
+lost owner does not serve for long.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from ._program import own_command
 from .errors import DeviceError
 
 SERVER_NAME = "meetpoint-agent"
-"""The name in the certificates of agents that are made for a cluster, wherever they run."""
+"""The name in the certificates that are made for the agents of a cluster, on any node."""
 
 _START_SECONDS_MAX = 60.0
-"""Longest time from the start of an agent until it listens."""
+"""Maximum time from the start of an agent until it listens."""
 _END_SECONDS = 5.0
 """Time beyond the drain timeout after which an agent that was asked to end is killed."""
 _POLL_SECONDS = 0.05
@@ -45,7 +45,7 @@ class Credentials:
 
 @dataclass(frozen=True)
 class AgentService:
-    """What every agent of a cluster serves."""
+    """The settings of every agent of a cluster."""
 
     roots: Mapping[str, str]
     """Name and folder of each root, on the node of the agent."""
@@ -53,7 +53,7 @@ class AgentService:
     hosts: int
     drain_seconds: float
     keys: Optional[str] = None
-    """Folder of certificates on the node; ``None`` if the agent is given credentials."""
+    """Folder of certificates on the node; ``None`` if the agent receives credentials."""
     lease_seconds: float = 30.0
     """An agent ends if its supervisor does not contact its owner for this time."""
 
@@ -64,7 +64,7 @@ class Contact:
 
     is_serving: bool
     exit_code: Optional[int] = None
-    """Of an agent that ended: as in :class:`subprocess.Popen`."""
+    """The exit code of an agent that ended, as in :class:`subprocess.Popen`."""
 
 
 def _memory_folder() -> Optional[str]:
@@ -73,7 +73,7 @@ def _memory_folder() -> Optional[str]:
 
 
 def in_memory(content: bytes) -> IO[bytes]:
-    """A file without a name, in memory if the system has ``/dev/shm``. See :func:`path_of`."""
+    """An unnamed file, in memory if the system has ``/dev/shm``. See :func:`path_of`."""
     file: IO[bytes] = tempfile.TemporaryFile(dir=_memory_folder())
     file.write(content)
     file.flush()
@@ -86,7 +86,7 @@ def path_of(file: IO[bytes]) -> str:
 
 
 def make_credentials() -> "tuple[Credentials, Credentials]":
-    """Credentials of a new authority, whose key is deleted: for the agents, and for their hosts."""
+    """Credentials for agents and for their hosts, from a new authority, whose key is deleted."""
     with tempfile.TemporaryDirectory(prefix="meetpoint-keys-", dir=_memory_folder()) as folder:
         words = ["--json", "device", "keys", folder, "--server", SERVER_NAME, "--client", "client"]
         made = subprocess.run(
@@ -123,7 +123,7 @@ class AgentOwner:
     def start(
         self, generation: int, host: str, port: int, credentials: Optional[Credentials]
     ) -> int:
-        """Starts an agent, after an earlier one was killed; returns its port.
+        """Kills the previous agent, if any, and starts another one; returns its port.
 
         :param generation: must be higher than that of every agent before.
         :param host: address on which it listens.
@@ -134,7 +134,7 @@ class AgentOwner:
             if generation <= self._generation:
                 raise DeviceError(
                     f"generation {generation} of an agent at {host} is not higher than "
-                    f"{self._generation}, which its owner has started",
+                    f"{self._generation}, which was already started",
                     cause="agent_fenced",
                 )
             self._generation = generation
@@ -211,7 +211,7 @@ def _free_port(host: str, port: int) -> int:
     raise DeviceError(
         f"an agent cannot listen on {host}: {reason}",
         cause="listen",
-        remedy="give the node an address of its machine (ray start --node-ip-address)",
+        remedy="start the node with an address of its machine (ray start --node-ip-address)",
     )
 
 
@@ -243,7 +243,7 @@ def _started(
                 files.append(file)
                 paths[option] = path_of(file)
         words += [f"--{option}={path}" for option, path in paths.items()]
-        # An abstract name: nothing remains of it. The agent reports to it as to systemd.
+        # An abstract name leaves no file. The agent reports to this socket as to systemd.
         name = f"meetpoint-{secrets.token_hex(16)}"
         notify = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         notify.bind(f"\0{name}")
@@ -273,7 +273,7 @@ def _started(
 
 
 _REMEDIES = {"root_unreadable": "set roots to folders that the nodes of the agents can read"}
-"""Remedies by cause, where the program's own names an option of its command line."""
+"""Remedies by cause, where that of the program names an option of the command line."""
 
 
 def _error(what: str, printed: bytes) -> DeviceError:

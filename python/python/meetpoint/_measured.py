@@ -63,9 +63,9 @@ class Measured:
         epoch, also has a ``message``, a sentence. ``uneven`` names the batches that the ranks
         together deliver more than once or not at all, each with its epoch and the reason.
 
-        For each of the ``devices`` of an epoch, ``limits`` has the target, the achieved value and the
-        verdict (``is_valid``, ``causes``) of every speed limit of an emulated device, and ``core_use``
-        what disturbed it, in nanoseconds; docs/emulation.md defines both.
+        For each of the ``devices`` of an epoch, ``limits`` contains the target, the achieved value
+        and the validity (``is_valid``, ``causes``) of every speed limit of an emulated device, and
+        ``core_use`` what disturbed its core, in nanoseconds; docs/emulation.md defines both.
 
         The current epoch is not included, except in ``uneven`` if another number of ranks began it.
         """

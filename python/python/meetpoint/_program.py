@@ -15,8 +15,8 @@ _START = (
     "from meetpoint.__main__ import main; main()"
 )
 
-# `meetpoint agent` is a service and does not end with the process that started it; the kernel ends
-# this one (PR_SET_PDEATHSIG, SIGKILL) when the thread that started it ends.
+# `meetpoint agent` is a service and does not end with the process that started it. With this code,
+# the kernel kills it (PR_SET_PDEATHSIG, SIGKILL) when the thread that started it ends.
 _BOUND = (
     "import ctypes, os; ctypes.CDLL(None).prctl(1, 9, 0, 0, 0); "
     "os.getppid() == {parent} or os._exit(1); "

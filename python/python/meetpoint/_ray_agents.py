@@ -1,7 +1,7 @@
 """Agents on the nodes of a Ray cluster: see :func:`meetpoint.ray.agents`.
 
-One actor, the manager, runs beside the driver and supervises the others, which own an agent each.
-Batches go from agents to loaders directly, never through Ray.
+One actor, the manager, runs on the node of the driver and supervises the others, the owners, each
+of which runs one agent. Batches go from agents to loaders directly, never through Ray.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Roots = Union[PathLike, Sequence[PathLike], Mapping[str, PathLike]]
 _STEP_SECONDS = 0.2
 """Time between two steps of the manager."""
 _NODES_SECONDS = 1.0
-"""Time for which the list of nodes is used again."""
+"""Time for which the list of nodes is cached."""
 _ANSWER_SECONDS_MAX = 30.0
-"""Longest time that the manager may take to answer."""
+"""Maximum time that the manager may take to answer."""
 _HOSTS_MAX = 64
 _THREADS_MAX = 1024
 _COUNT_MAX = 2**16
@@ -52,7 +52,7 @@ _SECONDS_MAX = 1e6
 
 @dataclass(frozen=True)
 class AgentSummary:
-    """What an agent did, at its end."""
+    """The summary of an agent that ended."""
 
     index: int
     summary: Optional[Dict[str, Any]]
@@ -61,7 +61,7 @@ class AgentSummary:
 
 
 class _RayCluster:
-    """The cluster of the supervisor: Ray."""
+    """Ray, as the cluster of a supervisor."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class _RayCluster:
             num_cpus=self._num_cpus,
             resources=self._resources or None,
             scheduling_strategy=affinity,
-            # The supervisor starts another one, under another generation.
+            # The supervisor starts another owner with a higher generation.
             max_restarts=0,
             max_task_retries=0,
         )
@@ -117,7 +117,7 @@ class _RayCluster:
         try:
             return [self._ray.get(call)]
         except self._ray.exceptions.RayTaskError as error:
-            # The kind of the error that the owner raised, in its words.
+            # The message of the error that the owner raised.
             raise AgentFailedError(str(getattr(error, "cause", None) or error)) from None
         except self._ray.exceptions.RayError as error:
             raise OwnerLostError(f"its Ray worker or node died ({type(error).__name__})") from None
@@ -139,14 +139,14 @@ class _Manager:
     def begin(
         self,
         service: AgentService,
-        # An argument of a call, not of the actor: Ray stores the latter to restart actors.
+        # Not an argument of the actor's constructor, which Ray stores to restart actors.
         credentials: Optional[Credentials],
         wanted: Mapping[str, str],
         num_cpus: float,
         resources: Optional[Mapping[str, float]],
         count: int,
     ) -> None:
-        """Starts to supervise."""
+        """Starts the supervision."""
         self._cluster = _RayCluster(service, credentials, wanted, num_cpus, resources)
         self._supervisor = Supervisor(self._cluster, count)
         threading.Thread(target=self._run, name="meetpoint-supervisor", daemon=True).start()
@@ -187,7 +187,8 @@ class _Manager:
                 try:
                     self._supervisor.step(time.monotonic())
                 except Exception as error:
-                    # Such as a lost connection to Ray's control store; leases end the agents.
+                    # Such as a lost connection to Ray's control store. Without contact, owners
+                    # end their agents.
                     self._error = f"{type(error).__name__}: {error}"
                     return
 
@@ -196,9 +197,10 @@ class Agents:
     """Agents that Ray supervises. :func:`meetpoint.ray.agents` makes it.
 
     It can be pickled, for example as an argument of a task or in the configuration of Ray Train:
-    the copies name the same agents. Only the original ends them, by :meth:`shutdown` or at the end
-    of ``with``. A pickle contains the key of the hosts, and Ray does not encrypt it unless
-    ``RAY_USE_TLS=1``; with ``keys=FOLDER`` of :func:`meetpoint.ray.agents`, it does not.
+    the copies refer to the same agents. Only the original ends them, by :meth:`shutdown` or at the
+    end of ``with``. A pickle contains the private key of the hosts, which Ray does not encrypt
+    unless ``RAY_USE_TLS=1``. With ``keys=FOLDER`` of :func:`meetpoint.ray.agents`, it contains no
+    key.
     """
 
     def __init__(
@@ -221,10 +223,10 @@ class Agents:
     def devices(self) -> List[Remote]:
         """The agents for ``Loader(device=…)``, by index.
 
-        Waits until all of them serve that have a node and do not fail repeatedly, at most for the
-        ``timeout`` of :func:`meetpoint.ray.agents`; then returns those that serve. A loader keeps
-        the addresses: it uses an agent that was started again on its node from the next epoch on,
-        but not one that moved to another node.
+        Waits, at most for the ``timeout`` of :func:`meetpoint.ray.agents`, while agents are
+        starting; then returns those that serve. It does not wait for agents without a node or
+        that fail repeatedly. A loader keeps the addresses: from its next epoch on, it uses an agent
+        that was started again on its node, but not one that moved to another node.
 
         :raises DeviceError: no agent serves, or the manager does not answer.
         :raises ClosedError: after :meth:`shutdown`.
@@ -263,9 +265,9 @@ class Agents:
         return cast("List[AgentStatus]", status)
 
     def shutdown(self) -> List[AgentSummary]:
-        """Drains and ends all agents; returns what they did. Loaders continue without them.
+        """Drains and ends all agents; returns their summaries. Loaders continue without them.
 
-        Does nothing if it was called before.
+        A second call does nothing.
 
         :raises SettingError: this is a copy.
         """
@@ -278,7 +280,7 @@ class Agents:
         self._is_closed = True
         ray = imported("ray")
         if not ray.is_initialized():
-            # The agents ended with the connection to Ray, which a call would make again.
+            # The agents ended with the connection to Ray. A call would connect again.
             return []
         limit = self._drain_seconds + _ANSWER_SECONDS_MAX
         summaries: List[AgentSummary] = []
@@ -311,7 +313,7 @@ class Agents:
         return Remote(address, ca=ca, cert=cert, key=key, server_name=SERVER_NAME)
 
     def _settled(self) -> List[AgentStatus]:
-        """The states, when all agents serve or cannot be expected to soon."""
+        """The states, once no agent is starting or the time limit has passed."""
         deadline = time.monotonic() + self._start_seconds
         while True:
             status = self.status()
@@ -323,8 +325,8 @@ class Agents:
 
 
 _OPEN_FILES: "Dict[Tuple[bytes, bytes, bytes], List[IO[bytes]]]" = {}
-"""Credentials of this process, as files that loaders read whenever they connect. They have no name,
-so nothing remains of them, however this process ends."""
+"""Credentials of this process, as files that loaders read whenever they connect. They are unnamed,
+so none remains after this process, however it ends."""
 
 
 def _files(credentials: Credentials) -> List[IO[bytes]]:
@@ -340,14 +342,14 @@ def _none_serves(status: List[AgentStatus]) -> DeviceError:
     return DeviceError(
         f"no agent serves ({'; '.join(errors) or 'none has a node'})",
         cause="no_agent",
-        remedy="see status() of the agents, and that nodes with their labels and resources are up",
+        remedy="see status() of the agents, and check that nodes with the label are up",
     )
 
 
 def roots_by_name(roots: Any) -> Dict[str, str]:
     """The folders of agents by name; without names, they are called ``root-0``, ``root-1``, …
 
-    :raises SettingError: a path is relative, or a name is not one.
+    :raises SettingError: a path is relative, or a name is invalid.
     """
     named: Dict[str, str] = {}
     if isinstance(roots, Mapping):
@@ -365,7 +367,7 @@ def roots_by_name(roots: Any) -> Dict[str, str]:
     for folder in named.values():
         if not os.path.isabs(folder):
             raise SettingError(
-                f"roots has {folder!r}, which each node would find in another folder",
+                f"roots has {folder!r}, a relative path, which differs between nodes",
                 remedy="set roots to absolute paths on the nodes of the agents",
             )
     return named
@@ -385,21 +387,23 @@ def agents(
     timeout: float = 120.0,
     drain_timeout: float = 25.0,
 ) -> Agents:
-    """Starts agents on nodes near the data, and keeps them running; waits until all serve.
+    """Starts agents on nodes near the data, waits until all serve, and restarts those that fail.
 
     ::
 
         with meetpoint.ray.agents("storage=nvme", roots="/data/photos.set") as agents:
             loader = meetpoint.Loader("/data/photos.set", recipe, device=agents.devices)
 
-    Each agent is the program ``meetpoint agent`` in an actor on a node of its own. If it or its
-    actor dies, it is started again on the same node and, if possible, port; if the node dies, on
-    another node with the label that has no agent. Agents end with the driver.
+    Each agent is the program ``meetpoint agent``, which an actor runs on a different node. If the
+    agent or its actor dies, the agent is started again on the same node and, if possible, on the
+    same port. If the node dies, the agent is started on another node that has the label and no
+    agent. Agents end with the driver.
 
     :param label: labels of the nodes (``ray start --labels``): ``"KEY=VALUE"``, several separated
-        by commas, or a mapping. Without ``label`` and ``resources``, all nodes with enough CPUs.
+        by commas, or a mapping. Without ``label`` and ``resources``, all nodes with enough CPUs
+        are used.
     :param roots: folders on the nodes that hold datasets: a path, a list, or a mapping from names.
-    :param count: number of agents; by default, one for each such node that is up.
+    :param count: number of agents; by default, one for each live node that is selected.
     :param num_cpus: CPUs of the node that Ray reserves for an agent; 0 for none.
     :param resources: custom resources of the node that an agent takes, which select nodes too.
     :param threads: batches that an agent prepares at the same time; by default
@@ -407,12 +411,12 @@ def agents(
     :param hosts: loaders that an agent serves at the same time.
     :param keys: folder with certificates that exists on all nodes: ``ca.pem``, ``server.pem``,
         ``server.key`` on those of agents, ``ca.pem``, ``client.pem``, ``client.key`` on those of
-        loaders. By default, certificates are made for these agents and exist in memory alone, for a
-        year; they cross the network as arguments of Ray's calls.
+        loaders. By default, certificates are made for these agents, are valid for a year, exist
+        only in memory, and cross the network as arguments of Ray's calls.
     :param server_name: with ``keys``, the name in the certificates of the agents, if it is not
         their address.
-    :param timeout: longest time in seconds to wait for agents.
-    :param drain_timeout: longest time in seconds in which an agent ends.
+    :param timeout: maximum time in seconds to wait for agents.
+    :param drain_timeout: maximum time in seconds for an agent to drain and end.
     :raises DeviceError: an agent does not start.
     :raises SettingError: too few nodes have the label and the resources.
     """
@@ -439,8 +443,8 @@ def agents(
     if len(up) < (wished or 1):
         raise SettingError(
             f"{len(up)} live nodes have label={label!r}, resources={resources!r} and {cpus} "
-            f"CPUs, and {wished or 1} agents need a node each",
-            remedy='start nodes with `ray start --labels "KEY=VALUE"`, or set count to a lower one',
+            f"CPUs, but {wished or 1} agents need a node each",
+            remedy='start nodes with `ray start --labels "KEY=VALUE"`, or set a lower count',
         )
     ours, theirs = (None, None) if folder is not None else make_credentials()
     strategies = imported("ray.util.scheduling_strategies")

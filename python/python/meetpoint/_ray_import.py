@@ -11,7 +11,7 @@ from .errors import MeetpointError
 def imported(name: str) -> Any:
     """An optional module.
 
-    :raises ImportError: with the way to install it.
+    :raises ImportError: the module is not installed; the message has the remedy.
     """
     try:
         return importlib.import_module(name)
@@ -22,7 +22,7 @@ def imported(name: str) -> Any:
 
 
 def plain(ray: Any, call: Any, timeout: Optional[float] = None) -> Any:
-    """The result of a call; an error of Meetpoint as the task raised it."""
+    """The result of a call. An error of Meetpoint is raised as in the task."""
     try:
         return ray.get(call, timeout=timeout)
     except ray.exceptions.RayTaskError as error:

@@ -29,9 +29,9 @@ class Node:
 
 
 def selector(label: Label) -> Dict[str, str]:
-    """A label selector as Ray takes it.
+    """A label selector in the form that Ray accepts.
 
-    :raises SettingError: it is not one.
+    :raises SettingError: the label is invalid.
     """
     remedy = 'set label to "KEY=VALUE" or {"KEY": "VALUE"}; VALUE may be !A, in(A, B) or !in(A, B)'
     if label is None:

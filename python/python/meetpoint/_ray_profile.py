@@ -50,16 +50,16 @@ def profile(
     """Measures a recipe as :func:`meetpoint.profile` does, on nodes of the cluster.
 
     Each node measures all strategies itself, because times of different machines cannot be
-    compared. A task has all CPUs of its node, so it starts when no other task runs there. Nodes
-    measure one after another, because they may share the storage.
+    compared. A measurement uses all CPUs of its node, so it starts when no other task runs there.
+    Nodes measure one after another, because they may share storage.
 
     :param label: labels of the nodes (``ray start --labels``), as for :func:`agents`.
     :param resources: custom resources of the nodes.
     :param count: number of nodes to measure; ``None`` for all that have the label.
     :param options: options of :func:`meetpoint.profile`. ``threads`` is by default the number of
         CPUs of the node. Files, such as ``csv``, are written by the node.
-    :raises SettingError: too few nodes, several nodes that would write one file, or as
-        :func:`meetpoint.profile`.
+    :raises SettingError: there are too few nodes, several nodes would write the same file, or for
+        the reasons of :func:`meetpoint.profile`.
     """
     ray = imported("ray")
     wanted = selector(label)
@@ -67,7 +67,7 @@ def profile(
     for name in ("csv", "plot"):
         if number != 1 and options.get(name) is not None:
             raise SettingError(
-                f"{name} is set, and several nodes would write it", remedy="set count to 1"
+                f"{name} is set, but several nodes would write that file", remedy="set count to 1"
             )
     text, of = compose(recipe).to_toml(), os.path.abspath(given_path("dataset", dataset))
     if not ray.is_initialized():
@@ -76,7 +76,7 @@ def profile(
     if len(nodes) < (number or 1):
         raise SettingError(
             f"{len(nodes)} live nodes have label={label!r}, resources={resources!r} and a CPU",
-            remedy="set count to a lower number, or start nodes with `ray start --labels`",
+            remedy="set a lower count, or start nodes with `ray start --labels`",
         )
     return [_on(ray, node, (text, of), resources, options) for node in nodes[:number]]
 

@@ -1,7 +1,7 @@
 """Decides which node runs which agent, and when one is started again; imports no Ray.
 
-Each agent has a generation, which rises whenever it is started. Answers of earlier generations are
-never used, so an owner that was given up and still answers changes nothing.
+Each agent has a generation, which increases whenever it is started. Answers of earlier generations
+are ignored, so an owner that was declared lost but still answers has no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ START_SECONDS_MAX = 90.0
 SILENCE_SECONDS_MAX = 20.0
 """Longest time that an owner may take to answer a contact."""
 FAILURES_MAX = 3
-"""Failures in a row after which waiting for the agent ends with its error; it is still tried."""
+"""Consecutive failures after which waiting for the agent ends with its error; starts continue."""
 _RETRY_SECONDS_MAX = 30.0
 
 
@@ -32,7 +32,7 @@ class AgentFailedError(Exception):
 
 
 class Cluster(Protocol):
-    """What the supervisor needs of a cluster. Calls return at once."""
+    """The operations of a cluster that the supervisor uses. They do not block."""
 
     def nodes(self) -> List[Node]:
         """The live nodes that may run agents."""
@@ -43,15 +43,15 @@ class Cluster(Protocol):
         ...
 
     def start(self, owner: Any, generation: int, node: Node, port: int) -> Any:
-        """Has an agent started; the call results in its port."""
+        """Starts an agent; the result of the call is its port."""
         ...
 
     def contact(self, owner: Any, generation: int) -> Any:
-        """Contacts an owner; the call results in a :class:`Contact`."""
+        """Contacts an owner; the result of the call is a :class:`Contact`."""
         ...
 
     def stop(self, owner: Any, generation: int) -> Any:
-        """Has an agent drained and ended; the call results in its summary or ``None``."""
+        """Drains and ends an agent; the result of the call is its summary or ``None``."""
         ...
 
     def result(self, call: Any) -> "Optional[List[Any]]":
@@ -73,12 +73,12 @@ class AgentStatus:
 
     index: int
     state: str
-    """``"serving"``; ``"starting"``, also again; ``"waiting"`` for a node; or ``"failed"``, and
-    tried again."""
+    """``"serving"``; ``"starting"``, for the first time or again; ``"waiting"`` for a node; or
+    ``"failed"`` several times in a row, and retried."""
     generation: int
-    """How often it was started."""
+    """Number of starts."""
     address: Optional[str]
-    """``tcp://HOST:PORT`` where it serves, or served last."""
+    """``tcp://HOST:PORT`` where it serves, or last served."""
     node: Optional[str]
     """Id of the Ray node."""
     error: Optional[str]
@@ -96,11 +96,11 @@ class _Slot:
     call: Any = None
     is_start: bool = False
     since: float = 0.0
-    """When the call was made, or the last answer came."""
+    """Time of the call, or of the last answer."""
     port: int = 0
     is_serving: bool = False
     is_waiting: bool = False
-    """No node was free when one was needed last."""
+    """No node was free at the last attempt to start."""
     avoids_node: bool = False
     """Its node did not answer, so another one is preferred."""
     failures: int = 0
@@ -117,7 +117,7 @@ class _Slot:
 
 @dataclass
 class Supervisor:
-    """A number of agents, each on a node of its own."""
+    """Supervises a number of agents, each on a different node."""
 
     cluster: Cluster
     count: int
@@ -127,7 +127,7 @@ class Supervisor:
         self._slots = [_Slot(index) for index in range(self.count)]
 
     def step(self, now: float) -> None:
-        """Uses the answers that arrived, and makes the calls that are due."""
+        """Processes the answers that arrived, and makes the calls that are due."""
         for slot in self._slots:
             if slot.call is not None:
                 self._answer(slot, now)
@@ -149,7 +149,7 @@ class Supervisor:
         ]
 
     def stop(self) -> Dict[int, Any]:
-        """Calls that drain and end every agent, by index. Do not step afterwards."""
+        """Drains and ends every agent; returns the calls by index. Do not step afterwards."""
         return {
             it.index: self.cluster.stop(it.owner, it.generation)
             for it in self._slots
@@ -210,9 +210,9 @@ class Supervisor:
         slot.since, slot.is_start = now, True
 
     def _node_for(self, slot: _Slot) -> Optional[Node]:
-        """The node that it had, so that its address stays; otherwise one without an agent.
+        """The previous node, so that the address is unchanged; otherwise one without an agent.
 
-        After silence or several failures there, another one is preferred.
+        After silence or several failures on the previous node, another one is preferred.
         """
         used = {it.node.id for it in self._slots if it.node and it is not slot}
         free = [node for node in self.cluster.nodes() if node.id not in used]
@@ -225,7 +225,7 @@ class Supervisor:
         return node
 
     def _lose(self, slot: _Slot, error: str, now: float) -> None:
-        """Gives an owner up. If it still runs, nobody uses what it answers."""
+        """Declares an owner lost. If it still runs, its answers are ignored."""
         self.cluster.release(slot.owner)
         slot.owner = slot.call = None
         self._fail(slot, error, now)
@@ -233,7 +233,7 @@ class Supervisor:
     def _fail(self, slot: _Slot, error: str, now: float) -> None:
         slot.is_serving = False
         slot.error = error
-        # The first restart does not wait.
+        # The first restart is immediate.
         wait = 0.0 if slot.failures == 0 else 0.5 * 2.0 ** min(slot.failures, 10)
         slot.retry_at = now + min(wait, _RETRY_SECONDS_MAX)
         slot.failures += 1

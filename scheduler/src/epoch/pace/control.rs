@@ -154,8 +154,8 @@ impl Pace {
         Self { is_shared: terms.ranks > 1, ..made }
     }
 
-    /// `first`: the window of the previous epoch, if known; `opened`: the window after a first batch
-    /// without loss; `ahead_most`: maximum number of batches that all devices may hold.
+    /// `first`: the window of the previous epoch, if known; `opened`: the window after a first
+    /// batch without loss; `ahead_most`: maximum number of batches that all devices may hold.
     fn new(batches: u32, first: Option<u32>, opened: u32, ahead_most: u32, prior_ns: u64) -> Self {
         let window = first.unwrap_or(1).min(ahead_most).max(1);
         Self {

@@ -2,8 +2,9 @@
 //!
 //! A device can delay the host's own work: its batches use the link over which the host reads
 //! samples, or it uses the host's cores, drive or memory. The additional time of each host batch,
-//! compared with the time without devices, is a loss; each device batch is a gain of one host batch.
-//! Loss minus gain controls a window, the number of unpublished batches that devices may hold:
+//! compared with the time without devices, is a loss; each device batch is a gain of one host
+//! batch. Loss minus gain controls a window, the number of unpublished batches that devices may
+//! hold:
 //!
 //! ```text
 //!            published: +1         the host is slower: ÷2, kept if the sum improves
