@@ -81,8 +81,8 @@ stage_program() {
 }
 
 # Time without a line on the console after which a guest is killed, and the time after which it is
-# killed in any case, in seconds. Emulated processors are slow beside other programs, so the first
-# one counts, not the whole time.
+# killed in any case, in seconds. Emulated processors are slow on a busy machine, so the limit on
+# silence is the relevant one.
 silence_max="${SILENCE_MAX:-300}"
 guest_time_max="${GUEST_TIME_MAX:-1800}"
 

@@ -28,7 +28,7 @@ netns_up head "${nodes[@]}"
 RAY_ADDRESS="$(netns_address head):6379"
 export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
-# The hosts have no route that gloo, of torch.distributed, could find its interface by.
+# The hosts have no route by which gloo (torch.distributed) could find its interface.
 export GLOO_SOCKET_IFNAME=eth0
 # Without the token, nobody else who reaches the addresses can run programs on the nodes.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"

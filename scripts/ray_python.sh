@@ -31,6 +31,6 @@ fi
 rm -rf "$folder/site"
 "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$folder/site" \
     "$wheel"
-# Ray's default niceness is 15, with which other load of the machine slows down its workers alone.
+# Ray's default niceness is 15, so other load of the machine would slow down only its workers.
 export RAY_worker_niceness=0
 export PYTHONPATH="$folder/site" RAY_USAGE_STATS_ENABLED=0 RAY_ENABLE_UV_RUN_RUNTIME_ENV=0

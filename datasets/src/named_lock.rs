@@ -9,8 +9,8 @@ use std::path::Path;
 
 /// Locks an open file or folder exclusively, without waiting.
 ///
-/// `None` if another process has locked it, or if `path` does not name it any more: another process
-/// may have renamed or removed it after it was opened.
+/// `None` if another process has locked it, or if `path` no longer refers to it because another
+/// process renamed or removed it after it was opened.
 pub(crate) fn lock_named(file: File, path: &Path) -> io::Result<Option<File>> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => return Ok(None),

@@ -128,7 +128,7 @@ impl Clocks {
 pub(crate) struct Disturbances {
     /// The sleeps of the emulation.
     pub(crate) wake_ups: WakeUpSummary,
-    /// Time within batches in which it waited for its core; `None` if it is not measured.
+    /// Time within batches in which it waited for its core; `None` if it was not measured.
     pub(crate) run_delay: Option<Duration>,
     /// Time within batches that the hypervisor took from its core; `None` if it is not measured.
     pub(crate) steal: Option<Duration>,
@@ -150,8 +150,8 @@ pub(crate) struct CpuThrottle {
 
 impl CpuThrottle {
     /// A throttle for the calling thread; without a ratio, only [`CpuThrottle::stretch`] has an
-    /// effect. `storage_waits` and `counters` are this thread's; without counters, what the kernel
-    /// reports is not measured.
+    /// effect. `storage_waits` and `counters` are those of this thread. Without counters, run delay
+    /// and steal are not measured.
     pub(crate) fn new(
         ratio: Option<f64>,
         storage_waits: Arc<StorageWaits>,
@@ -173,7 +173,7 @@ impl CpuThrottle {
         }
     }
 
-    /// A batch begins, or goes on: what the kernel reports is measured from now on.
+    /// A batch begins or resumes: the counters of the kernel are read from now on.
     pub(crate) fn begin_batch(&mut self) {
         self.meter.begin();
     }

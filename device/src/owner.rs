@@ -35,8 +35,8 @@ impl DisconnectHandle {
     }
 }
 
-/// Who is at the other end of a connection. Its `Display` is for other hosts, which do not learn
-/// who a host on another machine is.
+/// The peer of a connection. Its `Display` is for messages to other hosts, and does not identify
+/// hosts on other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PeerName {
     /// A process of this machine, by its id.
@@ -71,7 +71,7 @@ pub(crate) struct Peer {
 pub(crate) enum AdmissionError {
     #[error("the device serves {0} and accepts one host at a time")]
     Taken(PeerName),
-    #[error("the device serves {hosts} hosts{} and accepts no more at a time", listed(processes))]
+    #[error("the device serves {hosts} hosts{} and accepts no more", listed(processes))]
     Full {
         hosts: usize,
         /// Ids of those that are processes of this machine.
@@ -108,7 +108,8 @@ impl AdmissionError {
     }
 }
 
-/// The processes in brackets. They belong to the user who asks, unlike hosts on other machines.
+/// The processes in brackets. They belong to the same user as the refused host, unlike hosts on
+/// other machines.
 fn listed(processes: &[u32]) -> String {
     let ids: Vec<String> = processes.iter().map(|id| format!("process id {id}")).collect();
     if ids.is_empty() { String::new() } else { format!(" ({})", ids.join(", ")) }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of messages in a [`PERIOD`].
 const SENTENCES_MAX: u32 = 20;
 
-/// Longest message, in characters. Texts of peers are part of some.
+/// Maximum length of a message in characters. Some messages contain text from peers.
 const SENTENCE_CHARS_MAX: usize = 500;
 
 const PERIOD: Duration = Duration::from_secs(60);

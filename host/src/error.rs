@@ -362,7 +362,7 @@ pub enum Error {
         /// The cause.
         problem: String,
     },
-    /// No process responds at a network address, or the one that listens hangs up.
+    /// No process responds at a network address, or the listening process closes the connection.
     #[error("no device responds at {endpoint}: {problem}")]
     DeviceUnresponsive {
         /// Its address.
@@ -536,9 +536,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether a device is lost for now, which can happen at any time and may pass by itself,
-    /// unlike an invalid setting. A socket of this machine that nobody listens on is an invalid
-    /// setting.
+    /// Whether a device is temporarily lost, which can happen at any time, unlike an invalid
+    /// setting. A Unix socket on which no process listens is an invalid setting.
     pub(crate) fn is_loss(&self) -> bool {
         match self {
             Self::DeviceLost { .. } | Self::DeviceUnresponsive { .. } => true,

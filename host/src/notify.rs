@@ -1,14 +1,14 @@
-//! Notifies a caller at once, not only in the events of an epoch, of a device that was not reached
-//! at the start, and of a long wait for a device.
+//! Immediate notifications of a device that was not reached at the start, and of a long wait for a
+//! device. Both are also events of the epoch.
 
 use crate::events::EventKind;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A function that is called when the first epoch begins without a device that was not reached at
-/// the start, and, at most once per epoch, when the consumer has waited long for a device. It runs
-/// on the consumer's thread.
+/// A function that is called at the beginning of the first epoch for each device that was not
+/// reached at the start, and at most once per epoch when the consumer has waited long for a device.
+/// It runs on the consumer's thread.
 #[derive(Clone)]
 pub struct Notify {
     /// How long the wait for one batch has lasted by then.

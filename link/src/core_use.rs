@@ -1,28 +1,29 @@
-//! What an emulated core did, and what disturbed it.
+//! How an emulated core was used, and what disturbed it.
 
 use meetpoint_format::wire;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an emulated core did while it had work. Times are in nanoseconds.
+/// How an emulated core was used while it had work. Times are in nanoseconds.
 ///
-/// Time that is neither computing, sleep nor contention does not occur: waits for storage and
-/// delays by injected faults are left out.
+/// Waits for storage and delays by injected faults are left out, so all time is computing, sleep or
+/// contention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CoreUse {
-    /// Time in which it could compute.
+    /// Time in which the core could compute.
     pub available_ns: u64,
-    /// CPU time in it.
+    /// CPU time within `available_ns`.
     pub cpu_ns: u64,
-    /// Time in it in which the thread neither computed nor slept for the emulation.
+    /// Time within `available_ns` in which the thread neither computed nor slept for the
+    /// emulation.
     pub contention_ns: u64,
     /// Time in which the thread was ready to run and another one had its core, as Linux counts it
     /// (`schedstat`); `None` if it is not measured.
     pub run_delay_ns: Option<u64>,
-    /// Time that the hypervisor took from the core, in steps of 10 ms; of all cores that it may
-    /// use, if it is not bound to one. `None` if it is not measured.
+    /// Time that the hypervisor took from the core, in steps of 10 ms; the sum over all cores that
+    /// the thread may use if it is not bound to one. `None` if it is not measured.
     pub steal_ns: Option<u64>,
-    /// Sleeps of the emulation.
+    /// Number of sleeps of the emulation.
     pub sleeps: u64,
     /// Mean time by which the thread woke up late.
     pub late_mean_ns: u64,
@@ -57,7 +58,7 @@ impl fmt::Display for Disturbance {
 }
 
 impl CoreUse {
-    /// The share of the core that it had; 0 if it never had work.
+    /// The achieved share of the core; 0 if there was no work.
     pub fn share(&self) -> f64 {
         match self.available_ns {
             0 => 0.0,
@@ -65,11 +66,11 @@ impl CoreUse {
         }
     }
 
-    /// What explains that it had less than the share `target`, the longest disturbance first.
+    /// The causes of a share below `target`, the longest disturbance first.
     ///
-    /// Its work took longer than at the target. A disturbance explains that if it lasted for at
-    /// least half of the difference. Empty if the share was reached, or if nothing that was
-    /// measured explains the difference.
+    /// The work then took longer than it would have at the target. A disturbance is a cause if it
+    /// lasted for at least half of this additional time. Empty if the share was reached, or if no
+    /// measured disturbance lasted that long.
     pub fn causes(&self, target: f64) -> Vec<Disturbance> {
         let excess = self.available_ns as f64 - self.cpu_ns as f64 / target;
         if excess <= 0.0 {
@@ -78,7 +79,7 @@ impl CoreUse {
         let steal = self.steal_ns.unwrap_or(0);
         let mut all = [
             (Disturbance::Steal, steal),
-            // The thread does not notice who has its core.
+            // The clocks of the thread do not show who used its core.
             (Disturbance::Contention, self.contention_ns.saturating_sub(steal)),
             (Disturbance::LateWakeUps, self.late_mean_ns.saturating_mul(self.sleeps)),
         ];

@@ -81,7 +81,7 @@ impl ExtentFolder {
         &self.block
     }
 
-    /// The name of the engine that reads it.
+    /// The name of the engine that reads the extents.
     pub fn engine(&self) -> &'static str {
         self.reader.engine()
     }

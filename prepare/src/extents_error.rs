@@ -113,8 +113,8 @@ impl Diagnose for ExtentFolderError {
     }
 }
 
-/// The remedy for a block device that cannot be read. It is named by the user, and cannot be
-/// restored as a file can.
+/// The remedy for a block device that cannot be read. The user named it; unlike a file, it cannot
+/// be restored.
 fn remedy_of_block(source: &StorageError) -> Option<Remedy> {
     match source {
         StorageError::Open { source: cause, .. }

@@ -71,7 +71,7 @@ impl Values {
             }
             ColumnKind::Bytes => Self::Bytes(values().map(<[u8]>::to_vec).collect()),
             ColumnKind::Text => {
-                // It was checked to be UTF-8, but a malicious device may have written to it since.
+                // It was checked to be UTF-8, but a malicious device may have changed it since.
                 let text = |value| String::from_utf8_lossy(value).into_owned();
                 Self::Text(values().map(text).collect())
             }

@@ -1,17 +1,18 @@
-//! What an emulated core did, and what disturbed it, in the units of a report.
+//! How an emulated core was used, and what disturbed it, in the units of a report.
 
 use crate::units;
 use meetpoint_host::stats::{CoreUse, SpeedLimit};
 use serde::{Deserialize, Serialize};
 
-/// What an emulated core did while it had work, without waits for storage.
+/// How an emulated core was used while it had work, without waits for storage.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EmulatedCore {
-    /// Time in which it could compute.
+    /// Time in which the core could compute.
     pub available_seconds: f64,
-    /// CPU time in it.
+    /// CPU time within `available_seconds`.
     pub cpu_seconds: f64,
-    /// Time in it in which the thread neither computed nor slept for the emulation.
+    /// Time within `available_seconds` in which the thread neither computed nor slept for the
+    /// emulation.
     pub contention_seconds: f64,
     /// Time in which the thread was ready to run and another one had its core, as Linux counts it;
     /// `None` if it is not measured.
@@ -19,7 +20,7 @@ pub struct EmulatedCore {
     /// Time that the hypervisor took from the core, in steps of 10 ms; `None` if it is not
     /// measured.
     pub steal_seconds: Option<f64>,
-    /// Sleeps of the emulation.
+    /// Number of sleeps of the emulation.
     pub sleeps: u64,
     /// Mean time by which the thread woke up late.
     pub late_mean_seconds: f64,

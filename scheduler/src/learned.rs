@@ -12,9 +12,10 @@ pub struct Learned {
     pub ready_ns: u64,
     /// Preparation of one host batch by one worker, begin to end.
     pub preparation_ns: u64,
-    /// The same while no device worked, as `auto` measures it.
+    /// Preparation of one host batch while no device worked, as `auto` measures it; 0 if not
+    /// known.
     pub alone_ns: u64,
-    /// Batches that devices may hold unpublished under `auto`; 0 if not known.
+    /// Maximum number of unpublished batches of devices under `auto`; 0 if not known.
     pub window: u32,
     /// t_s of each device: the time of one of its batches. The list may be shorter than the number
     /// of devices.

@@ -46,7 +46,7 @@ pub(crate) struct Entry {
     pub(crate) state: State,
     /// Whether a device held it before.
     pub(crate) redone: bool,
-    /// When the host claimed it; nothing for a device's batch.
+    /// When the host claimed it; unused for a device's batch.
     pub(crate) began: Began,
 }
 

@@ -1,7 +1,7 @@
 //! Requests to devices that take commands: NVMe drives, and devices of SPDK.
 //!
-//! A request is sent in pieces, one at a time. It sends nothing itself; engines pass a function
-//! that sends a command, and report the results.
+//! A request is sent in pieces, one at a time. This module sends nothing itself: engines pass a
+//! function that sends a command, and report the results.
 
 use crate::engine::clamp_depth;
 use crate::open::{FileTable, Opened};
@@ -22,8 +22,8 @@ pub(crate) trait Commanded {
     /// Bytes of a piece that a successful command has moved, without those beyond the end.
     fn moved(&self, kind: RequestKind, piece: Piece) -> usize;
 
-    /// Where writes end, if they are permitted. One that reaches beyond fails as a whole, before
-    /// any of its pieces is written.
+    /// End of the writable range, if writes are permitted. A write beyond it fails as a whole,
+    /// before any of its pieces is written.
     fn write_end(&self) -> Option<u64>;
 }
 
@@ -90,7 +90,7 @@ impl<B: Commanded> Requests<B> {
         if is_too_long {
             let full = io::Error::from_raw_os_error(libc::ENOSPC);
             let is_over = self.step(slot, Err(full));
-            assert!(is_over, "a full device is no passing failure");
+            assert!(is_over, "the failure of a full device is permanent");
         } else {
             self.advance(slot, send);
         }
@@ -125,7 +125,7 @@ impl<B: Commanded> Requests<B> {
         }
     }
 
-    /// Records the result of a piece; whether the request has ended.
+    /// Records the result of a piece; returns whether the request has ended.
     fn step(&mut self, slot: u64, answer: io::Result<usize>) -> bool {
         match self.slots.get_mut(slot).step(answer) {
             Step::More => false,

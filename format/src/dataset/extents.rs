@@ -24,7 +24,7 @@ const FILES_MAX: usize = 1 << 20;
 /// Longest name of a file or device, in bytes, as in Linux.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Characters of a wrong text that are repeated in an error.
+/// Maximum number of characters of an invalid text that an error repeats.
 const CHARS_SHOWN: usize = 32;
 
 /// Block sizes of drives, in bytes.
@@ -267,7 +267,7 @@ impl ExtentDevice {
     }
 }
 
-/// What is wrong with a name, which is printed in messages; `None` if nothing is.
+/// The problem of a name that is printed in messages; `None` if it is valid.
 fn problem_of_name(name: &str) -> Option<&'static str> {
     if name.len() > NAME_BYTES_MAX {
         return Some("a name is longer than 255 bytes");

@@ -381,15 +381,15 @@ pub struct Meters {
     #[prost(message, optional, tag = "12")]
     pub core_use: ::core::option::Option<CoreUse>,
 }
-/// What an emulated core did while it had work, without waits for storage, since Load.
+/// How an emulated core was used while it had work, without waits for storage, since Load.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CoreUse {
-    /// Time in which it could compute, and CPU time in it.
+    /// Time in which the core could compute, and CPU time within it.
     #[prost(uint64, tag = "1")]
     pub available_ns: u64,
     #[prost(uint64, tag = "2")]
     pub cpu_ns: u64,
-    /// Time in it in which the thread neither computed nor slept for the emulation.
+    /// Time within available_ns in which the thread neither computed nor slept for the emulation.
     #[prost(uint64, tag = "3")]
     pub contention_ns: u64,
     /// Time that the thread waited for its core, and that the hypervisor took from it; absent if the

@@ -62,7 +62,7 @@ impl<'a> Connection<'a> {
             (ConnectError::Failed(source), _) => {
                 unreachable(error.to_string(), open_files_limit(source))
             }
-            // A name may get its address only when its machine or container has started.
+            // A name may have no address until its machine or container has started.
             (
                 ConnectError::NotASocket { .. }
                 | ConnectError::Missing
@@ -176,8 +176,8 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// A process that hangs or hangs up. Over a network this may pass; on this machine it is
-    /// something other than a device, unless its process is stopped.
+    /// A process that does not respond or closes the connection. Over a network, this may be
+    /// temporary; on this machine, it is not a device, unless it is stopped.
     fn silent(&self, problem: String) -> Error {
         match self.endpoint {
             Endpoint::Socket(_) => self.not_a_device(problem),

@@ -1,4 +1,4 @@
-//! What a meter covers, as a value; `Display` gives the sentence.
+//! The coverage of a meter as a value; `Display` writes the sentence.
 
 use super::Scope;
 use serde::{Deserialize, Serialize};

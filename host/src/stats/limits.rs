@@ -4,8 +4,8 @@ use meetpoint_format::wire::Meters;
 use meetpoint_link::{CoreUse, Disturbance, Targets};
 use serde::{Deserialize, Serialize};
 
-/// Maximum relative deviation of a speed limit from its target, beyond which the times of a run do
-/// not count.
+/// Maximum relative deviation of a speed limit from its target. Beyond it, the times of a run are
+/// invalid.
 pub const OFF_TARGET_MAX: f64 = 0.05;
 
 /// A speed limit of the emulation, as measured.
@@ -17,12 +17,12 @@ pub struct SpeedLimit {
     pub unit: String,
     /// The target.
     pub target: f64,
-    /// As measured.
+    /// The measured value.
     pub achieved: f64,
     /// Whether it is within [`OFF_TARGET_MAX`] of its target.
     pub is_valid: bool,
-    /// What explains an invalid share of a core, the longest disturbance first. Empty for other
-    /// limits, and if nothing that was measured explains it.
+    /// The causes of an invalid share of a core, the longest disturbance first. Empty for other
+    /// limits, and if no measured disturbance explains the deviation.
     pub causes: Vec<Disturbance>,
 }
 
@@ -40,7 +40,7 @@ impl SpeedLimit {
         }
     }
 
-    /// The share of a core. `core` is what it did, if that was measured.
+    /// The share of a core. `core`: how the core was used, if that was measured.
     pub fn of_core(target: f64, achieved: f64, core: Option<&CoreUse>) -> Self {
         let limit = Self::new("cpu-ratio", "ratio", target, achieved);
         let causes = match (limit.is_valid, core) {
@@ -56,7 +56,7 @@ impl SpeedLimit {
     }
 }
 
-/// Speed limits that were set and measured; without transfers, there is no measurement.
+/// The speed limits that are set and were measured. A bandwidth without transfers is not measured.
 pub(super) fn of_device(targets: &Targets, achieved: &Meters) -> Vec<SpeedLimit> {
     let core = achieved.core_use.map(CoreUse::from);
     let limit = |name: &str, unit: &str, target: Option<f64>, achieved: f64| {

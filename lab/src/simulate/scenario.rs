@@ -114,7 +114,7 @@ fn troubles(outcome: &Outcome) -> Vec<String> {
     let mut said = Vec::new();
     if let Some(lost) = outcome.lost_rank {
         said.push(format!(
-            "rank {} did not come to step {} and was declared lost at {}",
+            "rank {} did not reach step {} and was declared lost at {}",
             lost.rank,
             lost.step,
             seconds(lost.at_ns as f64 / 1e9)

@@ -59,7 +59,7 @@ const RUNS_MOST: u32 = 1000;
 pub enum Samples {
     /// Exactly this number.
     Exactly(u64),
-    /// An increasing number, until the best is certain, or 4,096 or all are measured.
+    /// An increasing number, until the best is certain, or until 4,096 or all are measured.
     Widening,
 }
 

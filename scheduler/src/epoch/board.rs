@@ -34,7 +34,7 @@ pub(crate) struct Board {
     pub(crate) now: Time,
     /// Time during which devices had work.
     pub(crate) beside_ns: Time,
-    /// Time that the host has lost beside devices, as `auto` measures it.
+    /// Time that the host has lost because of devices, as `auto` measures it.
     pub(crate) slowed_ns: Time,
     pub(crate) ledger: Ledger,
     pub(crate) devices: Vec<Device>,

@@ -4,9 +4,9 @@
 //! far. Devices receive work only once the time of a host batch is known, and while the budget
 //! lasts. A device that causes a longer wait gets no more work in the epoch; the host redoes its
 //! unpublished batches in place. If device batches themselves cost time, because a step on one
-//! takes longer, all work of devices is taken back. So waiting for devices lengthens the epoch by
-//! at most the allowance and a constant number of batches. What devices cost because they slow the
-//! host's own preparation down is limited by the [pace](super::pace).
+//! takes longer, all work of devices is reclaimed. So waiting for devices lengthens the epoch by at
+//! most the allowance and a constant number of batches. The [pace](super::pace) limits the cost of
+//! devices that slow down the host's own preparation.
 //!
 //! With several ranks, each knows the waits of all, and the smallest budget decides: once one rank
 //! has no budget, or no device left, all ranks continue with the host alone.
@@ -94,7 +94,7 @@ impl Guard {
         let restart = if board.terms.background() { board.preparation_ns() } else { 0 };
         let most = (alone * u128::from(LOSS_PER_MILLE) / 1_000).saturating_sub(restart.into());
         let allowance = most.min(alone / u128::from(ALLOWANCE_PARTS));
-        // A host that is slower beside devices has saved less.
+        // Devices that slow down the host have saved less.
         let saved = saved_ns(board);
         let saved = (saved - i128::from(board.slowed_ns)).max(saved.min(0));
         i128::try_from(allowance).unwrap_or(i128::MAX) + saved - self.spent_ns

@@ -41,7 +41,7 @@ pub struct Epoch {
     /// The strategy that decides: as configured, or as selected by `auto`.
     decides: StrategyName,
     guard: Guard,
-    /// Limits devices that slow the host down, under `auto`.
+    /// Limits devices that slow down the host, under `auto`.
     pace: Option<Pace>,
     ranks: Ranks,
     selection: Option<Selection>,

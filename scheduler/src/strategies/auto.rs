@@ -2,10 +2,10 @@
 //!
 //! It predicts with the closed forms. If nothing is known, it selects the adaptive strategy. In
 //! simulation, with up to 64 ranks, no selection makes the epoch more than 2 % longer than with the
-//! host alone, plus a few batches of each worker: the guard of the epoch limits waiting for
-//! devices, which costs at most 1 %, and its pace limits devices that slow the preparation of the
-//! host down. Devices that make the steps of the accelerator longer are not limited. On a machine
-//! the goal is 2 %; docs/measurements has the measured maximum, 2.8 %.
+//! host alone, plus the time of a few batches per worker: the guard of the epoch limits the wait
+//! for devices to 1 %, and its pace limits devices that slow down the host's own preparation.
+//! Devices that make the steps of the accelerator longer are not limited. On real machines, the
+//! goal is 2 %, and the measured maximum 2.8 % (docs/measurements).
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::terms::{Costs, Terms};
@@ -36,8 +36,8 @@ const WINDOW_SHARE: f64 = 16.0;
 /// Assumed slots of a rank's spools until all ranks know them.
 const SLOTS_UNKNOWN: u32 = 16;
 
-/// Selects another strategy for each epoch, takes work back from devices that delay it, and limits
-/// devices that slow the host down.
+/// Selects a strategy for each epoch, reclaims work from devices that delay it, and limits devices
+/// that slow down the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Auto {
     /// The quantity to minimise.

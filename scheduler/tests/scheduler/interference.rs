@@ -1,5 +1,5 @@
-//! `auto` is never slower than the host alone by more than 2 %, if devices slow the host down.
-//! Devices whose work was taken back no longer do.
+//! If devices slow down the host, `auto` is at most 2 % slower than the host alone. Devices whose
+//! work was reclaimed no longer slow it down.
 
 use meetpoint_scheduler::{
     AnyStrategy, Auto, Config, DeviceConfig, Goal, Holders, HostOnly, Learned, Order, Profile, Wrr,
@@ -11,8 +11,8 @@ use crate::driver::{Faults, Run, Scenario, Slowed, run};
 const MS: u64 = 1_000_000;
 const BATCHES: u32 = 1_500;
 
-/// Beyond 2 %, an epoch may take this many more batches of each worker, at the largest slowdown: a
-/// window is judged by batches that have ended.
+/// In addition to 2 %, an epoch may take the time of this many batches per worker at the largest
+/// slowdown, because a window is judged by finished batches.
 const BATCHES_MORE: u64 = 4;
 
 #[derive(Debug, Clone)]

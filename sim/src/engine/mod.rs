@@ -75,8 +75,8 @@ pub fn run_keeping(scenario: &Scenario, seed: u64, keep: Recording) -> Result<Ou
 }
 
 /// The run fails for lack of progress after this number of events without a completed step, plus
-/// this number for each rank and link. A batch that takes a day under a stall timeout of 2 s has
-/// fewer.
+/// this number for each rank and link. Even a batch that takes a day with a stall timeout of 2 s
+/// needs fewer.
 const EVENTS_WITHOUT_STEP_MAX: u64 = 5_000_000;
 const EVENTS_OF_EACH_MAX: u64 = 2_000;
 

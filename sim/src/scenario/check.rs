@@ -20,8 +20,8 @@ const ALL_WORKERS_MAX: u64 = 1 << 20;
 /// Most links between ranks and devices.
 const LANES_MAX: u64 = 4_000_000;
 
-/// Most steps of all ranks and epochs. Each takes several events, of which a core simulates some
-/// millions a second.
+/// Maximum number of steps of all ranks and epochs. A step takes several events, and a core
+/// simulates a few million events per second.
 const STEPS_MAX: u64 = 500_000_000;
 
 impl Scenario {

@@ -1,5 +1,5 @@
-//! Agents that are absent or full when a job starts: the job runs without them, says so once, and
-//! uses them from the epoch on in which they can be reached.
+//! Agents that are absent or full when a job starts: the job runs without them, warns once, and
+//! uses them from the first epoch in which they can be reached.
 
 use super::agents::{agent, agent_at, metric, plain_job};
 use super::jobs::{BATCHES, check_run, number};

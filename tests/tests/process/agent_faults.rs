@@ -83,7 +83,7 @@ fn an_agent_that_was_fenced_off_and_answers_late_changes_no_batch() {
     assert_eq!(consumed() as u64, EPOCHS * BATCHES);
 }
 
-/// Keys with certificates that are out of their time.
+/// Keys with certificates that have expired or are not valid yet.
 fn out_of_time(folder: &Path) {
     let authority = Authority::open_or_make(&folder.join("keys")).expect("an authority");
     let day = Duration::from_secs(86_400);

@@ -107,7 +107,7 @@ impl Link {
             let sent = match self.trouble {
                 TransferFault::Cut if is_troubled => break,
                 TransferFault::Reset if is_troubled => {
-                    // Nothing is sent any more, and closing resets the connection.
+                    // Nothing more is sent; closing the socket resets the connection.
                     let now = Some(Duration::ZERO);
                     rustix::net::sockopt::set_socket_linger(&self.host, now).expect("it is set");
                     break;

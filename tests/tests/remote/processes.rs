@@ -27,7 +27,7 @@ name = \"center_crop\"
 size = 16
 ";
 
-/// A server with a dataset, which is also here.
+/// A server with a dataset that is also in a local folder.
 struct Given {
     folder: tempfile::TempDir,
     web: Web,
@@ -91,7 +91,7 @@ impl Given {
         report["runs"][0]["epochs"][0].clone()
     }
 
-    /// The server stops to answer when it has sent half of the dataset.
+    /// The server stops answering once it has sent half of the dataset.
     fn hold_in_an_epoch(&self) {
         let mut state = self.web.state();
         (state.sent, state.hold_after) = (0, Some(self.bytes / 2));

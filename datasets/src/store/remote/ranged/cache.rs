@@ -239,7 +239,7 @@ impl BlockCache {
 
     /// Gives claimed blocks up.
     pub(super) fn give_up(&self, run: Range<u64>) {
-        // What was written of them is freed as well.
+        // Partly written blocks are freed as well.
         let _ = punch(&self.file, run.clone());
         run.for_each(|block| self.state.give_up(block));
     }
@@ -271,12 +271,12 @@ impl BlockCache {
         self.remove(blocks).unwrap_or(0) * BLOCK_BYTES
     }
 
-    /// Removes those of some blocks that are still there; returns their number.
+    /// Removes those of the given blocks that are still in the cache; returns their number.
     fn remove(&self, mut blocks: Vec<u64>) -> io::Result<u64> {
         blocks.retain(|block| self.state.begin_evict(*block));
         blocks.sort_unstable();
         let mut freed = Ok(());
-        // One call frees the space of blocks that follow each other.
+        // One call frees the space of consecutive blocks.
         for run in blocks.chunk_by(|one, next| one + 1 == *next) {
             freed = freed.and(punch(&self.file, run[0]..run[run.len() - 1] + 1));
             run.iter().for_each(|block| self.state.end_evict(*block));

@@ -1,7 +1,7 @@
 //! A dataset in a store: its manifest, and ranges of its parts through the cache.
 //!
-//! Missing blocks that follow each other are fetched by one request. What readers wait for is
-//! requested before what is prefetched; both have a limit.
+//! Consecutive missing blocks are fetched by one request. Blocks that readers wait for are
+//! requested before prefetched ones; both have a limit.
 
 use super::super::address::Address;
 use super::super::connect::connect_once;
@@ -24,8 +24,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 
-/// Maximum number of requests in flight: short ones, as in a shuffled order, wait for the latency
-/// of the store and not for its bandwidth.
+/// Maximum number of requests in flight. There are many, because short requests, as in a shuffled
+/// order, are limited by the latency of the store, not by its bandwidth.
 const REQUESTS_MAX: usize = 64;
 /// Maximum number of blocks that are being fetched: 16 long requests.
 const FETCHING_BLOCKS_MAX: u64 = 16 * RUN_BLOCKS_MAX;
@@ -104,7 +104,7 @@ struct Work {
 
 impl Work {
     /// The run to fetch next, which is in flight from now on: what readers wait for goes first.
-    /// `None` if no run waits, or as many requests and blocks are in flight as may be.
+    /// `None` if no run waits, or if a limit of requests or blocks in flight is reached.
     fn next(&mut self) -> Option<Range<u64>> {
         let queue = match self.demanded.is_empty() {
             true => &mut self.ahead,
