@@ -127,7 +127,7 @@ impl Plan {
     /// The plan of a seed.
     pub(crate) fn of(seed: u64) -> Self {
         let random = &mut Random::new(seed, 3);
-        let devices = random.within(1, 3);
+        let devices = *random.choose(&[1, 1, 1, 2, 2, 3]);
         let name = *random.choose(&StrategyName::ALL);
         let strategy = name.with_defaults();
         let epochs = u32::try_from(random.within(1, u64::from(EPOCHS_MAX))).expect("it is small");
@@ -137,7 +137,7 @@ impl Plan {
             strategy,
             devices: (0..devices).map(|_| DevicePlan::of(random)).collect(),
             is_shared: devices == 1 || random.one_in(2),
-            workers: u32::try_from(random.below(4)).expect("it is small"),
+            workers: u32::try_from(random.below(3)).expect("it is small"),
             prefetch: u32::try_from(random.within(1, 3)).expect("it is small"),
             batch_size,
             drops_last: random.one_in(4),
