@@ -298,7 +298,7 @@ def test_a_lost_owner_is_replaced_on_its_node_or_on_another() -> None:
     assert cluster.released == [0, 1]
 
 
-def test_a_silent_owner_is_given_up_and_its_late_answers_are_not_used() -> None:
+def test_a_silent_owner_is_declared_lost_and_its_late_answers_are_ignored() -> None:
     cluster = FakeCluster("a", "b")
     supervisor = serving(cluster)
     supervisor.step(CONTACT_SECONDS)
@@ -315,7 +315,7 @@ def test_a_silent_owner_is_given_up_and_its_late_answers_are_not_used() -> None:
     assert cluster.placed == ["a", "b"], "not on the node that does not answer"
 
 
-def test_an_owner_that_never_starts_is_given_up() -> None:
+def test_an_owner_that_never_starts_is_declared_lost() -> None:
     cluster = FakeCluster("a")
     supervisor = Supervisor(cluster, 1)
     supervisor.step(0)

@@ -28,7 +28,7 @@ impl Run {
         Arc::ptr_eq(own, session).then_some(number)
     }
 
-    /// Sends their first work to devices that have none yet; devices without a link are given up at
+    /// Sends their first work to devices that have none yet; devices without a link are lost at
     /// once.
     pub(in crate::driver) fn begin(&mut self) {
         for number in 0..self.devices.len() {
@@ -134,7 +134,7 @@ impl Run {
         }
     }
 
-    /// How often a device stalled, and whether it was given up.
+    /// How often a device stalled, and whether it was declared lost.
     fn stalls_of(&self, device: DeviceId) -> (u32, bool) {
         let summary = self.scheduler.device_summary(device).unwrap_or_default();
         (summary.stalls, summary.lost)
@@ -200,7 +200,7 @@ impl Run {
         self.note(EventKind::DeviceGivenUp { device, failures, reason, remaining });
     }
 
-    /// Who prepares the batches of a device that was given up.
+    /// Who prepares the batches of a device that was declared lost.
     fn remaining_without(&self, number: usize) -> Remaining {
         let others = self.devices.iter().filter(|other| usize::from(other.id.0) != number);
         Remaining::of_devices(others.filter(|other| !self.stalls_of(other.id).1).count())
