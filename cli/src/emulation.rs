@@ -54,7 +54,7 @@ pub(crate) struct Measured {
     pub(crate) core_use: EmulatedCore,
     /// Whether the achieved share is within 5 % of the target.
     pub(crate) is_valid: bool,
-    /// What explains that it is not; empty if nothing that was measured does.
+    /// The causes if it is not; empty if no measured disturbance explains it.
     pub(crate) causes: Vec<Disturbance>,
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// What the worker did with its core, without waits for storage. Time in which another thread
-    /// used the core counts as available, so a shared core lowers the share.
+    /// How the worker used its core, without waits for storage. Time in which another thread used
+    /// the core counts as available, so a shared core lowers the share.
     fn core_use(&self) -> CoreUse {
         let available = self.busy.saturating_sub(self.not_computing);
         core_use(available, self.busy_cpu, &self.disturbances)
@@ -71,7 +71,7 @@ impl Totals {
     }
 }
 
-/// What an emulated core did in a time without waits for storage.
+/// How an emulated core was used in a period without waits for storage.
 pub(crate) fn core_use(available: Duration, cpu: Duration, disturbances: &Disturbances) -> CoreUse {
     let Disturbances { wake_ups, run_delay, steal } = disturbances;
     CoreUse {

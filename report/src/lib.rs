@@ -468,7 +468,7 @@ pub struct Device {
     pub peak_memory_bytes: u64,
     /// The speed limits of the emulation.
     pub knobs: Vec<SpeedLimit>,
-    /// What its emulated core did, and what disturbed it; `None` if it is not emulated.
+    /// How its emulated core was used, and what disturbed it; `None` if it is not emulated.
     pub core_use: Option<EmulatedCore>,
 }
 
@@ -533,7 +533,7 @@ impl Run {
     }
 
     /// A sentence for each speed limit of the emulation that deviates too much from its target,
-    /// with the disturbances that explain it.
+    /// with the causes.
     pub fn invalid(&self) -> Vec<String> {
         let limits = self
             .devices

@@ -292,11 +292,11 @@ fn run_strategy(
     Ok(Measured { name, strategy: job.strategy(name), ranks, epochs, energy, deliveries })
 }
 
-/// Reports on standard error, once per strategy, that it waits for a device, and which devices were
-/// not reached at the start.
+/// Reports on standard error, once per strategy, that the run waits for a device, and each device
+/// that was not reached at the start.
 fn report_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     let (bar, was_wait_reported) = (Arc::clone(bar), AtomicBool::new(false));
-    // The ranks of a job miss the same devices.
+    // All ranks of a job report the same lost devices.
     let lost = Mutex::new(BTreeSet::new());
     Notify::new(WAIT_REPORTED_AFTER, move |event| {
         let is_new = match event {

@@ -199,7 +199,7 @@ fn answer(
         std::thread::sleep(std::time::Duration::from_millis(1));
         state = shared.lock().unwrap();
     }
-    // Those that wait may all go on.
+    // All waiting requests may continue.
     state.gate = 0;
     state.waiting -= 1;
     drop(state);

@@ -88,8 +88,8 @@ struct Opened {
 }
 
 impl DeviceLink {
-    /// Opens links and sends the jobs; blocks until each is open or has failed, within the time
-    /// limits of one link, as those of devices that already run are opened at the same time.
+    /// Opens links and sends the jobs; blocks until each is open or has failed. Links to running
+    /// devices are opened concurrently, within the time limits of one link.
     pub(crate) fn open_all(
         setups: Vec<LinkSetup>,
         driver: &Arc<Driver>,

@@ -164,9 +164,9 @@ impl JobFile {
         Self::load_for(path, Vec::new(), false)
     }
 
-    /// Reads a job file that runs with these devices instead of its own, if there are any, and with
-    /// other strategies than its own if `has_strategies`. In both cases, its strategy may need a
-    /// device even if the file names none.
+    /// Reads a job file. If `devices` is not empty, it replaces the devices of the file; if
+    /// `has_strategies`, the caller replaces its strategy. In both cases, the strategy of the file
+    /// may need a device even if the file names none.
     pub fn load_for(
         path: &Path,
         devices: Vec<DeviceKind>,

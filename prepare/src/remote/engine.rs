@@ -252,7 +252,7 @@ impl Engine for RemoteEngine {
                 Opened::Remote(part) => Some(Arc::clone(&part.folder)),
                 Opened::Local(..) => None,
             });
-            // What arrives between the look at it and the wait ends the wait.
+            // Read the counter first: an arrival between this check and the wait ends the wait.
             let waits_for = waits_for.map(|folder| (folder.arrivals(), folder));
             self.start();
             self.finish(out);

@@ -54,7 +54,7 @@ struct Body {
 }
 
 impl Commanded for Body {
-    /// What the device does, and for how many bytes.
+    /// The operation of the device, and its number of bytes.
     type Command = (Operation, u64);
 
     fn next(&self, kind: RequestKind, piece: Piece) -> Next<Self::Command> {
