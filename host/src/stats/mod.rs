@@ -296,8 +296,8 @@ pub struct DeviceStats {
     pub peak_resident_bytes: u64,
     /// Its speed limits since it was loaded, if it is emulated, as far as they were measured.
     pub limits: Vec<SpeedLimit>,
-    /// How its core was used since it was loaded, and what disturbed it; `None` if it is not emulated,
-    /// or did not report it.
+    /// How its core was used since it was loaded, and what disturbed it; `None` if it is not
+    /// emulated, or did not report it.
     pub core_use: Option<CoreUse>,
 }
 
