@@ -1,7 +1,7 @@
 //! A shared secret that every call carries if the device requires one.
 
+use crate::small_file::read_small;
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
 
@@ -57,13 +57,8 @@ impl Token {
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
         let invalid = |problem| TokenError::Invalid { path: path.to_path_buf(), problem };
-        let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(failed)?;
-        // A device file has no length, so the number of bytes that are read is limited.
-        file.take(TOKEN_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > TOKEN_BYTES_MAX {
-            return Err(invalid("it is longer than 4096 bytes"));
-        }
+        let bytes = read_small(path, TOKEN_BYTES_MAX).map_err(failed)?;
+        let text = String::from_utf8(bytes).map_err(|_| invalid("it is not UTF-8"))?;
         Self::new(text.trim_end()).map_err(invalid)
     }
 

@@ -29,6 +29,7 @@ const REPORT_EVERY: u64 = 1000;
 /// Seeds to run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Campaign {
+    /// The first one; 0 follows the largest one.
     pub(crate) first: u64,
     pub(crate) seeds: u64,
     /// Simulations at the same time.
@@ -63,7 +64,8 @@ impl Campaign {
             .find_map(|parent| tempfile::Builder::new().prefix("mm-").tempdir_in(parent).ok());
         let folder = folder.context("failed to create a folder in /dev/shm and in /tmp")?;
         let fixture = Arc::new(Fixture::new(folder.path())?);
-        let mut seeds = self.first..self.first + self.seeds;
+        let first = self.first;
+        let mut seeds = (0..self.seeds).map(|number| first.wrapping_add(number));
         let mut running: BTreeMap<libc::pid_t, Running> = BTreeMap::new();
         let (mut totals, mut failures) = (Totals::default(), Vec::new());
         let mut processors: Vec<usize> = (0..self.jobs).collect();

@@ -33,7 +33,7 @@ struct Options {
     #[arg(long, requires = "seed")]
     quiet: bool,
     /// Number of seeds.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first seed.
     #[arg(long, default_value_t = 0)]

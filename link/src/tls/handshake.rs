@@ -5,6 +5,7 @@
 
 use super::certificate::{expiry, subject_name};
 use super::{CertificateFault, Duplex, PeerIdentity, Side, TlsError, TlsFiles};
+use crate::small_file::read_small;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
@@ -25,7 +26,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 const PROTOCOL: &[u8] = b"meetpoint/1";
 
 /// Longest file that is read, in bytes.
-const FILE_BYTES_MAX: u64 = 4 << 20;
+pub(super) const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of the fingerprint of a certificate in the name of a host.
 const FINGERPRINT_BYTES: usize = 8;
@@ -207,11 +208,7 @@ impl Material {
 fn read_all<T: PemObject>(path: &Path, what: &'static str) -> Result<Vec<T>, TlsError> {
     let failed = |source| TlsError::Read { what, path: path.to_path_buf(), source };
     let content = |problem| TlsError::Content { what, path: path.to_path_buf(), problem };
-    let bytes = std::fs::metadata(path).map_err(failed)?.len();
-    if bytes > FILE_BYTES_MAX {
-        return Err(content(format!("it has {bytes} bytes, more than {FILE_BYTES_MAX}")));
-    }
-    let text = std::fs::read(path).map_err(failed)?;
+    let text = read_small(path, FILE_BYTES_MAX).map_err(failed)?;
     let items = T::pem_slice_iter(&text).collect::<Result<Vec<T>, _>>();
     let items = items.map_err(|error| content(error.to_string()))?;
     match items.is_empty() {

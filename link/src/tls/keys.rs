@@ -4,6 +4,8 @@
 //! `issued.txt` with the serial numbers, and `crl.pem` with the revoked ones. Private keys
 //! are files with mode 0600. Keys are ECDSA P-256.
 
+use super::handshake::FILE_BYTES_MAX;
+use crate::small_file::read_small;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::checksum::hexadecimal;
 use rcgen::{
@@ -241,7 +243,7 @@ impl Authority {
         let mut issued = parse_list(&text, &path)?;
         let now = seconds(SystemTime::now());
         for certificate in certificates {
-            let bytes = std::fs::read(certificate).map_err(io("read", certificate))?;
+            let bytes = read_small(certificate, FILE_BYTES_MAX).map_err(io("read", certificate))?;
             let der = CertificateDer::from_pem_slice(&bytes).map_err(|error| {
                 KeysError::Damaged { path: certificate.clone(), problem: error.to_string() }
             })?;
