@@ -65,9 +65,10 @@ trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 section 'cargo test --workspace'
 cargo test --workspace
 
-# Separate, since rustix is built differently for it.
+# Separate, since rustix is built differently for it. With all packages, so that the others are not
+# compiled again.
 section 'the runtime on a simulated machine'
-cargo test -p meetpoint-machine --features simulate
+cargo test --workspace --features meetpoint-machine/simulate --test seeds
 
 section 'the Python package'
 scripts/python_tests.sh
