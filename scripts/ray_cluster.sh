@@ -30,7 +30,7 @@ export RAY_ADDRESS MEETPOINT_NETNS="$netns_prefix" MEETPOINT_WORK="$work"
 mkdir "$work/ray"
 # The hosts have no route by which gloo (torch.distributed) could find its interface.
 export GLOO_SOCKET_IFNAME=eth0
-# Without the token, nobody else who reaches the addresses can run programs on the nodes.
+# Only clients with the token can run programs on the nodes.
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$work/token"
 (umask 077 && head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$work/token")
 

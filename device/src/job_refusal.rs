@@ -200,7 +200,17 @@ impl Refusal {
             | Self::SharedSpool
             | Self::Slots { .. }
             | Self::SlotBytes { .. } => tonic::Code::InvalidArgument,
-            _ => tonic::Code::FailedPrecondition,
+            Self::Version { .. }
+            | Self::NotServed { .. }
+            | Self::Dataset(_)
+            | Self::OtherDataset { .. }
+            | Self::Recipe(_)
+            | Self::NamelessFile { .. }
+            | Self::OtherRecipe { .. }
+            | Self::OtherSampler { .. }
+            | Self::NoSpool { .. }
+            | Self::Spool(_)
+            | Self::Storage(_) => tonic::Code::FailedPrecondition,
         };
         refusal::status(code, self.to_string(), self.remedy().as_ref())
     }

@@ -6,8 +6,7 @@
 //! `address` (where it listens), `discovery` (lists of addresses, and names for several) and `dns`
 //! (where names are looked up), `remote` (a device on another machine), [`tls`] and `token`
 //! (authentication of both ends), `channel` (a connection), `info` (the description of a device),
-//! `refusal` (why a device refuses a call), `small_file` (files of keys and tokens), `fd_channel`
-//! (the spool's file descriptor).
+//! `refusal` (why a device refuses a call), `fd_channel` (the spool's file descriptor).
 
 mod address;
 mod channel;
@@ -21,7 +20,6 @@ pub mod fd_channel;
 mod info;
 pub mod refusal;
 mod remote;
-mod small_file;
 pub mod tls;
 mod token;
 

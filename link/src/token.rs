@@ -1,6 +1,6 @@
 //! A shared secret that every call carries if the device requires one.
 
-use crate::small_file::read_small;
+use meetpoint_storage::files::read_regular;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use tonic::metadata::{Ascii, MetadataMap, MetadataValue};
@@ -57,7 +57,7 @@ impl Token {
     pub fn read(path: &Path) -> Result<Self, TokenError> {
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
         let invalid = |problem| TokenError::Invalid { path: path.to_path_buf(), problem };
-        let bytes = read_small(path, TOKEN_BYTES_MAX).map_err(failed)?;
+        let bytes = read_regular(path, TOKEN_BYTES_MAX).map_err(failed)?;
         let text = String::from_utf8(bytes).map_err(|_| invalid("it is not UTF-8"))?;
         Self::new(text.trim_end()).map_err(invalid)
     }

@@ -398,7 +398,7 @@ def test_an_agent_behind_a_partition_is_replaced_and_ends(tmp_path: Path) -> Non
         print(f"the agent had moved {time.monotonic() - begun:.1f} s after the link was cut")
         with _loader(of, device=agents.devices, strategy="device-only") as moved:
             assert _by_samples(moved) == expected
-        # Ray still runs the old owner, which ends its agent because nobody contacts it.
+        # The old owner still runs. It ends its agent because the supervisor cannot contact it.
         wait_until(lambda: old not in _agents_on("one"), "the old agent ends")
         print(f"the old agent had ended {time.monotonic() - begun:.1f} s after the link was cut")
 

@@ -269,7 +269,7 @@ fn an_address_that_hangs_or_hangs_up_at_the_start_is_a_lost_device() {
     }
 }
 
-/// A port of this machine on which nobody listens.
+/// A port of this machine without a listener.
 fn unused_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -5,7 +5,7 @@
 
 use super::certificate::{expiry, subject_name};
 use super::{CertificateFault, Duplex, PeerIdentity, Side, TlsError, TlsFiles};
-use crate::small_file::read_small;
+use meetpoint_storage::files::read_regular;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
@@ -208,7 +208,7 @@ impl Material {
 fn read_all<T: PemObject>(path: &Path, what: &'static str) -> Result<Vec<T>, TlsError> {
     let failed = |source| TlsError::Read { what, path: path.to_path_buf(), source };
     let content = |problem| TlsError::Content { what, path: path.to_path_buf(), problem };
-    let text = read_small(path, FILE_BYTES_MAX).map_err(failed)?;
+    let text = read_regular(path, FILE_BYTES_MAX).map_err(failed)?;
     let items = T::pem_slice_iter(&text).collect::<Result<Vec<T>, _>>();
     let items = items.map_err(|error| content(error.to_string()))?;
     match items.is_empty() {

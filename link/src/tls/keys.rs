@@ -5,9 +5,9 @@
 //! are files with mode 0600. Keys are ECDSA P-256.
 
 use super::handshake::FILE_BYTES_MAX;
-use crate::small_file::read_small;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::checksum::hexadecimal;
+use meetpoint_storage::files::read_regular;
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
     DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
@@ -243,7 +243,8 @@ impl Authority {
         let mut issued = parse_list(&text, &path)?;
         let now = seconds(SystemTime::now());
         for certificate in certificates {
-            let bytes = read_small(certificate, FILE_BYTES_MAX).map_err(io("read", certificate))?;
+            let bytes =
+                read_regular(certificate, FILE_BYTES_MAX).map_err(io("read", certificate))?;
             let der = CertificateDer::from_pem_slice(&bytes).map_err(|error| {
                 KeysError::Damaged { path: certificate.clone(), problem: error.to_string() }
             })?;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// A port of this machine on which nobody listens.
+/// A port of this machine without a listener.
 fn unused_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     listener.local_addr().expect("it listens").port()

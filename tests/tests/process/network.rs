@@ -185,6 +185,25 @@ fn hosts_that_may_not_connect_are_refused_in_one_line_with_a_remedy() {
     run(folder.path(), &tokenless).refused(&["asks for no token", "--token-file"]);
 }
 
+/// Opening a pipe would block until another process writes to it, whatever signals arrive.
+#[test]
+fn pipes_as_files_of_keys_and_tokens_are_refused_without_waiting() {
+    let folder = temporary_folder();
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+    let serve = ["device", "serve", "--listen", "tcp://127.0.0.1:0", "--root", "a=copy"];
+    let (ca, cert, key) = ("keys/ca.pem", "keys/server.pem", "keys/server.key");
+    for files in [
+        &["--token-file", "pipe"][..],
+        &["--ca", "pipe", "--cert", cert, "--key", key],
+        &["--ca", ca, "--cert", "pipe", "--key", key],
+        &["--ca", ca, "--cert", cert, "--key", "pipe"],
+        &["--ca", ca, "--cert", cert, "--key", key, "--crl", "pipe"],
+    ] {
+        run(folder.path(), &[&serve[..], files].concat()).refused(&["pipe", "regular file"]);
+    }
+}
+
 #[test]
 fn a_network_that_fails_costs_no_batch() {
     let folder = temporary_folder();
