@@ -2,9 +2,9 @@
 //! used again. Hosts that an agent may not serve are refused.
 
 use super::agents::{agent, metric, plain_job};
-use super::jobs::{BATCHES, SAMPLES, check_run, number, report};
-use super::network::{KEYS, TOKEN, remote_job, serving, temporary_folder};
-use super::proxy::{Proxy, TransferFault};
+use super::jobs::{BATCHES, SAMPLES, check_run, number};
+use super::network::{KEYS, TOKEN, check_faults, remote_job, serving, temporary_folder};
+use super::proxy::TransferFault;
 use super::support::{PATIENCE, command, finish, packed, run, until};
 use meetpoint_link::tls::keys::{Authority, Subject, Validity};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,16 +12,10 @@ use serde_json::Value;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Batches of an epoch that the host did not prepare.
-fn of_devices(run: &Value, epoch: usize) -> usize {
-    let batches = run["epochs"][epoch]["batches"].as_array().expect("batches");
-    batches.iter().filter(|batch| batch["source"] != "host").count()
-}
-
 #[test]
 fn a_link_that_fails_or_is_slow_costs_no_batch_and_the_agent_is_used_again() {
     let folder = temporary_folder();
-    for (trouble, after) in [
+    let faults = [
         (TransferFault::Cut, 150_000),
         // In the first batch, which arrives in part.
         (TransferFault::Cut, 20_000),
@@ -29,28 +23,10 @@ fn a_link_that_fails_or_is_slow_costs_no_batch_and_the_agent_is_used_again() {
         (TransferFault::Silence, 150_000),
         (TransferFault::Garble, 150_000),
         (TransferFault::Trickle, 20_000),
-    ] {
-        let agent = serving(agent(folder.path(), &["--threads", "3"]));
-        let proxy = Proxy::start(agent.port, trouble, after);
-        let text = remote_job("device-only", proxy.port, KEYS).replace("30s", "500ms");
-        let report = report(folder.path(), &text, &["--epochs", "2"]);
-        let run = &report["runs"][0];
-        check_run(run);
-        let (host, own) =
-            (number(run, "/totals/host_batches"), number(run, "/totals/device_batches"));
-        assert_eq!(host + own, 2 * BATCHES, "{trouble:?}");
-        let events = run["events"].as_array().expect("events");
-        let is = |kind: &str| events.iter().any(|event| event["kind"] == kind);
-        match trouble {
-            TransferFault::Trickle => {}
-            TransferFault::Silence => assert!(is("device_stalled"), "{events:?}"),
-            _ => assert!(is("device_lost"), "{trouble:?} {events:?}"),
-        }
-        if trouble != TransferFault::Trickle {
-            assert!(is("device_reopened"), "{trouble:?} {events:?}");
-        }
-        assert!(of_devices(run, 1) > 0, "{trouble:?}: it is used in the next epoch: {events:?}");
-    }
+    ];
+    check_faults(folder.path(), KEYS, &faults, || {
+        serving(agent(folder.path(), &["--threads", "3"]))
+    });
 }
 
 #[test]
