@@ -299,12 +299,11 @@ fn report_once(name: StrategyName, bar: &Arc<Mutex<Progress>>) -> Notify {
     // All ranks of a job report the same lost devices.
     let lost = Mutex::new(BTreeSet::new());
     Notify::new(WAIT_REPORTED_AFTER, move |event| {
-        let is_new = match event {
-            EventKind::DeviceAwaited { .. } => !was_wait_reported.swap(true, Ordering::SeqCst),
-            EventKind::DeviceLost { device, .. } => {
-                lost.lock().unwrap_or_else(PoisonError::into_inner).insert(device.number)
-            }
-            _ => false,
+        let is_new = if let EventKind::DeviceLost { device, .. } = event {
+            lost.lock().unwrap_or_else(PoisonError::into_inner).insert(device.number)
+        } else {
+            let is_wait = matches!(event, EventKind::DeviceAwaited { .. });
+            is_wait && !was_wait_reported.swap(true, Ordering::SeqCst)
         };
         if is_new {
             let bar = bar.lock().unwrap_or_else(PoisonError::into_inner);
