@@ -14,3 +14,52 @@ pub(crate) const REMOTE_READ_TIMEOUT: Duration = Duration::from_secs(180);
 /// Maximum bytes of samples that each preparer or reader has read or is reading ahead; less if
 /// little memory is available. A single sample may be longer.
 pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
+
+/// How long reads have been waited for since one last completed.
+///
+/// Only waiting counts, and no wait counts for longer than it may last: a machine that was suspended
+/// in between, such as a virtual machine whose snapshot was taken, has not waited.
+#[derive(Debug)]
+pub(crate) struct ReadPatience {
+    /// Maximum time without a completed read.
+    pub(crate) limit: Duration,
+    waited: Duration,
+}
+
+impl ReadPatience {
+    /// For the reads of one call, from a dataset in a store if `is_remote`.
+    pub(crate) fn new(is_remote: bool) -> Self {
+        let limit = if is_remote { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
+        Self { limit, waited: Duration::ZERO }
+    }
+
+    /// A read completed.
+    pub(crate) fn renew(&mut self) {
+        self.waited = Duration::ZERO;
+    }
+
+    /// A wait of at most `slice` took this long, and no read completed; returns whether that has
+    /// been so for longer than the limit.
+    pub(crate) fn is_exhausted_by(&mut self, took: Duration, slice: Duration) -> bool {
+        self.waited += took.min(slice);
+        self.waited > self.limit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn a_suspended_machine_does_not_exhaust_patience_and_a_silent_drive_does() {
+        let mut patience = ReadPatience::new(false);
+        assert!(!patience.is_exhausted_by(Duration::from_secs(3600), SLICE));
+        let slices = READ_TIMEOUT.as_millis() / SLICE.as_millis() - 1;
+        assert!((0..slices).all(|_| !patience.is_exhausted_by(SLICE, SLICE)));
+        assert!(patience.is_exhausted_by(SLICE, SLICE));
+        patience.renew();
+        assert!(!patience.is_exhausted_by(SLICE, SLICE));
+    }
+}

@@ -3,7 +3,7 @@
 
 use crate::buffers::BufferPool;
 use crate::contents::OpenContents;
-use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, REMOTE_READ_TIMEOUT};
+use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, ReadPatience};
 use crate::{Dataset, Error};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_storage::{Access, AlignedBuffer, Completion, Engine, FileId, Request, RequestKind};
@@ -151,19 +151,20 @@ impl SampleReader {
 
     fn run(&mut self, progress: &mut ReadProgress<'_>, each: Each<'_>) -> Result<(), Error> {
         let mut completions = Vec::new();
-        let mut quiet_since = Instant::now();
-        let limit = if self.dataset.is_remote() { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
+        let mut patience = ReadPatience::new(self.dataset.is_remote());
         loop {
             self.read_ahead(progress)?;
             let Some(first) = progress.groups.front() else { return Ok(()) };
             if first.arrived.is_none() {
+                let started = Instant::now();
                 self.engine.wait(WAIT_SLICE, &mut completions)?;
-                if completions.is_empty() && quiet_since.elapsed() > limit {
+                if completions.is_empty() && patience.is_exhausted_by(started.elapsed(), WAIT_SLICE)
+                {
                     let path = self.dataset.path().to_path_buf();
-                    return Err(Error::ReadTimeout { path, seconds: limit.as_secs() });
+                    return Err(Error::ReadTimeout { path, seconds: patience.limit.as_secs() });
                 }
                 for completion in completions.drain(..) {
-                    quiet_since = Instant::now();
+                    patience.renew();
                     self.arrive(completion, progress);
                 }
             }

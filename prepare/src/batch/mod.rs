@@ -21,7 +21,7 @@ use crate::encoded::decodes_regions;
 use crate::job::Job;
 use crate::prefetch;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
-use crate::read_limits::{BYTES_AHEAD_MAX, READ_TIMEOUT, READS_MAX, REMOTE_READ_TIMEOUT};
+use crate::read_limits::{BYTES_AHEAD_MAX, READS_MAX, ReadPatience};
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
 use crate::{BatchMemory, DecodeMemory, Error, Replacement};
@@ -250,9 +250,7 @@ impl CpuPreparer {
         if !self.table.has_images() {
             return self.run_without_images(progress);
         }
-        let mut quiet_since = Instant::now();
-        let is_remote = self.job.dataset.is_remote();
-        let limit = if is_remote { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
+        let mut patience = ReadPatience::new(self.job.dataset.is_remote());
         while (progress.stats.samples as usize) < self.samples.len() {
             progress.ask()?;
             self.interrupt.check().map_err(|_| Error::Interrupted)?;
@@ -260,10 +258,11 @@ impl CpuPreparer {
             if self.completions.is_empty() && self.engine.in_flight() > 0 {
                 let started = Instant::now();
                 self.engine.wait(WAIT_SLICE, &mut self.completions)?;
-                progress.stats.read_wait_ns += nanoseconds(started.elapsed());
-                if self.completions.is_empty() && quiet_since.elapsed() > limit {
-                    let part = self.job.dataset.path().to_path_buf();
-                    return Err(Error::ReadTimeout { path: part, seconds: limit.as_secs() });
+                let took = started.elapsed();
+                progress.stats.read_wait_ns += nanoseconds(took);
+                if self.completions.is_empty() && patience.is_exhausted_by(took, WAIT_SLICE) {
+                    let path = self.job.dataset.path().to_path_buf();
+                    return Err(Error::ReadTimeout { path, seconds: patience.limit.as_secs() });
                 }
             } else if !self.completions.is_empty() {
                 // Takes in what has arrived meanwhile, so that the next reads can go out.
@@ -271,7 +270,7 @@ impl CpuPreparer {
             }
             let Some(completion) = self.completions.pop() else { continue };
             self.decode(completion, progress)?;
-            quiet_since = Instant::now();
+            patience.renew();
         }
         self.finish_offload(progress)
     }
