@@ -3,7 +3,7 @@
 
 use crate::generate;
 use crate::surface::Stop;
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use meetpoint_device::{Basis, DeviceProfile, PROFILE_BYTES_MAX, ProfileError, SlowCore};
 use meetpoint_kernels::jpeg::{DecodeOptions, Decoder, Encoded, Picture};
 use meetpoint_link::{CoreUse, Disturbance, Emulation, Targets};
@@ -13,6 +13,7 @@ use serde::Serialize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 /// Generated pictures that are decoded in turn: photographs of 400 x 320 to 640 x 480 pixels.
@@ -113,7 +114,7 @@ fn decode_at(
     }
     let mut core = SlowCore::new(&emulation)?;
     let number = core.core();
-    let neighbour = setting.has_neighbour.then(|| Neighbour::start(&emulation)).transpose()?;
+    let neighbour = setting.has_neighbour.then(|| Neighbour::start(number)).transpose()?;
     let mut pixels = 0_u64;
     for encoded in pictures.0.iter().cycle() {
         stop.check()?;
@@ -148,27 +149,34 @@ fn describe(share: Option<f64>, core: Option<usize>, pixels: u64, used: &CoreUse
     }
 }
 
-/// A thread that computes on the same core. Dropping it ends it.
+/// A thread that computes without pause. Dropping it ends it.
 struct Neighbour {
     is_over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Neighbour {
-    /// Starts it on the core of an emulation.
-    fn start(emulation: &Emulation) -> anyhow::Result<Self> {
+    /// Starts it on the core that this thread is bound to: a thread is bound like the one that
+    /// starts it. Returns once it runs there.
+    fn start(core: Option<usize>) -> anyhow::Result<Self> {
+        let core = core.context("a neighbour needs a measured thread that is bound to a core")?;
         let is_over = Arc::new(AtomicBool::new(false));
-        let (asked, emulation) = (Arc::clone(&is_over), *emulation);
+        let asked = Arc::clone(&is_over);
+        let (sender, running_on) = sync_channel(1);
         let busy = move || {
-            // Bound to the core as the measured thread is; it never pays, so it never sleeps.
-            let bound = SlowCore::new(&emulation);
-            while bound.is_ok() && !asked.load(Ordering::Relaxed) {
+            let cores = rustix::thread::sched_getaffinity(None);
+            let is_there = cores.is_ok_and(|cores| cores.count() == 1 && cores.is_set(core));
+            // The receiver waits for exactly one answer.
+            let _ = sender.send(is_there);
+            while is_there && !asked.load(Ordering::Relaxed) {
                 std::hint::spin_loop();
             }
         };
         let thread = std::thread::Builder::new().name("neighbour".to_owned()).spawn(busy);
         let thread = Some(thread.context("failed to start the neighbour's thread")?);
-        Ok(Self { is_over, thread })
+        let neighbour = Self { is_over, thread };
+        ensure!(running_on.recv()?, "the neighbour's thread is not bound to core {core}");
+        Ok(neighbour)
     }
 }
 
@@ -203,4 +211,28 @@ pub(crate) fn assumptions(profile: &DeviceProfile) -> Option<String> {
     (!assumed.is_empty()).then(|| {
         format!("{}: assumed, without a published source: {}", profile.name, assumed.join(", "))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    #[test]
+    fn a_neighbour_runs_on_the_core_of_the_measured_thread_or_is_an_error() {
+        // In a thread of its own, whose binding ends with it.
+        let bound = || {
+            let allowed = sched_getaffinity(None).unwrap();
+            let core = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap();
+            let mut only = CpuSet::new();
+            only.set(core);
+            sched_setaffinity(None, &only).unwrap();
+            let neighbour = Neighbour::start(Some(core)).unwrap();
+            assert!(!neighbour.thread.as_ref().unwrap().is_finished(), "it computes until the end");
+            drop(neighbour);
+            assert!(Neighbour::start(Some(core + 1)).is_err(), "it is bound to another core");
+            assert!(Neighbour::start(None).is_err());
+        };
+        std::thread::scope(|scope| scope.spawn(bound).join().unwrap());
+    }
 }
