@@ -138,10 +138,12 @@ impl Epoch {
 
     /// A device that was lost has another link, over which it holds nothing: it may be given work
     /// again, under the returned generation, as far as the strategy has not assigned all of it.
-    /// `None` if it gets none before the next epoch.
-    pub fn device_joined(&mut self, now: Time, device: DeviceId) -> Option<Generation> {
+    /// `ahead` replaces [`crate::DeviceConfig::ahead`]. `None` if it gets no work before the next
+    /// epoch.
+    pub fn device_joined(&mut self, now: Time, device: DeviceId, ahead: u32) -> Option<Generation> {
         self.advance_clock(now);
-        let generation = self.board.rejoin(device)?;
+        let generation = self.board.rejoin(device, ahead)?;
+        self.config.devices[usize::from(device.0)].ahead = ahead.max(1);
         self.plan.learn(&mut self.board);
         self.check_step();
         Some(generation)

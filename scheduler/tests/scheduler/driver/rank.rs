@@ -98,8 +98,11 @@ impl Rank {
 
     /// A device returns with empty slots.
     fn join(&mut self, number: u16, now: Time) {
-        let Some(generation) = self.epoch.device_joined(now, DeviceId(number)) else { return };
-        assert_eq!(self.epoch.device_joined(now, DeviceId(number)), None, "it joined already");
+        let ahead = self.random.small(1, 6);
+        let joined = self.epoch.device_joined(now, DeviceId(number), ahead);
+        let Some(generation) = joined else { return };
+        let again = self.epoch.device_joined(now, DeviceId(number), ahead);
+        assert_eq!(again, None, "it joined already");
         let device = &mut self.devices[usize::from(number)];
         device.join(generation.0);
         let before = self.published.len();
