@@ -106,6 +106,11 @@ impl State {
     }
 }
 
+/// Whether an event reports that the link of this device could not be opened.
+fn is_failed_try(event: &EventKind, own: DeviceLabel) -> bool {
+    matches!(event, EventKind::DeviceNotReopened { device, .. } if *device == own)
+}
+
 impl Run {
     /// As [`Driver::reopened`].
     fn reopened(&mut self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
@@ -122,8 +127,7 @@ impl Run {
     fn not_reopened(&mut self, device: DeviceId, attempt: Attempt, reason: String) {
         let number = usize::from(device.0);
         let own = DeviceLabel::new(number, self.devices().len());
-        let is_own = |it: &EventKind| matches!(it, EventKind::DeviceNotReopened { device, .. } if *device == own);
-        if !self.has_event(is_own) {
+        if !self.has_event(|event| is_failed_try(event, own)) {
             let remaining = self.remaining_without(number);
             let device = own;
             self.note(EventKind::DeviceNotReopened { device, attempt, reason, remaining });

@@ -204,7 +204,7 @@ fn pipes_as_files_of_keys_and_tokens_are_refused_without_waiting() {
     }
 }
 
-/// Epochs through a proxy, so many that a lost device joins one of them.
+/// Epochs through a proxy: enough for a lost device to join one of them.
 const EPOCHS: u64 = 12;
 
 /// Runs epochs through a proxy for each fault and number of bytes after which it begins. Each batch
