@@ -539,6 +539,11 @@ impl EventLog {
         }
     }
 
+    /// Whether an event was recorded that meets a condition.
+    pub(crate) fn any(&self, is_it: impl Fn(&EventKind) -> bool) -> bool {
+        self.events.iter().any(|event| is_it(&event.kind))
+    }
+
     /// The recorded events from index `first` on.
     pub(crate) fn from(&self, first: usize) -> Vec<Event> {
         self.events.get(first..).unwrap_or_default().to_vec()

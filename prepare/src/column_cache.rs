@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Default for the maximum bytes of columns in the cache, for all preparers of a dataset together.
 const BYTES_MAX: usize = 128 << 20;
 
-/// Index of a record batch, and of a further column.
-type ColumnKey = (usize, usize);
+/// First sample of a record batch, and index of a further column.
+type ColumnKey = (u64, usize);
 
 /// Statistics of columns that were read again, because the cache was too small for the requested
 /// columns.
@@ -193,8 +193,7 @@ mod tests {
     #[test]
     fn columns_that_are_read_again_and_again_are_counted_and_reported_once() {
         let cache = ColumnCache::default();
-        let read =
-            |places: &[usize]| places.iter().filter(|it| ask(&cache, (**it, 0), 4000)).count();
+        let read = |places: &[u64]| places.iter().filter(|it| ask(&cache, (**it, 0), 4000)).count();
         let array = UInt8Array::from(vec![7; 4000]);
         let bytes = Array::get_array_memory_size(&array);
         cache.set_bytes_max(2 * bytes);

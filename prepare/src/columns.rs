@@ -40,6 +40,7 @@ impl SampleColumns for Dataset {
     }
 
     fn whole_numbers(&self, column: &str) -> Result<Vec<Option<i64>>, Error> {
+        self.read_footers()?;
         let mut values = Vec::new();
         for batch in 0..self.record_batches() {
             let array = self.column(batch, column)?;
@@ -50,6 +51,7 @@ impl SampleColumns for Dataset {
     }
 
     fn numbers(&self, column: &str) -> Result<Vec<Option<f64>>, Error> {
+        self.read_footers()?;
         let mut values = Vec::new();
         for batch in 0..self.record_batches() {
             let array = self.column(batch, column)?;
@@ -64,6 +66,7 @@ impl SampleColumns for Dataset {
     }
 
     fn select(&self, expression: &Expression) -> Result<Vec<u64>, Error> {
+        self.read_footers()?;
         let mut selected = Vec::new();
         for batch in 0..self.record_batches() {
             let samples = self.samples_of(batch);

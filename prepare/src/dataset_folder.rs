@@ -16,17 +16,20 @@ use meetpoint_format::dataset::{
 use meetpoint_storage::files::{FileSet, FileState, open_regular, read_at_most};
 use meetpoint_storage::{Error as StorageError, is_of_the_file};
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::num::NonZero;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Number of parts whose footers take longer to read than starting a thread takes.
 const PARTS_PER_THREAD: usize = 64;
 /// Maximum number of threads that read footers.
 const OPEN_THREADS_MAX: usize = 8;
+/// Maximum number of parts of a store whose footers are read at a time.
+const FOOTERS_AT_ONCE: usize = 32;
 
 /// Opens a file of a dataset by its path.
 pub type OpenFile<'a> = dyn Fn(&Path) -> io::Result<File> + Sync + 'a;
@@ -39,6 +42,8 @@ pub(crate) struct DatasetFolder {
     parts: Parts,
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
+    /// Held while footers of parts in a store are fetched, so that none is fetched twice.
+    fetches_footers: Mutex<()>,
     /// The files of images that are not in the parts.
     contents: Option<Contents>,
 }
@@ -118,7 +123,8 @@ impl DatasetFolder {
         let manifest_sha256 = Sha256::digest(&text).into();
         let contents = index.root().map(Contents::open).transpose()?;
         let (path, keys) = (path.to_path_buf(), OnceLock::new());
-        Ok(Self { path, index, parts, manifest_sha256, keys, contents })
+        let fetches_footers = Mutex::default();
+        Ok(Self { path, index, parts, manifest_sha256, keys, fetches_footers, contents })
     }
 
     /// Opens a folder in a store.
@@ -133,25 +139,66 @@ impl DatasetFolder {
         }
         let manifest_sha256 = Sha256::digest(&text).into();
         folder.open_parts(&manifest, manifest_sha256).map_err(failed)?;
-        let parts = Parts::Remote(folder);
-        let read = |part: usize| {
-            let layout = || PartLayout::read(part, &manifest.parts[part], &parts);
-            again_if_damaged(&parts, &manifest, layout)
+        let first = match manifest.parts.is_empty() {
+            true => None,
+            false => {
+                folder.fetch_ends(&[0]).map_err(failed)?;
+                let parts = Parts::Remote(Arc::clone(&folder));
+                let layout = read_footer(0, &parts, &manifest).map_err(damaged)?;
+                folder.ends_read(&[0]);
+                Some(layout)
+            }
         };
-        let layouts = (0..manifest.parts.len()).map(read).collect::<Result<_, _>>();
-        if let Parts::Remote(folder) = &parts {
-            folder.footers_read();
+        let index = Index::of_first(manifest, first).map_err(damaged)?;
+        let (parts, path, keys) = (Parts::Remote(folder), path.to_path_buf(), OnceLock::new());
+        let (fetches_footers, contents) = Default::default();
+        Ok(Self { path, index, parts, manifest_sha256, keys, fetches_footers, contents })
+    }
+
+    /// Reads the footers of parts that were not read yet, of a folder in a store: those of several
+    /// parts together, in the given order.
+    pub(crate) fn read_footers(&self, parts: impl Iterator<Item = usize>) -> Result<(), Error> {
+        let Parts::Remote(folder) = &self.parts else { return Ok(()) };
+        let mut seen = HashSet::new();
+        let is_missing = |part: &usize| !self.index.has_footer(*part) && seen.insert(*part);
+        let missing: Vec<usize> = parts.filter(is_missing).collect();
+        for some in missing.chunks(FOOTERS_AT_ONCE) {
+            let guard = self.fetches_footers.lock().unwrap_or_else(PoisonError::into_inner);
+            // Another thread may have read some meanwhile.
+            let some = some.iter().copied().filter(|part| !self.index.has_footer(*part));
+            let some: Vec<usize> = some.collect();
+            let path = || self.path.clone();
+            folder.fetch_ends(&some).map_err(|source| Error::Open { path: path(), source })?;
+            for part in &some {
+                let layout = read_footer(*part, &self.parts, self.manifest());
+                let added = layout.and_then(|layout| self.index.add_footer(*part, layout));
+                added.map_err(|source| self.damaged(source))?;
+            }
+            folder.ends_read(&some);
+            drop(guard);
         }
-        let index = Index::of_layouts(manifest.clone(), layouts.map_err(damaged)?);
-        let (path, keys) = (path.to_path_buf(), OnceLock::new());
-        Ok(Self {
-            index: index.map_err(damaged)?,
-            path,
-            parts,
-            manifest_sha256,
-            keys,
-            contents: None,
-        })
+        Ok(())
+    }
+
+    /// Reads the footers of all parts that were not read yet.
+    pub(crate) fn read_all_footers(&self) -> Result<(), Error> {
+        match self.index.has_all_footers() {
+            true => Ok(()),
+            false => self.read_footers(0..self.manifest().parts.len()),
+        }
+    }
+
+    /// The part of a sample.
+    pub(crate) fn part_of(&self, sample: u64) -> Result<usize, Error> {
+        self.index.part_of(sample).map_err(|source| self.damaged(source))
+    }
+
+    /// Reads the footer of the part of a sample, unless it was read.
+    fn read_footer_of(&self, sample: u64) -> Result<(), Error> {
+        match self.parts {
+            Parts::Local(_) | Parts::Extents(_) => Ok(()),
+            Parts::Remote(_) => self.read_footers(std::iter::once(self.part_of(sample)?)),
+        }
     }
 
     /// Opens a folder by its extents.
@@ -168,7 +215,8 @@ impl DatasetFolder {
         let manifest_sha256 = folder.manifest_sha256();
         // An index of keys has no extents: keys are found by a scan.
         let keys = OnceLock::from(Keys::Absent);
-        Ok(Self { path, index, parts, manifest_sha256, keys, contents: None })
+        let (fetches_footers, contents) = Default::default();
+        Ok(Self { path, index, parts, manifest_sha256, keys, fetches_footers, contents })
     }
 
     /// The extents, if it is read by them.
@@ -193,9 +241,10 @@ impl DatasetFolder {
         self.index.samples_of_bytes(part, range)
     }
 
-    /// The part of a record batch and its bytes there; whether its table is known.
-    pub(crate) fn extent_of(&self, record_batch: usize) -> (usize, Range<u64>, bool) {
-        self.index.extent_of(record_batch)
+    /// The part of the record batch of a sample and its bytes there; whether its table is known.
+    pub(crate) fn extent_beside(&self, sample: u64) -> Result<(usize, Range<u64>, bool), Error> {
+        self.read_footer_of(sample)?;
+        self.index.extent_beside(sample).map_err(|source| self.damaged(source))
     }
 
     /// The folder.
@@ -252,11 +301,19 @@ impl DatasetFolder {
     }
 
     pub(crate) fn locate(&self, sample: u64) -> Result<SampleLocation, Error> {
+        self.read_footer_of(sample)?;
         self.again_if_damaged(|| self.index.locate(sample, &self.parts))
     }
 
     pub(crate) fn batch_of(&self, sample: u64) -> Result<(usize, usize), Error> {
+        self.read_all_footers()?;
         self.index.batch_of(sample).map_err(|source| self.damaged(source))
+    }
+
+    /// The samples of the record batch that contains a sample.
+    pub(crate) fn samples_beside(&self, sample: u64) -> Result<Range<u64>, Error> {
+        self.read_footer_of(sample)?;
+        self.index.samples_beside(sample).map_err(|source| self.damaged(source))
     }
 
     pub(crate) fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
@@ -275,6 +332,22 @@ impl DatasetFolder {
         self.again_if_damaged(|| self.index.keys(record_batch, &self.parts))
     }
 
+    /// The keys of the record batch that contains a sample.
+    pub(crate) fn keys_beside(&self, sample: u64) -> Result<Vec<String>, Error> {
+        self.read_footer_of(sample)?;
+        self.again_if_damaged(|| self.index.keys_beside(sample, &self.parts))
+    }
+
+    /// As [`Self::extra`], of the record batch that contains a sample.
+    pub(crate) fn extra_beside(
+        &self,
+        sample: u64,
+        projection: Option<&[usize]>,
+    ) -> Result<RecordBatch, Error> {
+        self.read_footer_of(sample)?;
+        self.again_if_damaged(|| self.index.extra_beside(sample, projection, &self.parts))
+    }
+
     pub(crate) fn extra(
         &self,
         record_batch: usize,
@@ -290,6 +363,7 @@ impl DatasetFolder {
 
     /// The sample with a key, by scanning all keys.
     pub(crate) fn scan(&self, key: &str) -> Result<Option<u64>, Error> {
+        self.read_all_footers()?;
         self.again_if_damaged(|| self.index.find(key, &self.parts))
     }
 
@@ -344,6 +418,15 @@ impl DatasetFolder {
         let read = again_if_damaged(&self.parts, self.manifest(), read);
         read.map_err(|source| self.damaged(source))
     }
+}
+
+/// Reads the footer of a part.
+fn read_footer(
+    part: usize,
+    parts: &Parts,
+    manifest: &Manifest,
+) -> Result<PartLayout, DatasetError> {
+    again_if_damaged(parts, manifest, || PartLayout::read(part, &manifest.parts[part], parts))
 }
 
 /// As [`DatasetFolder::again_if_damaged`].

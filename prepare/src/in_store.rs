@@ -96,10 +96,23 @@ impl Dataset {
     /// The record batch of a sample in a store, if its table was not read yet: its part, and its
     /// bytes there.
     pub(crate) fn unread_table(&self, sample: u64) -> Option<(usize, Range<u64>)> {
-        let (record_batch, _) = self.batch_of(sample).ok()?;
-        let (member, own, first_part) = self.member_of_record_batch(record_batch);
-        let (part, range, is_read) = member.extent_of(own);
+        let (member, own, first_part) = self.member_of_sample(sample).ok()?;
+        let (part, range, is_read) = member.extent_beside(own).ok()?;
         (!is_read).then_some((first_part + part, range))
+    }
+
+    /// Reads the footers of the parts of samples in a store, together, unless they were read.
+    pub(crate) fn read_footers_of(&self, samples: &[u64]) -> Result<(), Error> {
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        for sample in samples {
+            let (member, own, first_part) = self.member_of_sample(*sample)?;
+            parts.push((first_part, member.part_of(own)?));
+        }
+        for (first_part, member) in self.members() {
+            let own = parts.iter().filter(|(first, _)| *first == first_part);
+            member.read_footers(own.map(|(_, part)| *part))?;
+        }
+        Ok(())
     }
 
     /// Begins to fetch ranges of parts that will be needed; returns how many of them are in the

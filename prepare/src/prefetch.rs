@@ -59,8 +59,13 @@ impl Drop for Active {
     }
 }
 
-/// Begins to fetch the tables of the record batches of samples, together.
+/// Reads the footers of the parts of samples, and begins to fetch the tables of their record
+/// batches, each together.
 pub(crate) fn begin_tables(dataset: &Dataset, samples: &[u64]) {
+    if dataset.read_footers_of(samples).is_err() {
+        // The reader of the samples gets the error.
+        return;
+    }
     let mut ranges: Vec<(usize, Range<u64>)> = Vec::new();
     let mut tables: Vec<(usize, Range<u64>)> = Vec::new();
     for sample in samples {

@@ -30,6 +30,7 @@ impl Dataset {
         if self.manifest().prepared().is_some() {
             return Err(Error::NoPictureSizes { path: self.path().to_path_buf() });
         }
+        self.read_footers()?;
         let samples = self.len();
         let mut sizes = Vec::with_capacity(usize::try_from(samples).unwrap_or(0));
         let mut buffer = Vec::new();

@@ -15,7 +15,7 @@ pub(crate) struct RecentKeys(Mutex<RecentBatches>);
 
 #[derive(Debug, Default)]
 struct RecentBatches {
-    batches: VecDeque<(usize, Arc<[String]>)>,
+    batches: VecDeque<(u64, Arc<[String]>)>,
     bytes: usize,
 }
 
@@ -25,24 +25,24 @@ fn bytes_of(keys: &[String]) -> usize {
 }
 
 impl RecentKeys {
-    /// The keys of a record batch, read by `read` if they are not cached.
+    /// The keys of the record batch with this first sample, read by `read` if they are not cached.
     pub(crate) fn of<E>(
         &self,
-        record_batch: usize,
+        first_sample: u64,
         read: impl FnOnce() -> Result<Vec<String>, E>,
     ) -> Result<Arc<[String]>, E> {
-        if let Some(keys) = self.cached(record_batch) {
+        if let Some(keys) = self.cached(first_sample) {
             return Ok(keys);
         }
         // Two threads may read the same keys; their results are equal.
         let keys: Arc<[String]> = read()?.into();
-        self.keep(record_batch, &keys);
+        self.keep(first_sample, &keys);
         Ok(keys)
     }
 
-    fn cached(&self, record_batch: usize) -> Option<Arc<[String]>> {
+    fn cached(&self, first_sample: u64) -> Option<Arc<[String]>> {
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = recent.batches.iter().position(|(number, _)| *number == record_batch)?;
+        let at = recent.batches.iter().position(|(number, _)| *number == first_sample)?;
         if at > 0 {
             let found = recent.batches.remove(at).expect("it was found there");
             recent.batches.push_front(found);
@@ -50,14 +50,14 @@ impl RecentKeys {
         Some(Arc::clone(&recent.batches[0].1))
     }
 
-    fn keep(&self, record_batch: usize, keys: &Arc<[String]>) {
+    fn keep(&self, first_sample: u64, keys: &Arc<[String]>) {
         let bytes = bytes_of(keys);
         let mut recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_there = recent.batches.iter().any(|(number, _)| *number == record_batch);
+        let is_there = recent.batches.iter().any(|(number, _)| *number == first_sample);
         if is_there || bytes > BYTES_MAX {
             return;
         }
-        recent.batches.push_front((record_batch, Arc::clone(keys)));
+        recent.batches.push_front((first_sample, Arc::clone(keys)));
         recent.bytes += bytes;
         while recent.bytes > BYTES_MAX {
             let (_, oldest) = recent.batches.pop_back().expect("what is recent has bytes");
@@ -70,7 +70,7 @@ impl RecentKeys {
 mod tests {
     use super::*;
 
-    fn ask(keys: &RecentKeys, batch: usize, bytes: usize) -> (String, bool) {
+    fn ask(keys: &RecentKeys, batch: u64, bytes: usize) -> (String, bool) {
         let mut was_read = false;
         let read = || {
             was_read = true;

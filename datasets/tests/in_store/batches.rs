@@ -4,7 +4,7 @@ use crate::server::Fault;
 use crate::support::{Given, allocated, usage};
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_format::sampler::Sampling;
+use meetpoint_format::sampler::{SampleColumns, Sampling};
 use meetpoint_kernels::Cpu;
 use meetpoint_prepare::{CpuPreparer, Dataset, Job, OnError, Preparer};
 use meetpoint_storage::{EngineKind, open_engine};
@@ -115,26 +115,100 @@ fn shuffled_epochs_with_a_cache_of_two_parts_fetch_at_most_the_blocks_of_each_sa
     }
 }
 
+/// A dataset of about this many parts of a few samples each.
+fn in_parts(parts: u32) -> Given {
+    let given = Given::with_parts_of(4 * parts, 120 << 10);
+    let found = Dataset::open(&given.set).unwrap().manifest().parts.len();
+    assert!(found >= parts as usize, "{found} parts");
+    given
+}
+
 #[test]
-fn the_first_batch_costs_the_same_requests_and_bytes_in_a_dataset_of_any_length() {
-    for samples in [60, 240] {
-        let given = Given::new(samples);
-        let parts = Dataset::open(&given.set).unwrap().manifest().parts.len();
-        let dataset = given.open(CACHE_BYTES).unwrap();
-        // The manifest, and the end of each part.
-        let manifest = given.set.join("dataset.json").metadata().unwrap().len();
-        assert_eq!(given.server.state().requests.len(), 1 + parts);
-        assert!(given.server.take_sent() <= manifest + parts as u64 * (16 << 10));
-        given.server.state().requests.clear();
-        let there = job(dataset, Sampling::sequential(u64::from(samples)));
-        let mut memory = vec![0; BATCH_BYTES];
-        preparer(&there).prepare(0, 0, &mut memory, &mut |_| true).unwrap();
-        // Then the batch and what is prefetched meanwhile, which is less than the cache.
-        let sent = given.server.take_sent();
-        assert!(sent <= CACHE_BYTES, "{samples} samples: {sent}");
-        let requests = given.server.state().requests.len();
-        assert!(requests <= 32, "{samples} samples: {requests} requests");
+fn opening_and_the_first_samples_cost_the_same_requests_whatever_the_number_of_parts() {
+    let requests = [4, 64].map(|parts| {
+        let given = in_parts(parts);
+        let dataset = given.open_for_samples(CACHE_BYTES).unwrap();
+        // The manifest, and the end of the first part, which says what the columns are.
+        assert_eq!(given.server.state().requests.len(), 2);
+        let local = Dataset::open(&given.set).unwrap();
+        assert_eq!(dataset.len(), local.len());
+        for sample in 0..8 {
+            assert_eq!(dataset.read_sample(sample).unwrap(), local.read_sample(sample).unwrap());
+        }
+        given.server.state().requests.len()
+    });
+    assert_eq!(requests[0], requests[1]);
+}
+
+#[test]
+fn the_first_batch_costs_a_bounded_number_of_requests_and_bytes_in_any_order() {
+    for parts in [4, 64] {
+        let given = in_parts(parts);
+        for shuffled in [false, true] {
+            given.server.state().requests.clear();
+            given.server.take_sent();
+            let dataset = given.open_for_samples(CACHE_BYTES).unwrap();
+            let samples = dataset.len();
+            let sampling = match shuffled {
+                true => Sampling::shuffled(samples),
+                false => Sampling::sequential(samples),
+            };
+            let there = job(dataset, sampling);
+            let mut memory = vec![0; BATCH_BYTES];
+            preparer(&there).prepare(0, 0, &mut memory, &mut |_| true).unwrap();
+            // The batch and what is prefetched meanwhile: up to a quarter of the cache, and the
+            // footers and tables of the four batches that follow.
+            let sent = given.server.take_sent();
+            assert!(sent <= 8 << 20, "{parts} parts: {sent}");
+            let requests = given.server.state().requests.len();
+            assert!(requests <= 2 + 5 * 8 * 4, "{parts} parts: {requests} requests");
+        }
     }
+}
+
+#[test]
+fn each_footer_is_fetched_once_by_all_threads_together() {
+    let given = in_parts(16);
+    let local = Arc::new(Dataset::open(&given.set).unwrap());
+    let samples = local.len();
+    let here = job(Arc::clone(&local), Sampling::shuffled(samples));
+    let there = given.open_for_samples(1 << 30).unwrap();
+    let there = job(there, Sampling::shuffled(samples));
+    for number in 0..2 {
+        assert!(epoch(&here, number) == epoch(&there, number), "epoch {number}");
+    }
+    let parts = &local.manifest().parts;
+    let state = given.server.state();
+    for part in parts {
+        let end = (part.bytes - (16 << 10), part.bytes);
+        let is_end = |(path, range): &&(String, Option<(u64, u64)>)| {
+            path.ends_with(&part.file)
+                && range.is_some_and(|(start, last)| start == end.0 && last + 1 >= end.1)
+        };
+        assert_eq!(state.requests.iter().filter(is_end).count(), 1, "{}", part.file);
+    }
+}
+
+#[test]
+fn keys_columns_and_samplers_read_the_footers_that_they_need() {
+    let given = in_parts(8);
+    let local = Dataset::open(&given.set).unwrap();
+    let there = given.open_for_samples(1 << 30).unwrap();
+    let last = local.len() - 1;
+    assert_eq!(there.key(last).unwrap(), local.key(last).unwrap());
+    let parts = &local.manifest().parts;
+    let ends = [&parts[0].file, &parts[parts.len() - 1].file];
+    let is_expected = |path: &str| {
+        path.ends_with("dataset.json") || ends.iter().any(|part| path.ends_with(part.as_str()))
+    };
+    assert!(given.server.state().requests.iter().all(|(path, _)| is_expected(path)));
+    let key = local.key(9).unwrap();
+    assert_eq!(there.find(&key).unwrap(), Some(9));
+    assert_eq!(there.record_batches(), local.record_batches());
+    assert_eq!(there.whole_numbers("label").unwrap(), local.whole_numbers("label").unwrap());
+    let fresh = given.open_for_samples(1 << 30).unwrap();
+    assert_eq!(fresh.whole_numbers("label").unwrap(), local.whole_numbers("label").unwrap());
+    assert_eq!(fresh.batch_of(last).unwrap(), local.batch_of(last).unwrap());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use meetpoint_datasets::store::RemoteOptions;
 use meetpoint_datasets::{VerifyOptions, verify_with};
 use meetpoint_diagnose::Diagnose;
 use meetpoint_kernels::Interrupt;
-use meetpoint_prepare::Error;
+use meetpoint_prepare::{Dataset, Error};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -174,4 +174,23 @@ fn a_damaged_cache_is_fetched_again() {
     }
     given.read(&dataset, 0..40).unwrap();
     assert!(usage(&dataset).refetched_bytes > 0);
+}
+
+#[test]
+fn a_damaged_footer_is_an_error_that_names_its_part_when_a_sample_of_it_is_requested() {
+    let given = Given::new(60);
+    let dataset = Dataset::open_for_samples(&given.paths(1 << 30)).unwrap();
+    let last = dataset.manifest().parts.last().unwrap().clone();
+    given.server.replace(&last.file, |bytes| {
+        let at = bytes.len() - 20;
+        bytes[at] ^= 1;
+    });
+    assert_eq!(dataset.read_sample(0).unwrap().len() as u64, dataset.locate(0).unwrap().bytes);
+    let error = dataset.locate(dataset.len() - 1).unwrap_err();
+    assert!(matches!(error, Error::Dataset { .. }), "{error}");
+    assert!(error.to_string().contains(&last.file), "{error}");
+    assert!(!error.is_damage(), "{error}");
+    // The others remain usable, and opening with all footers is an error as well.
+    dataset.locate(1).unwrap();
+    assert!(matches!(given.open(1 << 30).unwrap_err(), Error::Dataset { .. }));
 }

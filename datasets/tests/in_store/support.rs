@@ -38,6 +38,11 @@ fn jpeg(seed: u32) -> Vec<u8> {
 impl Given {
     /// Pictures of about 40 KB each, in parts of about 1 MB.
     pub(crate) fn new(samples: u32) -> Self {
+        Self::with_parts_of(samples, 1 << 20)
+    }
+
+    /// Pictures of about 40 KB each, in parts of about this size.
+    pub(crate) fn with_parts_of(samples: u32, part_bytes_target: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let photos = folder.path().join("photos");
         std::fs::create_dir(&photos).unwrap();
@@ -47,7 +52,7 @@ impl Given {
             std::fs::write(class.join(format!("{number}.jpg")), jpeg(number)).unwrap();
         }
         let set = folder.path().join("photos.set");
-        let options = PackOptions { part_bytes_target: 1 << 20, ..PackOptions::default() };
+        let options = PackOptions { part_bytes_target, ..PackOptions::default() };
         pack(&photos, &set, &options, &mut |_| ()).unwrap();
         let server = Server::start(&set);
         let dataset = Dataset::open(&set).unwrap();
@@ -76,6 +81,11 @@ impl Given {
 
     pub(crate) fn open(&self, cache_bytes: u64) -> Result<Arc<Dataset>, Error> {
         Dataset::open_paths(&self.paths(cache_bytes)).map(Arc::new)
+    }
+
+    /// As [`Self::open`], without the footers of parts that no sample was requested from.
+    pub(crate) fn open_for_samples(&self, cache_bytes: u64) -> Result<Arc<Dataset>, Error> {
+        Dataset::open_for_samples(&self.paths(cache_bytes)).map(Arc::new)
     }
 
     /// The stored bytes of every sample.

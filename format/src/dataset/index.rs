@@ -1,7 +1,9 @@
 //! Locates a sample's bytes with as little reading as possible.
 //!
-//! Opening reads the footer of each part; the table of a record batch is read when one of its
-//! samples is first requested, and cached (16 bytes per sample and 8 for its label).
+//! Opening reads the footer of each part, or only of the first one: the caller then adds a footer
+//! before it requests a sample of its part, and those of all parts before it requests anything by
+//! the number of a record batch. The table of a record batch is read when one of its samples is
+//! first requested, and cached (16 bytes per sample and 8 for its label).
 //!
 //! Further columns are read individually on request and not cached; their positions are part of the
 //! table.
@@ -20,7 +22,7 @@ use super::{
 use crate::checksum::crc32c;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Default limit of the bytes of entry points that an index caches: more than those of ImageNet-1k
@@ -69,6 +71,15 @@ struct Batch {
     extra: OnceLock<ExtraTable>,
 }
 
+/// The record batches of a part.
+#[derive(Debug)]
+struct PartIndex {
+    /// Its first row's index in the dataset.
+    first_sample: u64,
+    /// Set when the footer was read.
+    batches: OnceLock<Vec<Batch>>,
+}
+
 /// The index of a dataset. It can be shared between threads.
 #[derive(Debug)]
 pub struct Index {
@@ -77,8 +88,12 @@ pub struct Index {
     columns: Arc<Columns>,
     /// The columns in the files.
     stored: Arc<Columns>,
-    /// Ascending by `first_sample`.
-    batches: Vec<Batch>,
+    parts: Vec<PartIndex>,
+    /// Footers that were read.
+    footers: AtomicUsize,
+    /// Number of the first record batch of each part, and the number of all; set once the footers
+    /// of all parts were read.
+    numbers: OnceLock<Vec<usize>>,
     /// Bytes of entry points that may be cached.
     entry_points_granted: AtomicU64,
     /// Bytes of entry points that are cached.
@@ -122,56 +137,161 @@ impl Index {
 
     /// As [`Self::open`], with footers of all parts that are already read.
     pub fn of_layouts(manifest: Manifest, layouts: Vec<PartLayout>) -> Result<Self, DatasetError> {
-        let mut batches = Vec::new();
-        let mut first_sample = 0;
-        let mut columns: Option<Arc<Columns>> = None;
         if layouts.len() != manifest.parts.len() {
             let problem = format!("{} footers of {}", layouts.len(), manifest.parts.len());
             return Err(DatasetError::Manifest { problem });
         }
-        for (part, (entry, layout)) in manifest.parts.iter().zip(layouts).enumerate() {
-            let differs = match &columns {
-                None => manifest.differs(&layout.columns),
-                Some(first) if **first == layout.columns => None,
-                Some(_) => Some("its columns are not those of the first part".to_owned()),
-            };
-            if let Some(problem) = differs {
-                return Err(DatasetError::Part { part: entry.file.clone(), problem });
+        let mut layouts = layouts.into_iter();
+        let index = Self::of_first(manifest, layouts.next())?;
+        for (part, layout) in (1..).zip(layouts) {
+            index.add_footer(part, layout)?;
+        }
+        Ok(index)
+    }
+
+    /// An index with the footer of the first part only, which says what the columns are; `None` for
+    /// a dataset without parts.
+    pub fn of_first(manifest: Manifest, first: Option<PartLayout>) -> Result<Self, DatasetError> {
+        if first.is_some() == manifest.parts.is_empty() {
+            let problem = format!("a footer of {} parts", manifest.parts.len());
+            return Err(DatasetError::Manifest { problem });
+        }
+        let mut first_sample = 0;
+        let parts = manifest.parts.iter().map(|entry| {
+            let part = PartIndex { first_sample, batches: OnceLock::new() };
+            first_sample += entry.samples;
+            part
+        });
+        let parts = parts.collect();
+        let stored = Arc::new(match &first {
+            Some(layout) => layout.columns.clone(),
+            None => {
+                let name = manifest.content_name().to_owned();
+                let prepared = manifest.prepared().cloned();
+                Columns { kind: manifest.kind(), name, prepared, ..Columns::images() }
             }
-            columns.get_or_insert_with(|| Arc::new(layout.columns));
+        });
+        if let Some(problem) = first.as_ref().and_then(|_| manifest.differs(&stored)) {
+            let part = manifest.parts[0].file.clone();
+            return Err(DatasetError::Part { part, problem });
+        }
+        let columns = match stored.root() {
+            Some(_) => Arc::new(stored.without_place()),
+            None if manifest.is_in_place() && manifest.samples > 0 => {
+                let problem = "its content is in other files, but no column locates it";
+                return Err(DatasetError::Manifest { problem: problem.to_owned() });
+            }
+            None => Arc::clone(&stored),
+        };
+        let (footers, numbers) = Default::default();
+        let (entry_points_granted, entry_points_kept) = Default::default();
+        let index = Self {
+            manifest,
+            columns,
+            stored,
+            parts,
+            footers,
+            numbers,
+            entry_points_granted,
+            entry_points_kept,
+        };
+        match first {
+            Some(layout) => index.add_footer(0, layout)?,
+            None => index.number(),
+        }
+        Ok(index)
+    }
+
+    /// Whether the footer of a part was read.
+    pub fn has_footer(&self, part: usize) -> bool {
+        self.parts[part].batches.get().is_some()
+    }
+
+    /// Whether the footers of all parts were read.
+    pub fn has_all_footers(&self) -> bool {
+        self.numbers.get().is_some()
+    }
+
+    /// Adds the footer of a part. Has no effect if it is already there.
+    pub fn add_footer(&self, part: usize, layout: PartLayout) -> Result<(), DatasetError> {
+        if *self.stored != layout.columns {
+            let problem = "its columns are not those of the first part".to_owned();
+            let part = self.manifest.parts[part].file.clone();
+            return Err(DatasetError::Part { part, problem });
+        }
+        let PartIndex { first_sample, batches } = &self.parts[part];
+        batches.get_or_init(|| {
+            self.footers.fetch_add(1, Ordering::SeqCst);
             let mut first_row = 0;
-            for place in layout.record_batches {
+            let batch = |place: RecordBatchExtent| {
                 let rows = u64::from(place.rows);
                 let (table, entry_points, extra, places) = Default::default();
-                batches.push(Batch {
+                let batch = Batch {
                     part,
-                    first_sample,
+                    first_sample: first_sample + first_row,
                     first_row,
                     place,
                     table,
                     entry_points,
                     places,
                     extra,
-                });
-                first_sample += rows;
+                };
                 first_row += rows;
-            }
-        }
-        let (entry_points_granted, entry_points_kept) = Default::default();
-        let stored = columns.unwrap_or_else(|| {
-            let name = manifest.content_name().to_owned();
-            let prepared = manifest.prepared().cloned();
-            Arc::new(Columns { kind: manifest.kind(), name, prepared, ..Columns::images() })
+                batch
+            };
+            layout.record_batches.into_iter().map(batch).collect()
         });
-        let columns = match stored.root() {
-            Some(_) => Arc::new(stored.without_place()),
-            None if manifest.is_in_place() && !batches.is_empty() => {
-                let problem = "its content is in other files, but no column locates it";
-                return Err(DatasetError::Manifest { problem: problem.to_owned() });
-            }
-            None => Arc::clone(&stored),
-        };
-        Ok(Self { manifest, columns, stored, batches, entry_points_granted, entry_points_kept })
+        if self.footers.load(Ordering::SeqCst) == self.parts.len() {
+            self.number();
+        }
+        Ok(())
+    }
+
+    /// Numbers the record batches, if the footers of all parts are there.
+    fn number(&self) {
+        let mut numbers = vec![0];
+        let mut next = 0;
+        for part in &self.parts {
+            let Some(batches) = part.batches.get() else { return };
+            next += batches.len();
+            numbers.push(next);
+        }
+        self.numbers.get_or_init(|| numbers);
+    }
+
+    /// The numbers of record batches.
+    fn numbers(&self) -> &[usize] {
+        let numbers = self.numbers.get();
+        numbers.expect("the footers of all parts are read before record batches are numbered")
+    }
+
+    /// A record batch by its number.
+    fn batch(&self, record_batch: usize) -> &Batch {
+        let numbers = self.numbers();
+        let part = numbers.partition_point(|first| *first <= record_batch) - 1;
+        let batches = self.parts[part].batches.get().expect("the footers of all parts are read");
+        &batches[record_batch - numbers[part]]
+    }
+
+    /// All record batches in order.
+    fn batches(&self) -> impl Iterator<Item = &Batch> {
+        self.parts.iter().flat_map(|part| part.batches.get().into_iter().flatten())
+    }
+
+    /// The part of a sample.
+    pub fn part_of(&self, sample: u64) -> Result<usize, DatasetError> {
+        let samples = self.manifest.samples;
+        if sample >= samples {
+            return Err(DatasetError::OutOfRange { index: sample, samples });
+        }
+        // A part without samples begins where the next one does.
+        Ok(self.parts.partition_point(|part| part.first_sample <= sample) - 1)
+    }
+
+    /// The samples of a part.
+    pub fn samples_of_part(&self, part: usize) -> Range<u64> {
+        let first = self.parts[part].first_sample;
+        first..first + self.manifest.parts[part].samples
     }
 
     /// Caches entry points from now on, in at most `bytes_max` bytes of memory.
@@ -186,9 +306,9 @@ impl Index {
         self.entry_points_kept.load(Ordering::Relaxed)
     }
 
-    /// Number of record batches in all parts.
+    /// Number of record batches in all parts, whose footers must have been read.
     pub fn record_batches(&self) -> usize {
-        self.batches.len()
+        self.numbers().last().copied().unwrap_or(0)
     }
 
     /// The columns of samples.
@@ -204,38 +324,48 @@ impl Index {
     /// The record batch that contains a sample, and the sample's row in it.
     pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), DatasetError> {
         let (batch, row) = self.find_batch(sample)?;
-        Ok((batch, row as usize))
+        let before = self.numbers()[batch.part];
+        let batches = self.parts[batch.part].batches.get().expect("it contains the batch");
+        let own = batches.partition_point(|other| other.first_sample < batch.first_sample);
+        Ok((before + own, row as usize))
+    }
+
+    /// The samples of the record batch that contains a sample.
+    pub fn samples_beside(&self, sample: u64) -> Result<Range<u64>, DatasetError> {
+        let (batch, _) = self.find_batch(sample)?;
+        Ok(batch.first_sample..batch.first_sample + u64::from(batch.place.rows))
     }
 
     /// The samples of a record batch.
     pub fn samples_of(&self, record_batch: usize) -> Range<u64> {
-        let batch = &self.batches[record_batch];
+        let batch = self.batch(record_batch);
         batch.first_sample..batch.first_sample + u64::from(batch.place.rows)
     }
 
     /// The part of a record batch and the byte range of all its images there; `None` if they are in
     /// other files, or if none of its samples was located yet.
     pub fn content_of(&self, record_batch: usize) -> Option<(usize, Range<u64>)> {
-        let batch = self.batches.get(record_batch)?;
+        let batch = self.batch(record_batch);
         let table = batch.table.get().filter(|_| self.root().is_none())?;
         let (first, end) = (table.image_offsets.first()?, table.image_offsets.last()?);
         Some((batch.part, *first..*end))
     }
 
-    /// The part of a record batch and its bytes there, and whether its table was read.
-    pub fn extent_of(&self, record_batch: usize) -> (usize, Range<u64>, bool) {
-        let batch = &self.batches[record_batch];
-        (batch.part, batch.place.range(), batch.table.get().is_some())
+    /// The record batch of a sample: its part and its bytes there, and whether its table was read.
+    pub fn extent_beside(&self, sample: u64) -> Result<(usize, Range<u64>, bool), DatasetError> {
+        let (batch, _) = self.find_batch(sample)?;
+        Ok((batch.part, batch.place.range(), batch.table.get().is_some()))
     }
 
     /// The samples that a range of bytes of a part belongs to: those of the record batches that it
-    /// meets or, where it lies within the images of one whose table was read, of these images.
+    /// meets or, where it lies within the images of one whose table was read, of these images. All
+    /// samples of the part if its footer was not read.
     pub fn samples_of_bytes(&self, part: usize, bytes: &Range<u64>) -> Range<u64> {
-        let before = |batch: &Batch| (batch.part, batch.place.range().end) <= (part, bytes.start);
-        let first = self.batches.partition_point(before);
-        let met = self.batches[first..]
-            .iter()
-            .take_while(|batch| batch.part == part && batch.place.offset < bytes.end);
+        let Some(batches) = self.parts[part].batches.get() else {
+            return self.samples_of_part(part);
+        };
+        let first = batches.partition_point(|batch| batch.place.range().end <= bytes.start);
+        let met = batches[first..].iter().take_while(|batch| batch.place.offset < bytes.end);
         let mut samples: Option<Range<u64>> = None;
         for batch in met {
             let rows = rows_of_bytes(batch, bytes);
@@ -254,7 +384,25 @@ impl Index {
         projection: Option<&[usize]>,
         parts: &dyn PartBytes,
     ) -> Result<RecordBatch, DatasetError> {
-        let batch = &self.batches[record_batch];
+        self.extra_of(self.batch(record_batch), projection, parts)
+    }
+
+    /// As [`Self::extra`], of the record batch that contains a sample.
+    pub fn extra_beside(
+        &self,
+        sample: u64,
+        projection: Option<&[usize]>,
+        parts: &dyn PartBytes,
+    ) -> Result<RecordBatch, DatasetError> {
+        self.extra_of(self.find_batch(sample)?.0, projection, parts)
+    }
+
+    fn extra_of(
+        &self,
+        batch: &Batch,
+        projection: Option<&[usize]>,
+        parts: &dyn PartBytes,
+    ) -> Result<RecordBatch, DatasetError> {
         let fields = self.columns.extra.fields();
         let all: Vec<usize> = (0..fields.len()).collect();
         let wanted = projection.unwrap_or(&all);
@@ -326,7 +474,7 @@ impl Index {
         record_batch: usize,
         parts: &dyn PartBytes,
     ) -> Result<KeyedRows, DatasetError> {
-        let batch = &self.batches[record_batch];
+        let batch = self.batch(record_batch);
         let metadata = self.read_metadata(batch, parts)?;
         let keys = self.keys_of(batch, &metadata)?;
         let entry_points =
@@ -340,7 +488,17 @@ impl Index {
         record_batch: usize,
         parts: &dyn PartBytes,
     ) -> Result<Vec<String>, DatasetError> {
-        let batch = &self.batches[record_batch];
+        let batch = self.batch(record_batch);
+        self.keys_of(batch, &self.read_metadata(batch, parts)?)
+    }
+
+    /// As [`Self::keys`], of the record batch that contains a sample.
+    pub fn keys_beside(
+        &self,
+        sample: u64,
+        parts: &dyn PartBytes,
+    ) -> Result<Vec<String>, DatasetError> {
+        let (batch, _) = self.find_batch(sample)?;
         self.keys_of(batch, &self.read_metadata(batch, parts)?)
     }
 
@@ -367,7 +525,6 @@ impl Index {
         parts: &dyn PartBytes,
     ) -> Result<SampleLocation, DatasetError> {
         let (batch, row) = self.find_batch(sample)?;
-        let batch = &self.batches[batch];
         let granted = self.entry_points_granted.load(Ordering::Relaxed);
         if batch.table.get().is_none() || granted > 0 && batch.entry_points.get().is_none() {
             let metadata = self.read_metadata(batch, parts)?;
@@ -442,7 +599,6 @@ impl Index {
     /// A sample's key.
     pub fn key(&self, sample: u64, parts: &dyn PartBytes) -> Result<String, DatasetError> {
         let (batch, row) = self.find_batch(sample)?;
-        let batch = &self.batches[batch];
         let metadata = self.read_metadata(batch, parts)?;
         match metadata.key(row) {
             Ok(key) => Ok(key.to_owned()),
@@ -452,7 +608,7 @@ impl Index {
 
     /// The sample with a key, by scanning the keys.
     pub fn find(&self, key: &str, parts: &dyn PartBytes) -> Result<Option<u64>, DatasetError> {
-        for batch in &self.batches {
+        for batch in self.batches() {
             let metadata = self.read_metadata(batch, parts)?;
             for row in 0..batch.place.rows {
                 let found = metadata.key(row).map_err(|problem| self.broken(batch, &problem))?;
@@ -464,16 +620,20 @@ impl Index {
         Ok(None)
     }
 
-    fn find_batch(&self, sample: u64) -> Result<(usize, u32), DatasetError> {
-        let after = self.batches.partition_point(|batch| batch.first_sample <= sample);
-        after
-            .checked_sub(1)
-            .and_then(|index| {
-                let batch = &self.batches[index];
-                let row = u32::try_from(sample - batch.first_sample).ok()?;
-                (row < batch.place.rows).then_some((index, row))
-            })
-            .ok_or(DatasetError::OutOfRange { index: sample, samples: self.manifest.samples })
+    /// The record batch of a sample, and the sample's row in it.
+    fn find_batch(&self, sample: u64) -> Result<(&Batch, u32), DatasetError> {
+        let part = self.part_of(sample)?;
+        let out_of_range =
+            || DatasetError::OutOfRange { index: sample, samples: self.manifest.samples };
+        let batches = self.parts[part].batches.get().ok_or_else(|| DatasetError::Part {
+            part: self.manifest.parts[part].file.clone(),
+            problem: "its footer was not read".to_owned(),
+        })?;
+        let after = batches.partition_point(|batch| batch.first_sample <= sample);
+        let batch = after.checked_sub(1).map(|own| &batches[own]).ok_or_else(out_of_range)?;
+        let row = u32::try_from(sample - batch.first_sample).ok();
+        let row = row.filter(|row| *row < batch.place.rows).ok_or_else(out_of_range)?;
+        Ok((batch, row))
     }
 
     /// Reads a record batch without its images and verifies its checksum.

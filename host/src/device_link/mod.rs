@@ -1,19 +1,21 @@
 //! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (the interface to the rest of the
-//! host), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
-//! `stream` (messages to events), `pieces` (slots that a device sends), `fetch` (slots into host
-//! memory).
+//! host), `reopen` (lost links, in the background), `spawn` (a child process), `shared` (one for
+//! several loaders), `connect` (the calls), `stream` (messages to events), `pieces` (slots that a
+//! device sends), `fetch` (slots into host memory).
 
 mod connect;
 pub(crate) mod fetch;
 mod pieces;
+mod reopen;
 mod session;
 mod shared;
 mod spawn;
 mod stopped;
 mod stream;
 
+pub(crate) use reopen::Reopening;
 pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
@@ -66,11 +68,16 @@ pub(crate) struct LinkSetup {
     pub(crate) held: u32,
     pub(crate) spool: SpoolConfig,
     pub(crate) limits: SpoolLimits,
+    /// Batches that may be retained for another epoch.
+    pub(crate) retained_most: u32,
     /// The device's part of the memory for decoding, if it is on this machine.
     pub(crate) decode_bytes: u64,
     pub(crate) stop: StopHandle,
     /// Cores for the link's thread; a device process that it starts is not bound to them.
     pub(crate) cores: Option<Vec<usize>>,
+    /// Whether the spool is created before the device is connected to: the first time, so that
+    /// invalid settings are reported, but not for a device that may be absent for long.
+    pub(crate) begins_with_spool: bool,
 }
 
 /// An open link. Dropping it closes it, and ends the device process if this process started it.
@@ -82,6 +89,7 @@ pub(crate) struct DeviceLink {
 }
 
 /// What the thread sends once the link is open.
+#[derive(Debug)]
 struct Opened {
     session: Arc<Session>,
     info: DeviceInfo,
@@ -173,46 +181,75 @@ impl Drop for DeviceLink {
     }
 }
 
-/// The thread: opens the link, serves it until it ends, and ends the process.
+/// The thread: opens the link and serves it.
 fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, Error>>) {
-    let mut process = None;
     let answer = |result| {
         // The opener waits for exactly one answer.
         let _ = opened.send(result);
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return answer(Err(Error::Thread(error))),
-    };
-    let (session, inbound) = match open(setup, &runtime, &mut process) {
-        Ok((session, info, inbound)) => {
-            answer(Ok(Opened { session: Arc::clone(&session), info }));
-            (session, inbound)
+    match Established::open(setup) {
+        Ok(link) => {
+            answer(Ok(link.opened()));
+            link.serve(setup, driver);
         }
-        Err(error) => {
-            // The process ends before the opener continues, so that nothing is left behind when it
-            // reports the error. Only name resolution, which cannot be interrupted, may still be
-            // running.
-            drop(process);
-            runtime.shutdown_background();
-            return answer(Err(error));
+        Err(error) => answer(Err(error)),
+    }
+}
+
+/// A link that is open, in the thread that serves it.
+struct Established {
+    runtime: Runtime,
+    session: Arc<Session>,
+    info: DeviceInfo,
+    inbound: Inbound,
+    process: Option<DeviceProcess>,
+}
+
+impl Established {
+    /// Opens a link, within time limits.
+    fn open(setup: &LinkSetup) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(Error::Thread)?;
+        let mut process = None;
+        match open(setup, &runtime, &mut process) {
+            Ok((session, info, inbound)) => {
+                session.retain_at_most(setup.retained_most);
+                Ok(Self { runtime, session, info, inbound, process })
+            }
+            Err(error) => {
+                // The process ends before the opener continues, so that nothing is left behind when
+                // it reports the error. Only name resolution, which cannot be interrupted, may
+                // still be running.
+                drop(process);
+                runtime.shutdown_background();
+                Err(error)
+            }
         }
-    };
-    if let Some(cores) = &setup.cores {
-        // Binding was tested when the loader was opened; a core may have gone offline since.
-        let _ = crate::cores::bind(cores);
     }
-    let ending = runtime.block_on(stream::serve(inbound, &session, driver));
-    session.close();
-    // Ends the connection even if leases are still held: the device notices and disconnects.
-    drop(runtime);
-    if let Some(why) = ending {
-        let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
-        let ending = process_ending.map(|ending| format!("; {ending}"));
-        driver.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+
+    fn opened(&self) -> Opened {
+        Opened { session: Arc::clone(&self.session), info: self.info.clone() }
     }
-    if let Some(mut process) = process {
-        process.end(&setup.stop);
+
+    /// Serves the link until it ends, and ends the process.
+    fn serve(self, setup: &LinkSetup, driver: &Driver) {
+        let Self { runtime, session, inbound, mut process, .. } = self;
+        if let Some(cores) = &setup.cores {
+            // Binding was tested when the loader was opened; a core may have gone offline since.
+            let _ = crate::cores::bind(cores);
+        }
+        let ending = runtime.block_on(stream::serve(inbound, &session, driver));
+        session.close();
+        // Ends the connection even if leases are still held: the device notices and disconnects.
+        drop(runtime);
+        if let Some(why) = ending {
+            let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
+            let ending = process_ending.map(|ending| format!("; {ending}"));
+            driver.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+        }
+        if let Some(mut process) = process {
+            process.end(&setup.stop);
+        }
     }
 }
 
@@ -225,7 +262,8 @@ fn open(
     process: &mut Option<DeviceProcess>,
 ) -> Result<(Arc<Session>, DeviceInfo, Inbound), Error> {
     let stop = &setup.stop;
-    let spool = Spool::create(&setup.spool, setup.limits)?;
+    let create = || Spool::create(&setup.spool, setup.limits);
+    let created = setup.begins_with_spool.then(create).transpose()?;
     let paths: Vec<&Path> = setup.job.dataset.paths().collect();
     let datasets = absolute(&paths)?;
     let target = match &setup.source {
@@ -247,6 +285,10 @@ fn open(
         };
         let info = connection.describe().await?;
         has_answered = true;
+        let spool = match created {
+            Some(spool) => spool,
+            None => create()?,
+        };
         if let Target::Socket(socket) = &target {
             let (token, file) = (spool.token(), spool.file().as_fd());
             let handed =

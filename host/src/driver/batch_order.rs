@@ -144,6 +144,15 @@ impl OrderedScheduler {
         self.scheduler.device_lost(now, device);
     }
 
+    pub(crate) fn device_joined(
+        &mut self,
+        now: Time,
+        device: DeviceId,
+        ahead: u32,
+    ) -> Option<Generation> {
+        self.scheduler.device_joined(now, device, ahead)
+    }
+
     pub(crate) fn tick(&mut self, now: Time) {
         self.scheduler.tick(now);
     }

@@ -2,12 +2,13 @@
 //!
 //! Decisions and reports are made under the lock; preparing, reading and checking are not. In
 //! reading order: this file (the waits of each thread), `run` (one epoch: events in, decisions
-//! out), `ahead` (devices that begin the next one), `consumer` (the requests of the consumer's
-//! thread).
+//! out), `ahead` (devices that begin the next one), `reopened` (devices whose lost links are opened
+//! again), `consumer` (the requests of the consumer's thread).
 
 mod ahead;
 mod batch_order;
 mod consumer;
+mod reopened;
 mod run;
 
 pub(crate) use batch_order::BatchOrder;
@@ -20,8 +21,9 @@ use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
 use meetpoint_format::wire;
-use meetpoint_scheduler::{BatchIndex, Concurrency, DeviceId, HostDecision};
+use meetpoint_scheduler::{BatchIndex, Concurrency, HostDecision};
 use meetpoint_storage::Counters;
+use reopened::EndedTry;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -69,6 +71,8 @@ struct State {
     is_closing: bool,
     /// Why devices were lost between epochs, by their numbers.
     lost_between: BTreeMap<u16, String>,
+    /// The last tries to open lost links between epochs, by the numbers of their devices.
+    tries_between: BTreeMap<u16, EndedTry>,
 }
 
 /// A batch that a worker is to prepare.
@@ -89,6 +93,7 @@ impl Driver {
             runs_begun: 0,
             is_closing: false,
             lost_between: BTreeMap::new(),
+            tries_between: BTreeMap::new(),
         };
         Self {
             state: Mutex::new(state),
@@ -110,6 +115,7 @@ impl Driver {
     pub(crate) fn begin(&self, mut setup: RunSetup) -> Result<u64, Error> {
         let mut state = self.lock();
         assert!(state.run.is_none(), "the epoch before was ended: it borrowed the loader");
+        state.add_changes_between(&mut setup);
         let serial = state.runs_begun + 1;
         let mut run = match state.take_ahead(&mut setup, serial) {
             Some(run) => run,
@@ -334,9 +340,7 @@ impl Driver {
                     run.leaving(session);
                     run.pump();
                 }
-                None => {
-                    state.lost_between.insert(session.device().0, LEAVING.to_owned());
-                }
+                None => state.lost_between(session, LEAVING),
             }
         });
     }
@@ -352,16 +356,9 @@ impl Driver {
                     run.lost(session, why);
                     run.pump();
                 }
-                None => {
-                    state.lost_between.insert(session.device().0, why.to_owned());
-                }
+                None => state.lost_between(session, why),
             }
         });
-    }
-
-    /// Why a device was lost since the last epoch, if it was.
-    pub(crate) fn take_lost_between(&self, device: DeviceId) -> Option<String> {
-        self.lock().lost_between.remove(&device.0)
     }
 
     // Waits.

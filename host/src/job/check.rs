@@ -202,7 +202,7 @@ impl JobFile {
             Remedy::advice("correct the path, which starts at the job file's folder")
                 .or_run(Command::Pack)
         };
-        let dataset = Dataset::open_paths(&self.dataset).map_err(|error| match error {
+        let dataset = Dataset::open_for_samples(&self.dataset).map_err(|error| match error {
             PrepareError::Open { path, source } if RemoteFailure::inside(&source).is_none() => {
                 let problem = format!("failed to open dataset {}: {source}", path.display());
                 self.fault("dataset", problem, remedy()).into()

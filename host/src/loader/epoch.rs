@@ -244,6 +244,7 @@ impl<'l> Epoch<'l> {
             return None;
         }
         let run = self.loader.driver.end()?;
+        self.loader.use_reopened();
         self.leave_ranks(&run);
         let generation = run.scheduler().summary().last_generation;
         let next = generation.max(self.loader.driver.generation_ahead()).saturating_add(2);

@@ -2,11 +2,13 @@
 //!
 //! In reading order: this file ([`Loader`]: the state that outlives epochs), `epoch` ([`Epoch`]:
 //! one pass over the dataset), `gpu` (the use of a GPU in one), `resume` (the rest of one),
-//! `schedule` (the scheduler's configuration), `saving` (the choice of batches for devices),
-//! `tuning` (workers that adapt), `settings` (validation before anything is opened).
+//! `reopening` (lost devices), `schedule` (the scheduler's configuration), `saving` (the choice of
+//! batches for devices), `tuning` (workers that adapt), `settings` (validation before anything is
+//! opened).
 
 mod epoch;
 mod gpu;
+mod reopening;
 mod resume;
 mod saving;
 mod schedule;
@@ -17,20 +19,19 @@ pub use epoch::Epoch;
 pub(crate) use schedule::holders;
 
 use crate::batch::{Batch, Memory};
-use crate::config::{DeviceSource, LoaderConfig};
+use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::damage::Quarantine;
 use crate::device_link::fetch::Fetcher;
-use crate::device_link::{DeviceLink, LinkSetup};
+use crate::device_link::{DeviceLink, Reopening};
 use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
-use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
+use crate::events::DeviceLabel;
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
 use crate::ring::{Ring, ring_slot_bytes};
 use crate::worker::HostPreparer;
 use crate::{Error, StopHandle, worker};
 use gpu::GpuReportState;
-use meetpoint_diagnose::Diagnose;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::Interrupt;
@@ -93,8 +94,10 @@ pub struct Loader {
     threads: Vec<JoinHandle<()>>,
     /// The consumer's own preparer, if there are no workers.
     own: Option<HostPreparer>,
-    /// The link of each used device; `None` if it could not be reopened.
+    /// The link of each used device; `None` if it is lost.
     links: Vec<Option<DeviceLink>>,
+    /// For each used device, the tries to open its lost link again.
+    reopening: Vec<Option<Reopening>>,
     /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
     /// Devices that were lost before they served, and why; for the events of the first epoch.
@@ -165,6 +168,7 @@ impl Loader {
             gpu: GpuReportState::default(),
             store_before: RemoteUse::default(),
             links: Vec::new(),
+            reopening: Vec::new(),
             devices: Vec::new(),
             lost_at_start: Vec::new(),
             notices: limits.notices.clone(),
@@ -184,9 +188,9 @@ impl Loader {
         loader.start_threads()?;
         let devices = loader.limits.spools.len();
         loader.links.resize_with(devices, || None);
+        loader.reopening.resize_with(devices, || None);
         loader.devices.resize(devices, None);
-        let all: Vec<usize> = (0..devices).collect();
-        for (number, opened) in loader.open_links(&all) {
+        for (number, opened) in loader.open_links().into_iter().enumerate() {
             match opened {
                 // As with a later loss: the next epoch, which is the first, tries to open it again.
                 Err(error) if error.is_loss() => {
@@ -256,31 +260,17 @@ impl Loader {
         Ok(preparer)
     }
 
-    /// Opens the links of these devices, and returns how that went for each.
-    fn open_links(&mut self, numbers: &[usize]) -> Vec<(usize, Result<(), Error>)> {
-        // Old links are closed first: a device has one host at a time.
-        numbers.iter().for_each(|number| self.links[*number] = None);
-        let setups = numbers.iter().map(|&number| LinkSetup {
-            device: device_id(number),
-            source: self.config.devices[number].clone(),
-            job: self.job.clone(),
-            batches: self.batches,
-            held: self.held[number],
-            spool: self.config.spool_of(number).clone(),
-            limits: self.limits.spools[number],
-            decode_bytes: self.decode_memory.limit(),
-            stop: self.config.stop.clone(),
-            cores: self.config.host_cores.clone(),
-        });
+    /// Opens the links of all devices for the first time, and returns how that went for each.
+    fn open_links(&mut self) -> Vec<Result<(), Error>> {
+        let setups = (0..self.links.len()).map(|number| self.link_setup(number, true));
         let opened = DeviceLink::open_all(setups.collect(), &self.driver);
-        let use_it = |(&number, opened): (&usize, Result<DeviceLink, Error>)| {
-            (number, opened.map(|link| self.use_link(number, link)))
+        let use_it = |(number, opened): (usize, Result<DeviceLink, Error>)| {
+            opened.map(|link| self.use_link(number, link))
         };
-        numbers.iter().zip(opened).map(use_it).collect()
+        opened.into_iter().enumerate().map(use_it).collect()
     }
 
     fn use_link(&mut self, number: usize, link: DeviceLink) {
-        link.session().retain_at_most(self.retained_most(number));
         let notices = link.session().spool().notices().to_vec();
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();
@@ -363,8 +353,9 @@ impl Loader {
         self.config.replay = record;
     }
 
-    /// Begins an epoch. A device that was lost in the previous epoch is reopened, with one attempt;
-    /// if that fails, this epoch runs without it and reports this in its events.
+    /// Begins an epoch. A device that was lost in the previous epoch is tried again in the
+    /// background, until it answers: the epoch begins without it, and it joins as soon as its link
+    /// is open. Events report each link that opened, and the first failed try of each epoch.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
         let order = self.order(epoch)?;
@@ -378,12 +369,12 @@ impl Loader {
         config: Config,
         order: Option<BatchOrder>,
     ) -> Result<Epoch<'_>, Error> {
-        let events = self.revive_links()?;
+        self.use_reopened();
+        let events = self.losses_at_start();
         if let Some(notify) = &self.config.notify {
-            let is_of_start =
-                |it: &&EventKind| matches!(it, EventKind::DeviceLost { phase: Phase::Start, .. });
-            events.iter().filter(is_of_start).for_each(|event| notify.call(event));
+            events.iter().for_each(|event| notify.call(event));
         }
+        self.begin_reopening()?;
         let session = |link: &DeviceLink| Arc::clone(link.session());
         let sessions = self.links.iter().map(|link| link.as_ref().map(session)).collect();
         let order = order.map(Arc::new);
@@ -399,51 +390,6 @@ impl Loader {
             return Ok(None);
         }
         Ok(self.batch_times.order(&self.job, epoch)?)
-    }
-
-    /// Reopens the lost links, and returns what happened since the previous epoch.
-    fn revive_links(&mut self) -> Result<Vec<EventKind>, Error> {
-        let count = self.links.len();
-        let is_lost =
-            |number: &usize| !self.links[*number].as_ref().is_some_and(DeviceLink::is_alive);
-        let lost: Vec<usize> = (0..count).filter(is_lost).collect();
-        let remaining = Remaining::of_devices(count - lost.len());
-        // A link that ended reports why, at the latest when it is closed.
-        lost.iter().for_each(|number| self.links[*number] = None);
-        let label = |number| DeviceLabel::new(number, count);
-        let mut events = Vec::new();
-        for &number in &lost {
-            let device = label(number);
-            if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
-                let (_, error) = self.lost_at_start.swap_remove(at);
-                let (reason, remedy) = (error.to_string(), error.remedy());
-                let phase = Phase::Start;
-                events.push(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
-            }
-            if let Some(reason) = self.driver.take_lost_between(device_id(number)) {
-                let (phase, remedy) = (Phase::BetweenEpochs, None);
-                events.push(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
-            }
-        }
-        let opened = self.open_links(&lost);
-        let works = count - opened.iter().filter(|(_, opened)| opened.is_err()).count();
-        let remaining = Remaining::of_devices(works);
-        for (number, opened) in opened {
-            let device = label(number);
-            let attempt = match &self.config.devices[number] {
-                DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
-                DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
-            };
-            events.push(match opened {
-                Ok(()) => EventKind::DeviceReopened { device, attempt },
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Err(error) => {
-                    let reason = error.to_string();
-                    EventKind::DeviceNotReopened { device, attempt, reason, remaining }
-                }
-            });
-        }
-        Ok(events)
     }
 
     /// A batch for the consumer. If the consumer holds more slots than the spool can spare, which
@@ -487,8 +433,10 @@ impl Drop for Loader {
         self.driver.close();
         self.job.dataset.set_remote_interrupt(&Interrupt::when(|| true));
         // Closes the links and reaps the processes all at once, within their time limits.
+        self.reopening.iter().flatten().for_each(Reopening::stop);
         self.links.iter().flatten().for_each(|link| link.session().close());
         self.links.clear();
+        self.reopening.clear();
         for thread in self.threads.drain(..) {
             // Its own panic was reported where it happened.
             let _ = thread.join();

@@ -3,7 +3,7 @@
 use super::Loader;
 use crate::LoaderConfig;
 use crate::clock;
-use crate::limits::DEVICE_AHEAD;
+use crate::limits::{DEVICE_AHEAD, device_ahead};
 use meetpoint_format::batching::Batching;
 use meetpoint_prepare::Job;
 use meetpoint_scheduler::{BatchIndex, Config, DeviceConfig, DeviceId, Holders, Interleave};
@@ -48,14 +48,10 @@ impl Loader {
 }
 
 impl Loader {
-    /// Batches that a device may have to work on: one for each of its threads, one that waits for a
-    /// thread, and one that is on its way.
+    /// Batches that a device may have to work on, as far as its threads are known.
     fn device_ahead(&self, number: usize) -> u32 {
-        let link = self.links.get(number).and_then(Option::as_ref);
-        match link.map_or(1, |link| link.info().threads) {
-            0 | 1 => DEVICE_AHEAD,
-            threads => threads.saturating_add(2),
-        }
+        let info = self.devices.get(number).and_then(Option::as_ref);
+        device_ahead(info.map_or(1, |info| info.threads))
     }
 
     /// Number of batches of a device that may be retained for later epochs, within its spool's

@@ -103,7 +103,7 @@ pub(super) fn open_job(config: &LoaderConfig) -> Result<Job, Error> {
             Err(PrepareError::Remote { url, refusal: RemoteRefusal::AtDevice })
         })?;
     }
-    let dataset = Arc::new(Dataset::open_paths(&config.dataset)?);
+    let dataset = Arc::new(Dataset::open_for_samples(&config.dataset)?);
     // One reader more: the thread that prefetches.
     let readers = u64::from(config.workers.max(1)) + 1;
     dataset.check_remote(readers, config.ranks.into())?;

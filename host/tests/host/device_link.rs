@@ -41,6 +41,7 @@ fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<Epo
     let mut loader = Loader::open(config).unwrap();
     let mut stats = Vec::new();
     for (epoch, expected) in (0..).zip(expected) {
+        loader.reopen_devices().unwrap();
         let (seen, measured) = consume(loader.start_epoch(epoch).unwrap());
         assert_eq!(sorted(seen), expected, "{:?}", measured.events);
         stats.push(measured);
@@ -410,6 +411,7 @@ fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
         let mut loader = Loader::open(config).unwrap();
         assert!(loader.devices().all(|device| device.is_none()));
         for epoch in 0..2 {
+            loader.reopen_devices().unwrap();
             let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
             assert_eq!(seen.len(), 4, "{strategy:?}");
             assert_eq!(stats.schedule.host_batches, 4, "{strategy:?}");

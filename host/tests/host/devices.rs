@@ -66,6 +66,7 @@ fn run(config: LoaderConfig, epochs: u32) -> Vec<EpochStats> {
     let mut loader = Loader::open(config).unwrap();
     let mut runs = Vec::new();
     for (epoch, expected) in (0..).zip(expected) {
+        loader.reopen_devices().unwrap();
         let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
         assert_eq!(sorted(seen), expected, "{:?}", stats.events);
         runs.push(stats);

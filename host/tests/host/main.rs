@@ -16,6 +16,7 @@ mod mixtures;
 mod network;
 mod preparers;
 mod ranks;
+mod reopening;
 mod run_ahead;
 mod samplers;
 mod small_samples;

@@ -54,6 +54,7 @@ fn survives_within(faults: Vec<(u32, Fault)>, stall_timeout: Duration) -> Vec<Ep
     let mut loader = Loader::open(config).unwrap();
     let mut stats = Vec::new();
     for (epoch, expected) in (0..).zip(expected) {
+        loader.reopen_devices().unwrap();
         let (seen, measured) = consume(loader.start_epoch(epoch).unwrap());
         assert_eq!(sorted(seen), expected, "{:?}", measured.events);
         stats.push(measured);
@@ -231,6 +232,7 @@ fn a_process_that_speaks_something_else_is_an_error() {
 fn alone(loader: Result<Loader, Error>) -> [Vec<EventKind>; 2] {
     let mut loader = loader.unwrap();
     [0, 1].map(|epoch| {
+        loader.reopen_devices().unwrap();
         let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
         assert_eq!((seen.len(), stats.schedule.host_batches), (5, 5));
         assert!(stats.schedule.device_lost);
@@ -341,6 +343,7 @@ fn a_device_that_refuses_for_now_is_lost_and_one_that_refuses_the_job_is_an_erro
         let EventKind::DeviceLost { reason, .. } = &events[0] else { panic!("{events:?}") };
         assert!(reason.contains("it is full"), "{reason}");
         device.accept();
+        loader.reopen_devices().unwrap();
         let (_, stats) = consume(loader.start_epoch(1).unwrap());
         assert!(matches!(events_of(&stats)[..], [EventKind::DeviceReopened { .. }]), "{code:?}");
         assert_eq!(stats.schedule.device_batches, 5);

@@ -71,6 +71,8 @@ impl Training {
             std::thread::sleep(RECOVERY);
             // This epoch may detect that a link has ended without notice.
             self.epoch(&mut loader);
+            within(CALL_LIMIT, "reopening devices", || loader.reopen_devices())
+                .unwrap_or_else(|error| machine::fail(&format!("cannot reopen: {error}")));
             self.last_epoch(&mut loader);
         }
         within(CALL_LIMIT, "closing the loader", || drop(loader));

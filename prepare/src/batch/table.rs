@@ -470,13 +470,12 @@ fn read_further(
     dataset: &Dataset,
     into: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let (record_batch, row) = dataset.batch_of(sample)?;
     let place = || {
         let (_, row, key) = dataset.location_in_words(sample, location);
         // Columns lie in the part, wherever the content does.
         (dataset.part_path(location.part).display().to_string(), row, key, column.name.clone())
     };
-    let array = dataset.further(record_batch, index).map_err(|source| {
+    let (array, row) = dataset.further(sample, index).map_err(|source| {
         let (part, row, key, column) = place();
         Error::Column { part, row, key, column, source: Box::new(source) }
     })?;

@@ -96,6 +96,18 @@ impl Dataset {
 
     /// As [`Self::open_all`], where folders may be in stores.
     pub fn open_paths(paths: &DatasetPaths) -> Result<Self, Error> {
+        let dataset = Self::open_for_samples(paths)?;
+        dataset.read_footers()?;
+        Ok(dataset)
+    }
+
+    /// As [`Self::open_paths`], with a number of requests that does not depend on the number of
+    /// parts: the footer of a part in a store is read when one of its samples is first requested.
+    /// With several folders, all are read.
+    ///
+    /// What uses the numbers of record batches, such as [`Self::record_batches`], panics unless
+    /// [`Self::read_footers`] was called before.
+    pub fn open_for_samples(paths: &DatasetPaths) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(paths.as_slice().len());
         for path in paths.as_slice() {
             members.push(match paths.remote().filter(|_| is_url(path)) {
@@ -147,6 +159,7 @@ impl Dataset {
     }
 
     fn of_several(members: Vec<DatasetFolder>) -> Result<Self, Error> {
+        members.iter().try_for_each(DatasetFolder::read_all_footers)?;
         let concatenation = Some(Concatenation::new(&members)?);
         let mut next = Start::default();
         let starts = members.iter().map(|member| {
@@ -257,6 +270,11 @@ impl Dataset {
         self.starts.get(member).copied().unwrap_or_default()
     }
 
+    /// Reads the footers of all parts that were not read yet: see [`Self::open_for_samples`].
+    pub fn read_footers(&self) -> Result<(), Error> {
+        self.members.iter().try_for_each(DatasetFolder::read_all_footers)
+    }
+
     /// Path of a part's file.
     pub fn part_path(&self, part: usize) -> PathBuf {
         let (member, part) = self.of_part(part);
@@ -324,14 +342,13 @@ impl Dataset {
         (&self.members[member], own, part - own)
     }
 
-    /// The folder of a record batch, the index of the record batch in it, and the index of the
-    /// folder's first part.
-    pub(crate) fn member_of_record_batch(
+    /// The folder of a sample, the sample's index in it, and the index of the folder's first part.
+    pub(crate) fn member_of_sample(
         &self,
-        record_batch: usize,
-    ) -> (&DatasetFolder, usize, usize) {
-        let (member, own) = self.of_record_batch(record_batch);
-        (&self.members[member], own, self.offset_of(member).part)
+        sample: u64,
+    ) -> Result<(&DatasetFolder, u64, usize), Error> {
+        let (member, own) = self.of_sample(sample)?;
+        Ok((&self.members[member], own, self.offset_of(member).part))
     }
 
     /// The folders, and the index of the first part of each.
@@ -381,12 +398,24 @@ impl Dataset {
         self.members[member].extra(own, projection)
     }
 
-    /// A further column of a record batch, from memory if it was read recently.
-    pub(crate) fn further(&self, record_batch: usize, column: usize) -> Result<ArrayRef, Error> {
-        self.column_cache.of((record_batch, column), || {
-            let read = self.extra(record_batch, Some(&[column]))?;
+    /// A further column of the record batch that contains a sample, from memory if it was read
+    /// recently, and the sample's row in it.
+    pub(crate) fn further(&self, sample: u64, column: usize) -> Result<(ArrayRef, usize), Error> {
+        let (member, own) = self.of_sample(sample)?;
+        let (first, row) = self.beside(member, own)?;
+        let array = self.column_cache.of((first, column), || -> Result<ArrayRef, Error> {
+            let read = self.members[member].extra_beside(own, Some(&[column]))?;
             Ok(Arc::clone(read.column(0)))
-        })
+        });
+        Ok((array?, row))
+    }
+
+    /// The first sample of the record batch that contains a sample of a folder, by which caches
+    /// name the record batch, and the sample's row in it.
+    fn beside(&self, member: usize, own: u64) -> Result<(u64, usize), Error> {
+        let first = self.members[member].samples_beside(own)?.start;
+        let row = usize::try_from(own - first).expect("a record batch has at most 65,536 rows");
+        Ok((self.offset_of(member).sample + first, row))
     }
 
     /// The columns of batches with these names. Refuses a recipe that does not match prepared
@@ -469,11 +498,13 @@ impl Dataset {
                 *longest = pixels.saturating_mul(bytes).saturating_mul(images.pictures() as u64);
                 continue;
             }
+            self.read_footers()?;
             for record_batch in 0..self.record_batches() {
                 interrupt.check().map_err(|_| Error::Interrupted)?;
                 let bytes = match column.source {
                     ColumnSource::Further(index) | ColumnSource::Target(index) => {
-                        value_bytes_max(column, &self.further(record_batch, index)?)
+                        let first = self.samples_of(record_batch).start;
+                        value_bytes_max(column, &self.further(first, index)?.0)
                     }
                     ColumnSource::Key => {
                         let keys = self.keys_of(record_batch)?;
@@ -503,8 +534,9 @@ impl Dataset {
 
     /// A sample's key.
     pub fn key(&self, sample: u64) -> Result<String, Error> {
-        let (record_batch, row) = self.batch_of(sample)?;
-        let keys = self.recent_keys.of(record_batch, || self.keys_of(record_batch));
+        let (member, own) = self.of_sample(sample)?;
+        let (first, row) = self.beside(member, own)?;
+        let keys = self.recent_keys.of(first, || self.members[member].keys_beside(own));
         Ok(keys?[row].clone())
     }
 

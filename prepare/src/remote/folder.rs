@@ -41,8 +41,12 @@ pub trait RemoteFolder: Debug + Send + Sync {
     /// Prepares to read the parts; called once, before any other function that names a part.
     fn open_parts(&self, manifest: &Manifest, manifest_sha256: [u8; 32]) -> io::Result<()>;
 
-    /// Called once the footers of all parts were read.
-    fn footers_read(&self);
+    /// Fetches the ends of these parts, together; they stay in memory, outside of the cache, until
+    /// [`Self::ends_read`]. Waits for them.
+    fn fetch_ends(&self, parts: &[usize]) -> io::Result<()>;
+
+    /// Called once the footers of these parts were read.
+    fn ends_read(&self, parts: &[usize]);
 
     /// Length of a part.
     fn part_bytes(&self, part: usize) -> io::Result<u64>;

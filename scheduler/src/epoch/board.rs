@@ -336,6 +336,31 @@ impl Board {
         self.refresh(id);
     }
 
+    /// A device whose link was lost has another link: it may be given work again, under the next
+    /// generation. `None` if it is not lost, was lost for another reason, or has no next
+    /// generation.
+    pub(crate) fn rejoin(&mut self, id: DeviceId, ahead: u32) -> Option<Generation> {
+        let now = self.now;
+        let device = self.devices.get_mut(usize::from(id.0))?;
+        if device.lost != Some(DeviceLoss::Link) {
+            return None;
+        }
+        let generation = Generation(device.generation.0.checked_add(1)?);
+        device.generation = generation;
+        let ahead = ahead.max(1);
+        let others = self.ahead_of_devices.saturating_sub(device.ahead);
+        self.ahead_of_devices = others.saturating_add(ahead);
+        device.ahead = ahead;
+        device.lost = None;
+        device.silent = false;
+        device.stop_said = false;
+        device.last_sign = now;
+        device.busy_since = now;
+        self.lost -= 1;
+        self.refresh(id);
+        Some(generation)
+    }
+
     /// The next device past its deadline; scans only if there may be one.
     pub(crate) fn next_stalled(&mut self) -> Option<DeviceId> {
         if self.now < self.stall_bound {

@@ -136,6 +136,19 @@ impl Epoch {
         }
     }
 
+    /// A device that was lost has another link, over which it holds nothing: it may be given work
+    /// again, under the returned generation, as far as the strategy has not assigned all of it.
+    /// `ahead` replaces [`crate::DeviceConfig::ahead`]. `None` if it gets no work before the next
+    /// epoch.
+    pub fn device_joined(&mut self, now: Time, device: DeviceId, ahead: u32) -> Option<Generation> {
+        self.advance_clock(now);
+        let generation = self.board.rejoin(device, ahead)?;
+        self.config.devices[usize::from(device.0)].ahead = ahead.max(1);
+        self.plan.learn(&mut self.board);
+        self.check_step();
+        Some(generation)
+    }
+
     /// The device is about to end: it prepares nothing more in this epoch, and what it published
     /// can still be fetched.
     pub fn device_leaving(&mut self, now: Time, device: DeviceId) {

@@ -7,7 +7,7 @@ use crate::driver::oracle;
 use crate::driver::{Faults, Random, Run, run, run_ranks};
 use meetpoint_scheduler::{
     AnyStrategy, Auto, Config, Epoch, Learned, Level, Mte, MteFeedback, Order, Record, RecordKind,
-    Split, StrategyName, Windowed, WrrFrozen,
+    Split, StrategyName, Windowed, Wrr, WrrFrozen,
 };
 
 /// Scenarios of one rank.
@@ -136,6 +136,51 @@ fn a_device_that_dies_leaves_an_epoch_that_the_host_completes() {
     });
 }
 
+/// Makes every device lose its link once, at the beginning or later, and return.
+fn with_returns(random: &mut Random, faults: &mut [Faults]) {
+    for faults in faults {
+        faults.absent = random.percent(50);
+        faults.dies_after = (!faults.absent).then(|| random.small(0, 6));
+        faults.returns_after_ns = Some(random.below(100 * generate::MS));
+    }
+}
+
+#[test]
+fn devices_that_return_after_a_loss_leave_an_epoch_in_the_promised_order() {
+    for_seeds(0..4_000, |_, random| {
+        let count = devices(random).max(1);
+        let config = generate::config(random, count);
+        let mut scenario = generate::scenario(random, &config);
+        with_returns(random, &mut scenario.faults);
+        let config = fit(config, &scenario);
+        check_order(&config, &run(&config, &scenario));
+    });
+}
+
+#[test]
+fn a_device_that_is_absent_at_first_gets_work_once_it_has_a_link() {
+    let mut batches = 0;
+    for seed in 0..200 {
+        let random = &mut Random::new(seed);
+        let mut config = generate::config(random, 1);
+        config.strategy = AnyStrategy::Wrr(Wrr);
+        let mut scenario = generate::scenario(random, &config);
+        scenario.faults = vec![Faults {
+            absent: true,
+            returns_after_ns: Some(generate::MS),
+            ..Faults::default()
+        }];
+        let config = fit(config, &scenario);
+        batches += run(&config, &scenario).summary.device_batches;
+    }
+    assert!(batches > 200, "{batches} batches");
+}
+
+#[test]
+fn ranks_whose_devices_return_take_the_same_kind_of_source_in_each_step() {
+    for_seeds(0..1_500, |_, random| agreeing_ranks_with(random, None, with_returns));
+}
+
 #[test]
 fn the_same_scenario_gives_the_same_run() {
     for_seeds(0..500, |_, random| {
@@ -153,6 +198,14 @@ fn the_same_scenario_gives_the_same_run() {
 }
 
 fn agreeing_ranks(random: &mut Random, strategy: Option<AnyStrategy>) {
+    agreeing_ranks_with(random, strategy, |_, _| {});
+}
+
+fn agreeing_ranks_with(
+    random: &mut Random,
+    strategy: Option<AnyStrategy>,
+    change: impl Fn(&mut Random, &mut [Faults]),
+) {
     let ranks = random.small(2, 5);
     let count = devices(random).max(1);
     let first = generate::config(random, count);
@@ -165,6 +218,7 @@ fn agreeing_ranks(random: &mut Random, strategy: Option<AnyStrategy>) {
         }
         let mut scenario = generate::scenario(random, &config);
         scenario.kept.clear();
+        change(random, &mut scenario.faults);
         (fit(Config { strategy, ranks, ..config }, &scenario), scenario)
     });
     let ranks: Vec<_> = configs.collect();

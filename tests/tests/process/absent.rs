@@ -53,8 +53,11 @@ fn one_of_two_agents_that_is_absent_leaves_the_other_its_work() {
     let words = ["device 1 was lost at the start", &absent, "the host and the other devices"];
     check_warning(&done, &words);
     check_warning(&done, &["start a device with", "correct the address"]);
-    let expected = [("device_lost", 1), ("device_not_reopened", 1), ("device_not_reopened", 1)];
-    assert_eq!(kinds(run), expected);
+    let kinds = kinds(run);
+    // At most one failed try of each epoch is reported.
+    assert_eq!(kinds[0], ("device_lost", 1));
+    assert!(kinds[1..].iter().all(|kind| *kind == ("device_not_reopened", 1)), "{kinds:?}");
+    assert!(kinds.len() <= 3, "{kinds:?}");
 }
 
 #[test]

@@ -69,6 +69,25 @@ impl Run {
         }
     }
 
+    /// A lost device has another link. If the strategy has no work for it any more, it waits for
+    /// the next epoch.
+    pub(in crate::driver) fn join(&mut self, number: usize, session: &Arc<Session>, ahead: u32) {
+        let now = self.now();
+        let end = &mut self.devices[number];
+        let ahead = ahead.min(self.scheduler.config().devices[number].spool_slots.max(1));
+        if let Some(generation) = self.scheduler.device_joined(now, end.id, ahead) {
+            end.join(session, now);
+            session.start_epoch(self.epoch, generation.0);
+        }
+    }
+
+    /// A device has a link before it has begun this epoch.
+    pub(in crate::driver) fn adopt(&mut self, session: &Arc<Session>) {
+        if let Some(end) = self.devices.get_mut(usize::from(session.device().0)) {
+            end.adopt(session);
+        }
+    }
+
     /// A device continues with the next epoch, to which its reports refer from now on.
     pub(in crate::driver) fn leave_device(&mut self, number: usize) {
         let end = &mut self.devices[number];
@@ -201,7 +220,7 @@ impl Run {
     }
 
     /// Who prepares the batches of a device that was declared lost.
-    fn remaining_without(&self, number: usize) -> Remaining {
+    pub(in crate::driver) fn remaining_without(&self, number: usize) -> Remaining {
         let others = self.devices.iter().filter(|other| usize::from(other.id.0) != number);
         Remaining::of_devices(others.filter(|other| !self.stalls_of(other.id).1).count())
     }

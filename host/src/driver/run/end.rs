@@ -61,6 +61,25 @@ impl DeviceEnd {
         }
     }
 
+    /// The device has another link, over which it has begun the epoch and published nothing.
+    pub(super) fn join(&mut self, session: &Arc<Session>, now: u64) {
+        self.meters_before = session.meters();
+        self.meters_after = None;
+        self.session = Some(Arc::clone(session));
+        (self.has_begun, self.has_stopped) = (true, false);
+        self.published.clear();
+        (self.unprepared_in_a_row, self.refused_in_a_row) = (0, 0);
+        self.slots_published = 0;
+        self.heard(now);
+    }
+
+    /// The device has a link before it has begun the epoch.
+    pub(super) fn adopt(&mut self, session: &Arc<Session>) {
+        if !self.has_begun && self.session.as_ref().is_none_or(|own| own.is_closed()) {
+            self.session = Some(Arc::clone(session));
+        }
+    }
+
     pub(crate) fn id(&self) -> DeviceId {
         self.id
     }

@@ -229,6 +229,11 @@ impl Run {
         self.log.add(self.elapsed(), kind);
     }
 
+    /// Whether something happened that meets a condition.
+    pub(super) fn has_event(&self, is_it: impl Fn(&EventKind) -> bool) -> bool {
+        self.log.any(is_it)
+    }
+
     pub(crate) fn scheduler(&self) -> &OrderedScheduler {
         &self.scheduler
     }

@@ -142,6 +142,11 @@ impl FakeDevice {
         }
     }
 
+    /// The port on which it listens, if it is on a network.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.as_ref().unwrap().port
+    }
+
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("device.sock")
     }

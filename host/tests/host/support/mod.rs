@@ -1,6 +1,7 @@
 //! A tiny dataset of seeded JPEGs, and functions that run epochs over it.
 
 pub(crate) mod device;
+pub(crate) mod relay;
 
 use arrow_array::RecordBatch;
 use jpeg_encoder::{ColorType, Encoder};

@@ -85,6 +85,20 @@ impl Device {
         self.dead
     }
 
+    /// Its link ends.
+    pub(crate) fn lose(&mut self) {
+        self.dead = true;
+    }
+
+    /// It has another link, without work, and does not die again.
+    pub(crate) fn join(&mut self, generation: u32) {
+        self.queue.clear();
+        (self.current, self.due, self.lying_until) = (None, None, None);
+        (self.dead, self.stopped) = (false, false);
+        self.faults.dies_after = None;
+        self.fence = Some(generation);
+    }
+
     pub(crate) fn due(&self) -> Option<u64> {
         self.due
     }

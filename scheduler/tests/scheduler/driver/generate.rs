@@ -99,6 +99,8 @@ pub(crate) fn faults(random: &mut Random) -> Faults {
         lies: chance(100),
         nonsense: chance(40),
         dies_after: (chance(10) < 3).then(|| chance(30) as u32),
+        absent: false,
+        returns_after_ns: None,
         leaves_after: (chance(10) < 2).then(|| chance(30) as u32),
         slows_after: (chance(10) < 3).then(|| (chance(10) as u32, chance(100))),
     }

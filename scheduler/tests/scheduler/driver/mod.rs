@@ -64,6 +64,10 @@ pub(crate) struct Faults {
     /// Reports about batches that were never granted.
     pub(crate) nonsense: u64,
     pub(crate) dies_after: Option<u32>,
+    /// Whether it has no link when the epoch begins.
+    pub(crate) absent: bool,
+    /// A device without a link gets another one this long after the loss.
+    pub(crate) returns_after_ns: Option<u64>,
     /// After a number of batches it prepares nothing more and says so.
     pub(crate) leaves_after: Option<u32>,
     /// After a number of batches it becomes slower by a factor.
@@ -75,8 +79,14 @@ pub(crate) enum Event {
     Begin,
     HostDone(u32),
     DeviceDue(u16),
+    /// A lost device has another link.
+    Joined(u16),
     Delivered(u16, Message),
-    FetchDone { device: u16, batch: u32, generation: u32 },
+    FetchDone {
+        device: u16,
+        batch: u32,
+        generation: u32,
+    },
     StepDone,
     Wake,
 }

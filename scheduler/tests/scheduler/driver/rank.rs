@@ -62,6 +62,7 @@ impl Rank {
             sequence: Vec::new(),
             from_device: Vec::new(),
         };
+        made.lose_absent(clock);
         made.keep_from_before();
         clock.post(number, scenario.run_ahead_ns, Event::Begin);
         made.poll(clock);
@@ -76,6 +77,37 @@ impl Rank {
                 assert_eq!(self.published.insert(batch, device), None);
             }
         }
+    }
+
+    fn lose_absent(&mut self, clock: &mut Clock) {
+        for at in 0..self.devices.len() {
+            if self.scenario.faults[at].absent {
+                self.devices[at].lose();
+                self.lost(at as u16, clock);
+            }
+        }
+    }
+
+    /// A device has lost its link. It may return later.
+    fn lost(&mut self, number: u16, clock: &mut Clock) {
+        self.epoch.device_lost(clock.now, DeviceId(number));
+        if let Some(delay) = self.scenario.faults[usize::from(number)].returns_after_ns {
+            self.post(clock, delay, Event::Joined(number));
+        }
+    }
+
+    /// A device returns with empty slots.
+    fn join(&mut self, number: u16, now: Time) {
+        let ahead = self.random.small(1, 6);
+        let joined = self.epoch.device_joined(now, DeviceId(number), ahead);
+        let Some(generation) = joined else { return };
+        let again = self.epoch.device_joined(now, DeviceId(number), ahead);
+        assert_eq!(again, None, "it joined already");
+        let device = &mut self.devices[usize::from(number)];
+        device.join(generation.0);
+        let before = self.published.len();
+        self.published.retain(|_, of| *of != number);
+        device.slots -= (before - self.published.len()) as u32;
     }
 
     fn post(&self, clock: &mut Clock, delay: u64, event: Event) {
@@ -107,6 +139,7 @@ impl Rank {
                 assert!(matches!(again, Outcome::Void(_)), "batch {batch} was finished twice");
             }
             Event::DeviceDue(device) => self.device_works(device, clock),
+            Event::Joined(device) => self.join(device, now),
             Event::Delivered(device, message) => self.deliver(device, message, now),
             Event::FetchDone { device, batch, generation } => {
                 self.fetched(device, batch, generation, now);
@@ -136,7 +169,7 @@ impl Rank {
             self.post(clock, due.saturating_sub(now), Event::DeviceDue(number));
         }
         if died {
-            self.epoch.device_lost(now, DeviceId(number));
+            self.lost(number, clock);
         }
     }
 

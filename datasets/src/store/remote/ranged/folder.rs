@@ -31,19 +31,21 @@ const REQUESTS_MAX: usize = 64;
 const FETCHING_BLOCKS_MAX: u64 = 16 * RUN_BLOCKS_MAX;
 /// Maximum number of blocks of a request.
 const RUN_BLOCKS_MAX: u64 = (4 << 20) / BLOCK_BYTES;
-/// Maximum number of requests in flight when the dataset is opened.
-const OPENING_REQUESTS_MAX: usize = 32;
+/// Maximum number of requests in flight for the footers of parts.
+const FOOTER_REQUESTS_MAX: usize = 32;
 /// Maximum bytes to prefetch ahead of the readers.
 const WINDOW_BYTES_MAX: u64 = 256 << 20;
 /// Share of the cache for what is prefetched.
 const WINDOW_SHARE: u64 = 4;
-/// Bytes at the end of each part that are fetched when the dataset is opened: enough for the
-/// footers of parts with about a thousand record batches.
+/// Bytes at the end of each part that are fetched before its first sample is located: enough for
+/// the footers of parts with about a thousand record batches.
 const TAIL_BYTES: u64 = 16 << 10;
 /// Longest read of a reader that is longer than its sample: a record batch of small samples.
 const WHOLE_READ_BYTES: u64 = 4 << 20;
 /// Blocks that a reader needs for the table of a record batch, beside the content.
 const TABLE_BLOCKS: u64 = 3;
+/// How often a wait for a transfer looks whether it is to end.
+const STOP_POLL: Duration = Duration::from_millis(50);
 /// Time limit for transfers to end once their results are no longer needed.
 const ENDING: Duration = Duration::from_secs(2);
 
@@ -80,7 +82,7 @@ struct Opened {
     parts: Vec<Object>,
     cache: BlockCache,
     sample_bytes_max: u64,
-    /// The end of each part, until the parts themselves are read.
+    /// The ends of parts, until their footers were read.
     tails: Mutex<HashMap<usize, (u64, Vec<u8>)>>,
 }
 
@@ -215,13 +217,20 @@ impl StoreFolder {
         self.runtime.as_ref().expect("it is taken when the folder is dropped")
     }
 
-    /// Waits for a transfer until this is stopped.
+    /// Waits for a transfer until this is stopped or interrupted.
     fn block_on<T>(
         &self,
         transfer: impl Future<Output = Result<T, RemoteError>>,
     ) -> Result<T, RemoteError> {
-        let watch = &self.shared.watch;
-        self.runtime().block_on(watch.unless_stopped(transfer)).and_then(|ended| ended)
+        self.runtime().block_on(async {
+            let mut transfer = std::pin::pin!(transfer);
+            while !self.shared.is_stopped() {
+                if let Ok(ended) = tokio::time::timeout(STOP_POLL, &mut transfer).await {
+                    return ended;
+                }
+            }
+            Err(RemoteError::Interrupted)
+        })
     }
 
     /// Starts as many waiting requests as the limits allow.
@@ -343,7 +352,7 @@ impl Shared {
         self.opened().tails.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of a part that was fetched when the dataset was opened, if it contains a range.
+    /// The end of a part whose footer is being read, if it contains a range.
     fn tail(&self, part: usize, range: &Range<u64>, into: Option<&mut [u8]>) -> bool {
         let tails = self.tails();
         let Some((start, bytes)) = tails.get(&part) else { return false };
@@ -377,30 +386,11 @@ impl RemoteFolder for StoreFolder {
             let blocks = Blocks::new(manifest.parts.iter().map(|part| part.bytes).collect());
             let (folder, bytes) = (shared.cache_folder.as_deref(), shared.cache_bytes);
             let cache = BlockCache::open(folder, (blocks, manifest_sha256), bytes)?;
-            let tails = self.block_on(async {
-                let tails = parts.iter().enumerate().map(|(index, object)| async move {
-                    let bytes = object.bytes.unwrap_or(0);
-                    let start = bytes.saturating_sub(TAIL_BYTES);
-                    let mut tail = Vec::new();
-                    let mut sink = |_: u64, bytes: &[u8]| {
-                        tail.extend_from_slice(bytes);
-                        Ok(())
-                    };
-                    if start < bytes {
-                        shared.requests.range(object, start..bytes, &mut sink).await?;
-                    }
-                    Ok::<_, RemoteError>((index, (start, tail)))
-                });
-                futures_util::stream::iter(tails)
-                    .buffer_unordered(OPENING_REQUESTS_MAX)
-                    .try_collect::<HashMap<_, _>>()
-                    .await
-            })?;
             Ok(Opened {
                 parts,
                 cache,
                 sample_bytes_max: manifest.image_bytes_max,
-                tails: Mutex::new(tails),
+                tails: Mutex::default(),
             })
         };
         let opened = open().map_err(|error| io_error(&error))?;
@@ -408,8 +398,40 @@ impl RemoteFolder for StoreFolder {
         Ok(())
     }
 
-    fn footers_read(&self) {
-        self.shared.tails().clear();
+    fn fetch_ends(&self, parts: &[usize]) -> io::Result<()> {
+        let shared = &self.shared;
+        let missing: Vec<usize> = {
+            let tails = shared.tails();
+            parts.iter().copied().filter(|part| !tails.contains_key(part)).collect()
+        };
+        let objects = &shared.opened().parts;
+        let fetched = self.block_on(async {
+            let ends = missing.into_iter().map(|part| async move {
+                let object = &objects[part];
+                let bytes = object.bytes.unwrap_or(0);
+                let start = bytes.saturating_sub(TAIL_BYTES);
+                let mut end = Vec::new();
+                let mut sink = |_: u64, bytes: &[u8]| {
+                    end.extend_from_slice(bytes);
+                    Ok(())
+                };
+                if start < bytes {
+                    shared.requests.range(object, start..bytes, &mut sink).await?;
+                }
+                Ok::<_, RemoteError>((part, (start, end)))
+            });
+            futures_util::stream::iter(ends)
+                .buffer_unordered(FOOTER_REQUESTS_MAX)
+                .try_collect::<Vec<_>>()
+                .await
+        });
+        shared.tails().extend(fetched.map_err(|error| io_error(&error))?);
+        Ok(())
+    }
+
+    fn ends_read(&self, parts: &[usize]) {
+        let mut tails = self.shared.tails();
+        parts.iter().for_each(|part| drop(tails.remove(part)));
     }
 
     fn part_bytes(&self, part: usize) -> io::Result<u64> {

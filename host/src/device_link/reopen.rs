@@ -1,0 +1,209 @@
+//! Opens a lost link again in the background, with pauses between the tries.
+//!
+//! No epoch waits for a try. A link that opens while an epoch is running joins it.
+
+use super::{DeviceLink, Established, LinkSetup, Opened};
+use crate::config::DeviceSource;
+use crate::driver::Driver;
+use crate::events::Attempt;
+use crate::stop::WAIT_SLICE;
+use crate::{Error, StopHandle};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Pause after the first failed try. Each further failure doubles it. The beginning of an epoch
+/// shortens any pause to this.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+
+/// Longest pause between two tries.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// A lost link whose device is tried until it answers. Dropping it ends the try.
+#[derive(Debug)]
+pub(crate) struct Reopening {
+    stop: StopHandle,
+    tries: Arc<Tries>,
+    /// `None` once the link was taken.
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread shares with the loader.
+#[derive(Debug, Default)]
+struct Tries {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The link, once it is open and until it is taken.
+    opened: Option<Opened>,
+    /// Tries that have failed.
+    failed: u64,
+    /// Whether the thread pauses between two tries.
+    pauses: bool,
+    /// Whether the pause is to end at once.
+    is_wanted: bool,
+    /// Whether the pause is the shortest one.
+    is_short: bool,
+    /// Whether the thread does not try any more.
+    is_over: bool,
+}
+
+impl Reopening {
+    /// Starts the thread, which first closes the lost link: a device has one host at a time.
+    pub(crate) fn begin(
+        mut setup: LinkSetup,
+        lost: Option<DeviceLink>,
+        driver: Arc<Driver>,
+    ) -> Result<Self, Error> {
+        let stop = setup.stop.child();
+        setup.stop = stop.clone();
+        let tries = Arc::new(Tries::default());
+        let own = Arc::clone(&tries);
+        let body = move || {
+            let _over = OverOnDrop(&own);
+            drop(lost);
+            run(&setup, &driver, &own);
+        };
+        let thread = std::thread::Builder::new().name("device-link".to_owned()).spawn(body);
+        Ok(Self { stop, tries, thread: Some(thread.map_err(Error::Thread)?) })
+    }
+
+    /// The link if it is open; this must then be dropped.
+    pub(crate) fn take_link(&mut self) -> Option<DeviceLink> {
+        let Opened { session, info } = self.tries.lock().opened.take()?;
+        Some(DeviceLink { session, info, thread: self.thread.take() })
+    }
+
+    /// Whether the thread has ended without a link.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.tries.lock();
+        state.is_over && state.opened.is_none()
+    }
+
+    /// An epoch begins: the next try is due within the shortest pause.
+    pub(crate) fn shorten_pause(&self) {
+        let mut state = self.tries.lock();
+        state.is_short = state.pauses;
+        drop(state);
+        self.tries.changed.notify_all();
+    }
+
+    /// Ends a pause, and returns the number of failed tries after which the next one has failed.
+    pub(crate) fn hurry(&self) -> u64 {
+        let mut state = self.tries.lock();
+        state.is_wanted = state.pauses;
+        let until = state.failed + 1;
+        drop(state);
+        self.tries.changed.notify_all();
+        until
+    }
+
+    /// Waits until the link is open, or this number of tries has failed.
+    pub(crate) fn await_tries(&self, failed: u64, stop: &StopHandle) -> Result<(), Error> {
+        let mut state = self.tries.lock();
+        // The waits of the thread are bounded.
+        while state.opened.is_none() && state.failed < failed && !state.is_over {
+            stop.check()?;
+            state = self.tries.wait(state, WAIT_SLICE);
+        }
+        stop.check()
+    }
+
+    /// Ends the try without waiting.
+    pub(crate) fn stop(&self) {
+        self.stop.stop();
+        self.tries.changed.notify_all();
+        if let Some(Opened { session, .. }) = &self.tries.lock().opened {
+            session.close();
+        }
+    }
+}
+
+impl Drop for Reopening {
+    fn drop(&mut self) {
+        // Otherwise the link was taken.
+        if let Some(thread) = self.thread.take() {
+            self.stop();
+            // Its waits end when it is stopped; a panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Records the end of the thread, also after a panic.
+struct OverOnDrop<'t>(&'t Tries);
+
+impl Drop for OverOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Tries {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it is held leaves the state consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State>, limit: Duration) -> MutexGuard<'s, State> {
+        self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Records a failed try and pauses; ends early if the device is wanted at once.
+    fn pause(&self, pause: Duration, stop: &StopHandle) {
+        let since = Instant::now();
+        let mut state = self.lock();
+        state.failed += 1;
+        state.pauses = true;
+        self.changed.notify_all();
+        while !state.is_wanted && !stop.is_stopped() {
+            let pause = if state.is_short { PAUSE_MIN } else { pause };
+            let left = pause.saturating_sub(since.elapsed());
+            if left.is_zero() {
+                break;
+            }
+            state = self.wait(state, left.min(WAIT_SLICE));
+        }
+        (state.pauses, state.is_wanted, state.is_short) = (false, false, false);
+    }
+}
+
+/// How a device is reached again.
+fn attempt_of(source: &DeviceSource) -> Attempt {
+    match source {
+        DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
+        DeviceSource::Spawn(_) | DeviceSource::Lost { .. } => Attempt::Start,
+    }
+}
+
+/// The thread: tries until the link is open or this is stopped, then serves it.
+fn run(setup: &LinkSetup, driver: &Driver, tries: &Tries) {
+    let attempt = attempt_of(&setup.source);
+    let mut pause = PAUSE_MIN;
+    let link = loop {
+        match Established::open(setup) {
+            Ok(link) => break link,
+            Err(_) if setup.stop.is_stopped() => return,
+            Err(error) => driver.not_reopened(setup.device, attempt, error.to_string()),
+        }
+        tries.pause(pause, &setup.stop);
+        if setup.stop.is_stopped() {
+            return;
+        }
+        pause = (2 * pause).min(PAUSE_MAX);
+    };
+    let mut state = tries.lock();
+    if setup.stop.is_stopped() {
+        return;
+    }
+    state.opened = Some(link.opened());
+    drop(state);
+    // First, so that an epoch that begins now finds the link.
+    tries.changed.notify_all();
+    driver.reopened(&link.session, attempt, link.info.threads);
+    link.serve(setup, driver);
+}

@@ -1,0 +1,202 @@
+//! Devices whose lost links are opened again while epochs run, and what happened to devices between
+//! two epochs.
+
+use super::run::{Run, RunSetup};
+use super::{Driver, State};
+use crate::device_link::Session;
+use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
+use crate::limits::device_ahead;
+use meetpoint_scheduler::DeviceId;
+use std::sync::Arc;
+
+/// The result of a try to open a lost link, between epochs.
+#[derive(Debug)]
+pub(super) struct EndedTry {
+    attempt: Attempt,
+    /// The link, or why it could not be opened.
+    outcome: Result<Arc<Session>, String>,
+}
+
+impl Driver {
+    /// A lost device has another link. It gets work in the running epoch, as far as the strategy
+    /// has any left for it, or else from the next epoch on. `threads`: batches that it prepares at
+    /// the same time.
+    pub(crate) fn reopened(&self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
+        self.notify_device(|state| {
+            if let Some(ahead) = &mut state.ahead {
+                ahead.adopt(session);
+            }
+            match &mut state.run {
+                Some(run) => {
+                    run.reopened(session, attempt, threads);
+                    run.pump();
+                }
+                None => {
+                    let outcome = Ok(Arc::clone(session));
+                    state.tries_between.insert(session.device().0, EndedTry { attempt, outcome });
+                }
+            }
+        });
+    }
+
+    /// The link of a lost device could not be opened.
+    pub(crate) fn not_reopened(&self, device: DeviceId, attempt: Attempt, reason: String) {
+        let mut state = self.lock();
+        match &mut state.run {
+            Some(run) => run.not_reopened(device, attempt, reason),
+            None => {
+                let outcome = Err(reason);
+                state.tries_between.insert(device.0, EndedTry { attempt, outcome });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+impl Driver {
+    /// Number of devices whose try ended between epochs.
+    pub(crate) fn tries_between(&self) -> usize {
+        self.lock().tries_between.len()
+    }
+}
+
+impl State {
+    /// A link ended that the running epoch, if there is one, does not use.
+    pub(super) fn lost_between(&mut self, session: &Arc<Session>, why: &str) {
+        match &mut self.run {
+            // It was closing when the epoch began.
+            Some(run) => run.lost_before(session.device(), why),
+            None => {
+                self.lost_between.insert(session.device().0, why.to_owned());
+            }
+        }
+    }
+
+    /// Adds to an epoch what happened to its devices since the previous one.
+    pub(super) fn add_changes_between(&mut self, setup: &mut RunSetup) {
+        let count = setup.sessions.len();
+        let label = |number: u16| DeviceLabel::new(usize::from(number), count);
+        for number in self.lost_between.keys() {
+            let own = &mut setup.sessions[usize::from(*number)];
+            own.take_if(|session| session.is_closed());
+        }
+        let remaining = Remaining::of_devices(setup.sessions.iter().flatten().count());
+        for (number, reason) in std::mem::take(&mut self.lost_between) {
+            let (device, phase, remedy) = (label(number), Phase::BetweenEpochs, None);
+            let lost = EventKind::DeviceLost { device, phase, reason, remaining, remedy };
+            setup.events.push(lost);
+        }
+        let tries = std::mem::take(&mut self.tries_between);
+        for (number, EndedTry { outcome, .. }) in &tries {
+            let own = &mut setup.sessions[usize::from(*number)];
+            if let (None, Ok(session)) = (&own, outcome)
+                && !session.is_closed()
+            {
+                *own = Some(Arc::clone(session));
+            }
+        }
+        let remaining = Remaining::of_devices(setup.sessions.iter().flatten().count());
+        for (number, EndedTry { attempt, outcome }) in tries {
+            let device = label(number);
+            setup.events.push(match outcome {
+                Ok(_) => EventKind::DeviceReopened { device, attempt },
+                Err(reason) => EventKind::DeviceNotReopened { device, attempt, reason, remaining },
+            });
+        }
+    }
+}
+
+/// Whether an event reports that the link of this device could not be opened.
+fn is_failed_try(event: &EventKind, own: DeviceLabel) -> bool {
+    matches!(event, EventKind::DeviceNotReopened { device, .. } if *device == own)
+}
+
+impl Run {
+    /// As [`Driver::reopened`].
+    fn reopened(&mut self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
+        let number = usize::from(session.device().0);
+        // It has begun the epoch already if it was found between the two.
+        if !self.uses(session) {
+            self.join(number, session, device_ahead(threads));
+        }
+        let device = DeviceLabel::new(number, self.devices().len());
+        self.note(EventKind::DeviceReopened { device, attempt });
+    }
+
+    /// As [`Driver::not_reopened`]. Only the first failure of an epoch gets an event.
+    fn not_reopened(&mut self, device: DeviceId, attempt: Attempt, reason: String) {
+        let number = usize::from(device.0);
+        let own = DeviceLabel::new(number, self.devices().len());
+        if !self.has_event(|event| is_failed_try(event, own)) {
+            let remaining = self.remaining_without(number);
+            let device = own;
+            self.note(EventKind::DeviceNotReopened { device, attempt, reason, remaining });
+        }
+    }
+
+    /// A device was lost before the epoch began.
+    fn lost_before(&mut self, device: DeviceId, why: &str) {
+        let number = usize::from(device.0);
+        let device = DeviceLabel::new(number, self.devices().len());
+        let (phase, remedy) = (Phase::BetweenEpochs, None);
+        let (reason, remaining) = (why.to_owned(), self.remaining_without(number));
+        self.note(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StopHandle;
+    use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Wrr};
+    use std::time::Duration;
+
+    /// An epoch without its only device.
+    fn setup(epoch: u32) -> RunSetup {
+        let config = Config {
+            batches: 4,
+            strategy: AnyStrategy::Wrr(Wrr),
+            host_ahead: 1,
+            fetch_ahead: 4,
+            devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],
+            holders: Holders::Shared,
+            stall_timeout_ns: 1_000_000_000,
+            stalls_max: 3,
+            profile_batches: 1,
+            learned: Learned::nothing(),
+            replay: None,
+            ranks: 1,
+            costs: None,
+        };
+        let (order, events, known_before) = Default::default();
+        RunSetup { epoch, config, sessions: vec![None], order, events, known_before }
+    }
+
+    #[test]
+    fn an_epoch_reports_the_first_failed_try_and_no_other() {
+        let driver = Driver::new(StopHandle::new(), Duration::from_secs(1), 0);
+        let fail = |reason: &str| {
+            driver.not_reopened(DeviceId(0), Attempt::Connect, reason.to_owned());
+        };
+        let reasons = |driver: &Driver| {
+            let events = driver.ask(|run| run.events_from(0)).unwrap();
+            let reason = |kind| match kind {
+                EventKind::DeviceNotReopened { reason, .. } => reason,
+                other => panic!("{other:?}"),
+            };
+            events.into_iter().map(|event| reason(event.kind)).collect::<Vec<String>>()
+        };
+        driver.begin(setup(0)).unwrap();
+        ["a", "b", "c"].into_iter().for_each(fail);
+        assert_eq!(reasons(&driver), ["a"]);
+        drop(driver.end());
+        // The last one between two epochs belongs to the next.
+        ["d", "e"].into_iter().for_each(fail);
+        driver.begin(setup(1)).unwrap();
+        fail("f");
+        assert_eq!(reasons(&driver), ["e"]);
+        drop(driver.end());
+        driver.begin(setup(2)).unwrap();
+        assert_eq!(reasons(&driver), [""; 0]);
+    }
+}

@@ -1,0 +1,143 @@
+//! Devices that were lost: their links are opened again in the background.
+
+use super::{Loader, device_id};
+use crate::Error;
+use crate::device_link::{DeviceLink, LinkSetup, Reopening};
+use crate::events::{DeviceLabel, EventKind, Phase, Remaining};
+use meetpoint_diagnose::Diagnose;
+use std::sync::Arc;
+
+impl Loader {
+    /// What is needed to open the link of a device.
+    pub(super) fn link_setup(&self, number: usize, is_first: bool) -> LinkSetup {
+        LinkSetup {
+            device: device_id(number),
+            source: self.config.devices[number].clone(),
+            job: self.job.clone(),
+            batches: self.batches,
+            held: self.held[number],
+            spool: self.config.spool_of(number).clone(),
+            limits: self.limits.spools[number],
+            retained_most: self.retained_most(number),
+            decode_bytes: self.decode_memory.limit(),
+            stop: self.config.stop.clone(),
+            cores: self.config.host_cores.clone(),
+            begins_with_spool: is_first,
+        }
+    }
+
+    /// Tries at once to reach each device that is lost, and waits until each try has ended, within
+    /// the time limits of [`Self::open`].
+    ///
+    /// Without this, lost devices are tried in the background, and an epoch begins without those
+    /// that have not answered. For callers that want them from the first batch on.
+    pub fn reopen_devices(&mut self) -> Result<(), Error> {
+        self.begin_reopening()?;
+        let tried = self.reopening.iter().flatten();
+        let tried: Vec<_> = tried.map(|reopening| (reopening, reopening.hurry())).collect();
+        for (reopening, failed) in tried {
+            reopening.await_tries(failed, &self.config.stop)?;
+        }
+        self.use_reopened();
+        Ok(())
+    }
+
+    /// Uses the lost links that are open again.
+    pub(super) fn use_reopened(&mut self) {
+        for number in 0..self.links.len() {
+            let link = self.reopening[number].as_mut().and_then(Reopening::take_link);
+            if let Some(link) = link {
+                self.reopening[number] = None;
+                self.use_link(number, link);
+            }
+        }
+    }
+
+    /// Begins to open lost links again, or shortens the pause between tries that are under way.
+    pub(super) fn begin_reopening(&mut self) -> Result<(), Error> {
+        for number in 0..self.links.len() {
+            let is_alive = self.links[number].as_ref().is_some_and(DeviceLink::is_alive);
+            let under_way = self.reopening[number].as_ref().filter(|it| !it.is_over());
+            match under_way {
+                _ if is_alive => {}
+                Some(reopening) => reopening.shorten_pause(),
+                None => {
+                    let lost = self.links[number].take();
+                    let setup = self.link_setup(number, false);
+                    let driver = Arc::clone(&self.driver);
+                    self.reopening[number] = Some(Reopening::begin(setup, lost, driver)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The events of devices that were lost before they served.
+    pub(super) fn losses_at_start(&mut self) -> Vec<EventKind> {
+        let count = self.links.len();
+        let remaining = Remaining::of_devices(self.links.iter().flatten().count());
+        let lost = std::mem::take(&mut self.lost_at_start);
+        let event = |(number, error): (usize, Error)| EventKind::DeviceLost {
+            device: DeviceLabel::new(number, count),
+            phase: Phase::Start,
+            reason: error.to_string(),
+            remaining,
+            remedy: error.remedy(),
+        };
+        lost.into_iter().map(event).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DeviceSource, LoaderConfig, RemoteDevice, TcpAddress};
+    use meetpoint_format::recipe::Recipe;
+    use meetpoint_scheduler::{AnyStrategy, DeviceOnly};
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    /// A listener that answers nothing, and a loader with a device there that has lost its link.
+    fn with_silent_device() -> (Loader, TcpListener) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = TcpAddress {
+            host: "127.0.0.1".to_owned(),
+            port: listener.local_addr().unwrap().port(),
+        };
+        let recipe = "operation = [{name = 'decode'}, {name = 'center_crop', size = 8}]";
+        let recipe = Arc::new(Recipe::from_toml(recipe).unwrap());
+        let mut config = LoaderConfig::new("../datasets/tests/golden/version-3", recipe, 4);
+        config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+        config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
+        // Hangs up once, so that the loader opens without the device.
+        let accepted = std::thread::spawn(move || {
+            drop(listener.accept().unwrap());
+            listener
+        });
+        let loader = Loader::open(config).unwrap();
+        (loader, accepted.join().unwrap())
+    }
+
+    #[test]
+    fn closing_a_loader_ends_a_try_before_the_device_answers_or_its_time_is_over() {
+        let (mut loader, listener) = with_silent_device();
+        loader.begin_reopening().unwrap();
+        let (mut pending, _) = listener.accept().unwrap();
+        let driver = Arc::clone(&loader.driver);
+        drop(loader);
+        // A try that ended by itself is recorded.
+        assert_eq!(driver.tries_between(), 0);
+        let mut greeting = Vec::new();
+        pending.read_to_end(&mut greeting).unwrap();
+    }
+
+    #[test]
+    fn an_interrupt_ends_the_wait_for_devices() {
+        let (mut loader, listener) = with_silent_device();
+        let stop = loader.stop_handle();
+        let waiting = std::thread::spawn(move || loader.reopen_devices());
+        let (_pending, _) = listener.accept().unwrap();
+        stop.stop();
+        assert!(matches!(waiting.join().unwrap(), Err(Error::Interrupted)));
+    }
+}
