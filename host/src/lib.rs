@@ -6,11 +6,12 @@
 //!
 //! In reading order: [`LoaderConfig`] (the configuration), [`GpuDecode`] (a GPU that helps),
 //! [`Loader`] and [`Epoch`] (the API), [`Batch`] (the result), [`Ring`] (the memory of batches),
-//! `driver` (the scheduler behind a lock), `worker` (background preparation), `spool` and
-//! `device_link` (the other end), [`delivery`] (copying batches to a GPU), [`accelerator`] (the
-//! consumer), [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`]
-//! and [`energy`] (measurements), [`explain`] (the bottleneck), [`trace`] (a timeline), [`verify`]
-//! (verification of the guarantees), [`job`] (job files).
+//! `spool` and `device_link` (the other end), `driver` (the scheduler behind a lock), `worker`
+//! (background preparation), `fetch` (batches of devices into host memory), [`delivery`] (copying
+//! batches to a GPU), [`accelerator`] (the consumer), [`collective`] (how ranks decide together),
+//! [`group`] (ranks as threads), [`stats`] and [`energy`] (measurements), [`explain`] (the
+//! bottleneck), [`trace`] (a timeline), [`verify`] (verification of the guarantees), [`job`] (job
+//! files).
 
 pub mod accelerator;
 mod batch;
@@ -27,6 +28,7 @@ pub mod energy;
 mod error;
 mod events;
 pub mod explain;
+mod fetch;
 mod gpu_decode;
 pub mod group;
 pub mod job;

@@ -1,12 +1,11 @@
 //! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
-//! In reading order: this file (opening and closing), `session` (the interface to the rest of the
-//! host), `spawn` (a child process), `shared` (one for several loaders), `connect` (the calls),
-//! `stream` (messages to events), `pieces` (slots that a device sends), `fetch` (slots into host
-//! memory).
+//! In reading order: this file (opening and closing), `session` (what the rest of the host sends),
+//! `events` (what it receives), `spawn` (a child process), `shared` (one for several loaders),
+//! `connect` (the calls), `stream` (messages to events), `pieces` (slots that a device sends).
 
 mod connect;
-pub(crate) mod fetch;
+mod events;
 mod pieces;
 mod session;
 mod shared;
@@ -14,11 +13,11 @@ mod spawn;
 mod stopped;
 mod stream;
 
+pub(crate) use events::LinkEvents;
 pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
 use crate::config::{DeviceSource, SpoolConfig};
-use crate::driver::Driver;
 use crate::limits::SpoolLimits;
 use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
@@ -89,12 +88,13 @@ struct Opened {
 
 impl DeviceLink {
     /// Opens links and sends the jobs; blocks until each is open or has failed. Links to running
-    /// devices are opened concurrently, within the time limits of one link.
+    /// devices are opened concurrently, within the time limits of one link. Each open link reports
+    /// what happens on it to `events`.
     pub(crate) fn open_all(
         setups: Vec<LinkSetup>,
-        driver: &Arc<Driver>,
+        events: &Arc<dyn LinkEvents>,
     ) -> Vec<Result<Self, Error>> {
-        let begin = |setup: LinkSetup| Opening::begin(setup, Arc::clone(driver));
+        let begin = |setup: LinkSetup| Opening::begin(setup, Arc::clone(events));
         // Processes that start at the same time would delay each other.
         let runs = |setup: &LinkSetup| !matches!(setup.source, DeviceSource::Spawn(_));
         let begun: Vec<Option<Result<Opening, Error>>> =
@@ -128,12 +128,12 @@ struct Opening {
 
 impl Opening {
     /// Starts the thread of a link.
-    fn begin(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
+    fn begin(setup: LinkSetup, events: Arc<dyn LinkEvents>) -> Result<Self, Error> {
         let stop = setup.stop.clone();
         let (sender, opened) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("device-link".to_owned())
-            .spawn(move || keep(&setup, &driver, &sender))
+            .spawn(move || keep(&setup, &*events, &sender))
             .map_err(Error::Thread)?;
         Ok(Self { stop, opened, thread })
     }
@@ -174,7 +174,7 @@ impl Drop for DeviceLink {
 }
 
 /// The thread: opens the link, serves it until it ends, and ends the process.
-fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, Error>>) {
+fn keep(setup: &LinkSetup, events: &dyn LinkEvents, opened: &SyncSender<Result<Opened, Error>>) {
     let mut process = None;
     let answer = |result| {
         // The opener waits for exactly one answer.
@@ -202,14 +202,14 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
         // Binding was tested when the loader was opened; a core may have gone offline since.
         let _ = crate::cores::bind(cores);
     }
-    let ending = runtime.block_on(stream::serve(inbound, &session, driver));
+    let ending = runtime.block_on(stream::serve(inbound, &session, events));
     session.close();
     // Ends the connection even if leases are still held: the device notices and disconnects.
     drop(runtime);
     if let Some(why) = ending {
         let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
         let ending = process_ending.map(|ending| format!("; {ending}"));
-        driver.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+        events.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
     }
     if let Some(mut process) = process {
         process.end(&setup.stop);

@@ -1,8 +1,7 @@
-//! Converts a device's messages to events of the driver, until the link ends.
+//! Converts a device's messages to events of the link, until the link ends.
 
-use super::{Inbound, Session};
+use super::{Inbound, LinkEvents, Session};
 use crate::clock::monotonic_ns;
-use crate::driver::Driver;
 use meetpoint_format::wire::Published;
 use meetpoint_format::wire::device_message::Message;
 use std::error::Error as _;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 pub(crate) async fn serve(
     mut inbound: Inbound,
     session: &Arc<Session>,
-    driver: &Driver,
+    events: &dyn LinkEvents,
 ) -> Option<String> {
     loop {
         let received = tokio::select! {
@@ -24,7 +23,7 @@ pub(crate) async fn serve(
         match received {
             Ok(Some(message)) => {
                 if let Some(message) = message.message {
-                    handle(message, session, driver);
+                    handle(message, session, events);
                 }
             }
             // The device closes its stream in response to the end of ours.
@@ -43,26 +42,37 @@ fn arrived(published: Published, now_ns: u64) -> Published {
     Published { started_ns: now_ns.saturating_sub(took_ns), published_ns: now_ns, ..published }
 }
 
-fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
+fn handle(message: Message, session: &Arc<Session>, events: &dyn LinkEvents) {
     match message {
         Message::Published(published) if session.is_stream() => {
-            driver.published(session, &arrived(published, monotonic_ns()));
+            accept(&arrived(published, monotonic_ns()), session, events);
         }
-        Message::Published(published) => driver.published(session, &published),
+        Message::Published(published) => accept(&published, session, events),
         Message::SlotData(data) => match session.take_piece(&data) {
             // Like progress, it shows that the device is alive.
-            Ok(()) => driver.progress(session),
+            Ok(()) => events.progress(session),
             Err(why) => session.break_off(why),
         },
-        Message::Progress(_) => driver.progress(session),
-        Message::Failed(failed) => driver.failed(session, &failed),
+        Message::Progress(_) => events.progress(session),
+        Message::Failed(failed) => events.failed(session, &failed),
         Message::Draining(_) => {
-            driver.leaving(session);
+            events.leaving(session);
             session.close();
         }
         Message::Meters(meters) => {
             session.set_meters(meters);
-            driver.meters_arrived();
+            events.meters_arrived();
+        }
+    }
+}
+
+/// Takes over a published slot, if the device owns it.
+fn accept(published: &Published, session: &Arc<Session>, events: &dyn LinkEvents) {
+    let slot = published.slot;
+    match session.lease(slot) {
+        Some(lease) => events.published(session, lease, published),
+        None => {
+            session.break_off(format!("it published slot {slot}, which is not its own to give"));
         }
     }
 }

@@ -20,10 +20,10 @@ use crate::batch::{Batch, Memory};
 use crate::config::{DeviceSource, LoaderConfig};
 use crate::cores::Bound;
 use crate::damage::Quarantine;
-use crate::device_link::fetch::Fetcher;
-use crate::device_link::{DeviceLink, LinkSetup};
+use crate::device_link::{DeviceLink, LinkEvents, LinkSetup};
 use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
+use crate::fetch::Fetcher;
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
 use crate::ring::{Ring, ring_slot_bytes};
@@ -272,7 +272,8 @@ impl Loader {
             stop: self.config.stop.clone(),
             cores: self.config.host_cores.clone(),
         });
-        let opened = DeviceLink::open_all(setups.collect(), &self.driver);
+        let events: Arc<dyn LinkEvents> = Arc::clone(&self.driver) as _;
+        let opened = DeviceLink::open_all(setups.collect(), &events);
         let use_it = |(&number, opened): (&usize, Result<DeviceLink, Error>)| {
             (number, opened.map(|link| self.use_link(number, link)))
         };

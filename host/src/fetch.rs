@@ -1,12 +1,13 @@
-//! Brings published slots into host memory and checks them before they are used.
+//! Brings published slots into host memory and checks them before they are used: the threads that
+//! do for the batches of devices what workers do for those of the host.
 //!
 //! A slot in memory is checked and used in place. A slot in a file is read into a slot of the ring,
 //! bypassing the page cache if the file system allows it, and released at once.
 
-use super::{Session, SlotContents, SlotLease};
 use crate::batch::{Memory, Table};
 use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
+use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
 use crate::worker::{ContentsReader, FailOnPanic, grown};
