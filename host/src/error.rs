@@ -1,7 +1,8 @@
 //! Errors of the runtime; `diagnose` has the remedies.
 
 use crate::collective::error::CollectiveError;
-use crate::job::JobError;
+use crate::job_error::JobError;
+use crate::stop::StopHandle;
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
@@ -533,6 +534,13 @@ pub enum Error {
     /// The epoch already ended with an error.
     #[error("the epoch has already ended with an error")]
     EpochFailed,
+}
+
+impl StopHandle {
+    /// Returns [`Error::Interrupted`] once it was stopped.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.is_stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    }
 }
 
 impl Error {

@@ -32,6 +32,7 @@ mod fetch;
 mod gpu_decode;
 pub mod group;
 pub mod job;
+mod job_error;
 mod limits;
 mod loader;
 mod notice;

@@ -55,7 +55,9 @@ impl<'l> Epoch<'l> {
         if let Some(tuning) = &mut loader.tuning {
             tuning.epoch_began(batches);
         }
-        let heartbeats = Heartbeats::new(&loader.config);
+        let LoaderConfig { collective, rank, ranks, rank_timeout, .. } = &loader.config;
+        let others = collective.clone().filter(|_| *ranks > 1);
+        let heartbeats = Heartbeats::new(others, *rank, *rank_timeout);
         Ok(Self {
             loader,
             epoch,
