@@ -1,6 +1,7 @@
 //! The passes of a resize along one axis, as plain data without pixels.
 
-/// A position of an axis without a pixel: the result is [`StageProgram::outside`](crate::StageProgram::outside) there.
+/// A position of an axis without a pixel: the result is
+/// [`StageProgram::outside`](crate::StageProgram::outside) there.
 pub const OUTSIDE: i32 = -1;
 
 /// One axis of a stage. Positions are relative to the first of the region.
