@@ -143,7 +143,7 @@ impl fmt::Display for GpuUse {
         }
         if let Some(failure) = &self.failure {
             let (failed, threads) = (self.threads_failed, self.threads);
-            write!(f, "; it failed for {failed} of {threads} threads: {}", failure.reason)?;
+            write!(f, "; it failed for {failed} of {threads} threads: {}", failure.detail)?;
         }
         f.write_str(".")
     }
@@ -285,13 +285,13 @@ impl From<NotExported> for NotOffloaded {
 pub struct GpuFailure {
     /// Stable name of the error.
     pub cause: String,
-    /// Its words.
-    pub reason: String,
+    /// Its message.
+    pub detail: String,
 }
 
 impl From<&GpuError> for GpuFailure {
     fn from(error: &GpuError) -> Self {
-        Self { cause: error.cause().to_owned(), reason: error.to_string() }
+        Self { cause: error.cause().to_owned(), detail: error.to_string() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What happens on a link, passed to the part of the host that acts on it.
 
 use super::{Session, SlotLease};
+use crate::causes::Loss;
 use meetpoint_format::wire;
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(crate) trait LinkEvents: Send + Sync {
 
     /// The link ended although this side did not close it as planned. Called once, after the last
     /// event of the session.
-    fn lost(&self, session: &Arc<Session>, why: &str);
+    fn lost(&self, session: &Arc<Session>, loss: Loss);
 
     /// The session has new meters.
     fn meters_arrived(&self);

@@ -17,6 +17,7 @@ pub(crate) use events::LinkEvents;
 pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
+use crate::causes::{Loss, LossCause};
 use crate::config::{DeviceSource, SpoolConfig};
 use crate::limits::SpoolLimits;
 use crate::spool::Spool;
@@ -40,7 +41,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stopped::{listener, why_stopped};
+use stopped::{if_stopped, listener};
 use tokio::runtime::Runtime;
 
 /// Time limit until a device process listens.
@@ -206,10 +207,9 @@ fn keep(setup: &LinkSetup, events: &dyn LinkEvents, opened: &SyncSender<Result<O
     session.close();
     // Ends the connection even if leases are still held: the device notices and disconnects.
     drop(runtime);
-    if let Some(why) = ending {
-        let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
-        let ending = process_ending.map(|ending| format!("; {ending}"));
-        events.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+    if let Some(cause) = ending {
+        let process = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
+        events.lost(&session, Loss { cause, process });
     }
     if let Some(mut process) = process {
         process.end(&setup.stop);
@@ -231,8 +231,8 @@ fn open(
     let target = match &setup.source {
         DeviceSource::Connect { socket } => Target::Socket(socket.clone()),
         DeviceSource::Remote(device) => Target::Remote(device.clone()),
-        DeviceSource::Lost { why } => {
-            return Err(Error::DeviceLost { device: DeviceName::OfRank, why: why.clone() });
+        DeviceSource::Lost { loss } => {
+            return Err(Error::DeviceLost { device: DeviceName::OfRank, loss: loss.clone() });
         }
         DeviceSource::Spawn(spawn) => {
             let started = process.insert(DeviceProcess::start(spawn, &datasets, 1)?);
@@ -278,14 +278,16 @@ fn open(
     );
     if is_silent && let Target::Socket(socket) = &target {
         let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(socket));
-        if let Some(why) = process_id.and_then(why_stopped) {
+        if let Some(loss) = process_id.and_then(if_stopped) {
             let device = DeviceName::At(target.endpoint());
-            return Err(Error::DeviceLost { device, why });
+            return Err(Error::DeviceLost { device, loss });
         }
     }
     match opened {
         Err(Error::DeviceUnreachable { endpoint, problem, limit: None }) if has_answered => {
-            Err(Error::DeviceLost { device: DeviceName::At(endpoint), why: problem })
+            let cause = "device_unreachable".to_owned();
+            let loss = LossCause::NotOpened { cause, detail: problem }.into();
+            Err(Error::DeviceLost { device: DeviceName::At(endpoint), loss })
         }
         opened => opened,
     }

@@ -1,6 +1,7 @@
 //! Converts a device's messages to events of the link, until the link ends.
 
 use super::{Inbound, LinkEvents, Session};
+use crate::causes::{Breach, LossCause};
 use crate::clock::monotonic_ns;
 use meetpoint_format::wire::Published;
 use meetpoint_format::wire::device_message::Message;
@@ -12,13 +13,13 @@ pub(crate) async fn serve(
     mut inbound: Inbound,
     session: &Arc<Session>,
     events: &dyn LinkEvents,
-) -> Option<String> {
+) -> Option<LossCause> {
     loop {
         let received = tokio::select! {
             // Messages that have arrived are processed even if the link is being closed.
             biased;
             received = inbound.message() => received,
-            () = session.closed() => return session.breach(),
+            () = session.closed() => return session.broken_off(),
         };
         match received {
             Ok(Some(message)) => {
@@ -27,11 +28,15 @@ pub(crate) async fn serve(
                 }
             }
             // The device closes its stream in response to the end of ours.
-            _ if session.is_closed() => return session.breach(),
-            Ok(None) => return Some("it ended the link".to_owned()),
+            _ if session.is_closed() => return session.broken_off(),
+            Ok(None) => return Some(LossCause::LinkEnded),
             // A status with a source was not sent by the device: the connection failed.
-            Err(status) if status.source().is_some() => return Some("its link broke".to_owned()),
-            Err(status) => return Some(format!("its link broke ({})", status.message())),
+            Err(status) if status.source().is_some() => {
+                return Some(LossCause::LinkBroke { detail: None });
+            }
+            Err(status) => {
+                return Some(LossCause::LinkBroke { detail: Some(status.message().to_owned()) });
+            }
         }
     }
 }
@@ -51,7 +56,7 @@ fn handle(message: Message, session: &Arc<Session>, events: &dyn LinkEvents) {
         Message::SlotData(data) => match session.take_piece(&data) {
             // Like progress, it shows that the device is alive.
             Ok(()) => events.progress(session),
-            Err(why) => session.break_off(why),
+            Err(cause) => session.break_off(cause),
         },
         Message::Progress(_) => events.progress(session),
         Message::Failed(failed) => events.failed(session, &failed),
@@ -71,8 +76,6 @@ fn accept(published: &Published, session: &Arc<Session>, events: &dyn LinkEvents
     let slot = published.slot;
     match session.lease(slot) {
         Some(lease) => events.published(session, lease, published),
-        None => {
-            session.break_off(format!("it published slot {slot}, which is not its own to give"));
-        }
+        None => session.break_off(Breach::SlotNotOwned { slot }.into()),
     }
 }

@@ -1,12 +1,10 @@
 //! The events of links, which become events of the epoch that uses the device.
 
 use super::Driver;
+use crate::causes::{Loss, LossCause};
 use crate::device_link::{LinkEvents, Session, SlotLease};
 use meetpoint_format::wire;
 use std::sync::Arc;
-
-/// Why a device is lost that announced it between epochs.
-const LEAVING: &str = "it is shutting down";
 
 impl LinkEvents for Driver {
     fn published(&self, session: &Arc<Session>, lease: SlotLease, published: &wire::Published) {
@@ -48,24 +46,25 @@ impl LinkEvents for Driver {
                     run.pump();
                 }
                 None => {
-                    state.lost_between.insert(session.device().0, LEAVING.to_owned());
+                    let loss = LossCause::ShuttingDown.into();
+                    state.lost_between.insert(session.device().0, loss);
                 }
             }
         });
     }
 
-    fn lost(&self, session: &Arc<Session>, why: &str) {
+    fn lost(&self, session: &Arc<Session>, loss: Loss) {
         self.notify_device(|state| {
             if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
                 ahead.is_broken = true;
             }
             match state.run.as_mut().filter(|run| run.uses(session)) {
                 Some(run) => {
-                    run.lost(session, why);
+                    run.lost(session, loss);
                     run.pump();
                 }
                 None => {
-                    state.lost_between.insert(session.device().0, why.to_owned());
+                    state.lost_between.insert(session.device().0, loss);
                 }
             }
         });

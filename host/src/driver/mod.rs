@@ -15,6 +15,7 @@ pub(crate) use batch_order::BatchOrder;
 pub(crate) use consumer::Step;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
+use crate::causes::{Loss, SlotRefusal};
 use crate::events::EventKind;
 use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
@@ -64,7 +65,7 @@ struct State {
     runs_begun: u64,
     is_closing: bool,
     /// Why devices were lost between epochs, by their numbers.
-    lost_between: BTreeMap<u16, String>,
+    lost_between: BTreeMap<u16, Loss>,
 }
 
 /// A batch that a worker is to prepare.
@@ -261,14 +262,14 @@ impl Driver {
     pub(crate) fn fetched(
         &self,
         task: &FetchTask,
-        result: Result<Prepared, String>,
+        result: Result<Prepared, SlotRefusal>,
         read: Counters,
     ) {
         self.notify(task.serial, |run| {
             run.read(read);
             match result {
                 Ok(prepared) => run.fetched(task, prepared),
-                Err(why) => run.refused(task, &why),
+                Err(refusal) => run.refused(task, refusal),
             }
         });
     }
@@ -276,7 +277,7 @@ impl Driver {
     // Methods for the loader between epochs.
 
     /// Why a device was lost since the last epoch, if it was.
-    pub(crate) fn take_lost_between(&self, device: DeviceId) -> Option<String> {
+    pub(crate) fn take_lost_between(&self, device: DeviceId) -> Option<Loss> {
         self.lock().lost_between.remove(&device.0)
     }
 

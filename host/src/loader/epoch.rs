@@ -4,6 +4,7 @@ use super::Loader;
 use super::tuning::Tuning;
 use crate::Error;
 use crate::batch::Batch;
+use crate::causes::LossCause;
 use crate::clock::{self, monotonic_ns};
 use crate::collective::{CollectiveError, Heartbeats, Turn};
 use crate::config::LoaderConfig;
@@ -260,7 +261,7 @@ impl<'l> Epoch<'l> {
             }
             if end.is_silent() {
                 // The next epoch reopens the link, and restarts a device that this process owns.
-                session.break_off("it was silent at the end of the previous epoch".to_owned());
+                session.break_off(LossCause::Silent);
             }
         }
         Some(run)

@@ -251,7 +251,7 @@ impl Loader {
         let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
         let (preparer, notes) =
             HostPreparer::open(of_loader, &self.decode_memory, self.cache.as_ref())?;
-        let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
+        let notices = notes.into_iter().map(|detail| Notice::Storage { device: None, detail });
         notices.for_each(|notice| self.notice(notice));
         Ok(preparer)
     }
@@ -287,7 +287,7 @@ impl Loader {
         let info = link.info().clone();
         if !info.storage_note.is_empty() {
             let device = Some(DeviceLabel::new(number, self.links.len()));
-            self.notice(Notice::Storage { device, reason: info.storage_note.clone() });
+            self.notice(Notice::Storage { device, detail: info.storage_note.clone() });
         }
         self.devices[number] = Some(info);
         self.links[number] = Some(link);
@@ -417,8 +417,8 @@ impl Loader {
             let device = label(number);
             if let Some(at) = self.lost_at_start.iter().position(|(lost, _)| *lost == number) {
                 let (_, error) = self.lost_at_start.swap_remove(at);
-                let (reason, remedy) = (error.to_string(), error.remedy());
-                let phase = Phase::Start;
+                let (phase, remedy) = (Phase::Start, error.remedy());
+                let reason = error.into_loss();
                 events.push(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
             }
             if let Some(reason) = self.driver.take_lost_between(device_id(number)) {
@@ -439,7 +439,7 @@ impl Loader {
                 Ok(()) => EventKind::DeviceReopened { device, attempt },
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 Err(error) => {
-                    let reason = error.to_string();
+                    let reason = error.into_loss();
                     EventKind::DeviceNotReopened { device, attempt, reason, remaining }
                 }
             });
