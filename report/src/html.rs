@@ -421,6 +421,6 @@ mod tests {
         let reason = MeterError::Library { library: "NVML".into(), detail: "not <here>".into() };
         let unusable = vec![UnusableMeter { meter: "rapl".into(), reason }];
         report.machine.energy_meters.none_because = Some(NoMeters { unusable });
-        assert!(of_report(&report).contains("(rapl: not &lt;here&gt;)."));
+        assert!(of_report(&report).contains("(rapl: NVML: not &lt;here&gt;)."));
     }
 }
