@@ -37,7 +37,8 @@ for run in runs:
         f"{host(run)} batches of the host, {device(run)} of the device"
     )
     for event in run["events"]:
-        print(f"  epoch {event['epoch']}: {event['kind']} {event.get('reason') or ''}".rstrip())
+        cause = (event.get("reason") or event.get("fault") or {}).get("kind", "")
+        print(f"  epoch {event['epoch']}: {event['kind']} {cause}".rstrip())
 
 
 def of(strategy):

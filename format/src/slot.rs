@@ -4,9 +4,13 @@
 //! header whose checksum is wrong is ignored. Little-endian throughout; the layout is in
 //! docs/formats.md.
 
+mod error;
+
+pub use error::{ColumnField, SlotError, SlotField};
+
 use crate::checksum::crc32c;
 use crate::column::{
-    AXES_MAX, BatchColumns, BatchLayout, COLUMNS_MAX, Column, ColumnBytes, ContentError, Extent,
+    AXES_MAX, BatchColumns, BatchLayout, COLUMNS_MAX, Column, ColumnBytes, Extent,
 };
 use crate::recipe::RecipeHash;
 use std::fmt::Display;
@@ -111,83 +115,6 @@ pub struct SlotHeader {
     pub columns: Vec<SlotColumn>,
 }
 
-/// Why bytes are not the slot that was expected.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SlotError {
-    /// Fewer than [`HEADER_BYTES`] bytes.
-    #[error("truncated slot header: {got} of {HEADER_BYTES} bytes")]
-    Short {
-        /// Number of bytes.
-        got: usize,
-    },
-    /// Not a slot header.
-    #[error("no slot header here (magic number {got:#018x})")]
-    Magic {
-        /// The first eight bytes.
-        got: u64,
-    },
-    /// A header of another version of the format.
-    #[error("slot format version {got}, this program reads {expected}")]
-    Version {
-        /// Version found.
-        got: u32,
-        /// Supported version.
-        expected: u32,
-    },
-    /// The header's own checksum is wrong: a torn or corrupt publish.
-    #[error("slot header checksum is {got:#010x}, expected {expected:#010x}: torn or corrupt")]
-    HeaderChecksum {
-        /// Computed.
-        got: u32,
-        /// Stored.
-        expected: u32,
-    },
-    /// A field differs from what was granted.
-    #[error("slot {field} is {got}, expected {expected}")]
-    Field {
-        /// Its name.
-        field: &'static str,
-        /// As found.
-        got: String,
-        /// As granted.
-        expected: String,
-    },
-    /// A field of a column differs from what was granted.
-    #[error("slot column {column:?}: {field} is {got}, expected {expected}")]
-    Column {
-        /// Name of the column.
-        column: String,
-        /// Name of the field.
-        field: &'static str,
-        /// As found.
-        got: String,
-        /// As granted.
-        expected: String,
-    },
-    /// The checksum of a column is wrong.
-    #[error(
-        "slot column {column:?}: checksum is {got:#010x}, expected {expected:#010x}: torn or \
-         corrupt"
-    )]
-    ColumnChecksum {
-        /// Name of the column.
-        column: String,
-        /// Computed.
-        got: u32,
-        /// Stored.
-        expected: u32,
-    },
-    /// The checksum of a column is right, but its content is invalid.
-    #[error("slot column {column:?}: {source}")]
-    Content {
-        /// Name of the column.
-        column: String,
-        /// What is wrong.
-        source: ContentError,
-    },
-}
-
 impl SlotHeader {
     /// The entries of the table for a written payload.
     ///
@@ -260,12 +187,12 @@ impl SlotHeader {
         }
         let count = read_u32(bytes, COLUMNS_AT);
         let columns = usize::try_from(count).ok().filter(|count| *count <= COLUMNS_MAX);
-        let columns =
-            columns.ok_or_else(|| field("columns", count, format!("at most {COLUMNS_MAX}")))?;
+        let columns = columns
+            .ok_or_else(|| field(SlotField::Columns, count, format!("at most {COLUMNS_MAX}")))?;
         let end = TABLE_AT + columns * ENTRY_BYTES;
         let mut reserved = bytes[RESERVED_AT..TABLE_AT].iter().chain(&bytes[end..HEADER_CRC32C_AT]);
         if reserved.any(|byte| *byte != 0) {
-            return Err(field("reserved area", "not zero", "zero"));
+            return Err(field(SlotField::Reserved, "not zero", "zero"));
         }
         let column = |index: usize| {
             let entry = TABLE_AT + index * ENTRY_BYTES;
@@ -298,16 +225,17 @@ impl SlotHeader {
     /// Checks every field except the columns' checksums against what was granted, and returns the
     /// positions of the columns, all inside the payload and without overlaps.
     pub fn check(&self, expected: &SlotExpectation<'_>) -> Result<BatchLayout, SlotError> {
-        same("epoch", self.epoch, expected.epoch)?;
-        same("generation", self.generation, expected.generation)?;
-        same("batch", self.batch, expected.batch)?;
-        same("seed", self.seed, expected.seed)?;
-        same("recipe", self.recipe, expected.recipe)?;
-        same("samples", self.samples, expected.samples)?;
+        same(SlotField::Epoch, self.epoch, expected.epoch)?;
+        same(SlotField::Generation, self.generation, expected.generation)?;
+        same(SlotField::Batch, self.batch, expected.batch)?;
+        same(SlotField::Seed, self.seed, expected.seed)?;
+        same(SlotField::Recipe, self.recipe, expected.recipe)?;
+        same(SlotField::Samples, self.samples, expected.samples)?;
         let columns = expected.columns.as_slice();
-        same("columns", self.columns.len(), columns.len())?;
+        same(SlotField::Columns, self.columns.len(), columns.len())?;
         let limit = expected.payload_bytes_max;
-        let beyond = || field("payload_bytes", self.payload_bytes, format!("at most {limit}"));
+        let beyond =
+            || field(SlotField::PayloadBytes, self.payload_bytes, format!("at most {limit}"));
         let rows = |index: usize| self.columns[index].extent.rows;
         // Lengths of padded axes come from the batch; those of other axes are compared below.
         let axes = |index: usize| self.columns[index].axes;
@@ -316,7 +244,7 @@ impl SlotHeader {
         for (index, (own, column)) in self.columns.iter().zip(columns).enumerate() {
             own.check(column, index, &layout)?;
         }
-        same("payload_bytes", self.payload_bytes, layout.bytes())?;
+        same(SlotField::PayloadBytes, self.payload_bytes, layout.bytes())?;
         if layout.bytes() > limit {
             return Err(beyond());
         }
@@ -333,7 +261,7 @@ impl SlotHeader {
     ) -> Result<(), SlotError> {
         let got = payload.len() as u64;
         for (index, (own, column)) in self.columns.iter().zip(columns.as_slice()).enumerate() {
-            let short = || field("payload_bytes", got, layout.bytes());
+            let short = || field(SlotField::PayloadBytes, got, layout.bytes());
             let bytes = bytes_of(&layout.extent(index), payload).ok_or_else(short)?;
             let name = || column.name.clone();
             let (got, expected) = (crc32c(bytes), own.crc32c);
@@ -355,20 +283,20 @@ impl SlotColumn {
             Err(SlotError::Column { column: column.name.clone(), field, got, expected })
         };
         let numbers = [
-            ("name", self.name_crc32c.into(), expected.name_crc32c.into()),
-            ("kind", self.kind.into(), expected.kind.into()),
-            ("dtype", self.element.into(), expected.element.into()),
-            ("axes", self.axes_count.into(), expected.axes_count.into()),
-            ("rows", self.extent.rows, expected.extent.rows),
-            ("offset", self.extent.offset, expected.extent.offset),
-            ("bytes", self.extent.bytes, expected.extent.bytes),
+            (ColumnField::Name, self.name_crc32c.into(), expected.name_crc32c.into()),
+            (ColumnField::Kind, self.kind.into(), expected.kind.into()),
+            (ColumnField::Dtype, self.element.into(), expected.element.into()),
+            (ColumnField::Axes, self.axes_count.into(), expected.axes_count.into()),
+            (ColumnField::Rows, self.extent.rows, expected.extent.rows),
+            (ColumnField::Offset, self.extent.offset, expected.extent.offset),
+            (ColumnField::Bytes, self.extent.bytes, expected.extent.bytes),
         ];
-        if let Some((name, got, expected)) = numbers.into_iter().find(|(_, got, it)| got != it) {
-            return refuse(name, u64::to_string(&got), expected.to_string());
+        if let Some((field, got, expected)) = numbers.into_iter().find(|(_, got, it)| got != it) {
+            return refuse(field, u64::to_string(&got), expected.to_string());
         }
         if self.axes != expected.axes {
             let [got, expected] = [self.axes, expected.axes].map(|axes| format!("{axes:?}"));
-            return refuse("shape", got, expected);
+            return refuse(ColumnField::Shape, got, expected);
         }
         Ok(())
     }
@@ -423,11 +351,11 @@ fn read_u64(bytes: &[u8; HEADER_BYTES], at: usize) -> u64 {
     u64::from_le_bytes(read(bytes, at))
 }
 
-fn same<T: PartialEq + Display>(name: &'static str, got: T, expected: T) -> Result<(), SlotError> {
+fn same<T: PartialEq + Display>(name: SlotField, got: T, expected: T) -> Result<(), SlotError> {
     if got == expected { Ok(()) } else { Err(field(name, got, expected)) }
 }
 
-fn field(name: &'static str, got: impl Display, expected: impl Display) -> SlotError {
+fn field(name: SlotField, got: impl Display, expected: impl Display) -> SlotError {
     SlotError::Field { field: name, got: got.to_string(), expected: expected.to_string() }
 }
 

@@ -1,5 +1,6 @@
 //! The configuration of a loader.
 
+use crate::causes::Loss;
 use crate::collective::Collective;
 use crate::gpu_decode::GpuDecode;
 use crate::{Notify, StopHandle};
@@ -290,7 +291,7 @@ pub enum DeviceSource {
     /// A device that was started for several loaders, but was lost before it was ready.
     Lost {
         /// How it was lost.
-        why: String,
+        loss: Loss,
     },
 }
 

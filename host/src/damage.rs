@@ -71,7 +71,7 @@ impl DamageStats {
             key: key.clone(),
             file: file.clone(),
             cause: cause.clone(),
-            reason: what.clone(),
+            detail: what.clone(),
         })
     }
 }

@@ -189,8 +189,8 @@ impl Diagnose for Error {
             | Self::Holders { .. }
             | Self::Batching(_)
             | Self::DeviceEnded { .. }
-            | Self::DeviceLost { .. }
             | Self::Interrupted => return None,
+            Self::DeviceLost { loss, .. } => return loss.remedy(),
         })
     }
 }
@@ -288,11 +288,11 @@ impl Diagnose for EventKind {
                     "use an order that reads neighbouring samples together, such as `sequential`",
                 ))
             }
-            Self::DeviceLost { remedy, .. } => remedy.clone(),
+            Self::DeviceLost { remedy, reason, .. } => remedy.clone().or_else(|| reason.remedy()),
+            Self::DeviceNotReopened { reason, .. } => reason.remedy(),
             // The runtime has acted already.
             Self::DeviceLeaving { .. }
             | Self::DeviceReopened { .. }
-            | Self::DeviceNotReopened { .. }
             | Self::DeviceGivenUp { .. }
             | Self::DeviceStalled { .. }
             | Self::BatchesReclaimed { .. }

@@ -1,8 +1,10 @@
 //! Errors of the runtime; `diagnose` has the remedies.
 
+use crate::causes::{Loss, LossCause, ProcessEnd};
 use crate::collective::error::CollectiveError;
-use crate::job::JobError;
-use meetpoint_diagnose::Remedy;
+use crate::job_error::JobError;
+use crate::stop::StopHandle;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
@@ -13,6 +15,11 @@ use meetpoint_storage::{MemoryLimit, OpenFilesLimit};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// `: text`; nothing for an empty text.
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
 
 /// The words for a part of a budget that is reserved for small samples.
 fn besides(small_samples_bytes: u64) -> String {
@@ -316,22 +323,23 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device program ended before it served.
-    #[error("device program {} exited with {status} before it was ready{said}", program.display())]
+    #[error(
+        "device program {} exited with {} before it was ready{}", program.display(), end.exit,
+        after_colon(&end.detail)
+    )]
     DeviceEnded {
         /// Program.
         program: PathBuf,
         /// How it ended.
-        status: String,
-        /// `: ` and the end of its standard error; empty if it wrote nothing.
-        said: String,
+        end: ProcessEnd,
     },
     /// A device that was lost before it had a job; the host continues without it.
-    #[error("{device} was lost before it was ready: {why}")]
+    #[error("{device} was lost before it was ready: {loss}")]
     DeviceLost {
         /// The device.
         device: DeviceName,
         /// The cause.
-        why: String,
+        loss: Loss,
     },
     /// No process answers at the address.
     #[error("no device answers at {endpoint}: {problem}")]
@@ -535,7 +543,28 @@ pub enum Error {
     EpochFailed,
 }
 
+impl StopHandle {
+    /// Returns [`Error::Interrupted`] once it was stopped.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.is_stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
 impl Error {
+    /// Why a device is lost whose link was not opened because of this error.
+    pub(crate) fn into_loss(self) -> Loss {
+        match self {
+            // The message of an error that is not a loss by itself also names the device.
+            Self::DeviceLost { loss, .. } if !matches!(loss.cause, LossCause::NotOpened { .. }) => {
+                loss
+            }
+            error => {
+                let (cause, detail) = (error.cause().to_owned(), error.to_string());
+                LossCause::NotOpened { cause, detail }.into()
+            }
+        }
+    }
+
     /// Whether a device is temporarily lost, which can happen at any time, unlike an invalid
     /// setting. A Unix socket on which no process listens is an invalid setting.
     pub(crate) fn is_loss(&self) -> bool {

@@ -1,15 +1,12 @@
 //! Faults of an epoch and the reactions to them, as values; `Display` gives the sentence.
 
+use crate::causes::{BatchFault, Loss};
 use meetpoint_diagnose::Remedy;
 use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_scheduler::{Concurrency, Tuned, Verdict};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
-
-/// Maximum number of events that an epoch records.
-const EVENTS_MAX: usize = 1000;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,7 +21,7 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// What happened. Reasons are the messages of the underlying errors.
+/// What happened. Reasons and faults are values; `detail` is the message of another error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -35,8 +32,8 @@ pub enum EventKind {
         device: DeviceLabel,
         /// When.
         phase: Phase,
-        /// The reason.
-        reason: String,
+        /// Why.
+        reason: Loss,
         /// Who prepares its batches.
         remaining: Remaining,
         /// The remedy, if it was lost at the start.
@@ -64,7 +61,7 @@ pub enum EventKind {
         /// How it was tried.
         attempt: Attempt,
         /// Why it failed.
-        reason: String,
+        reason: Loss,
         /// Who prepares its batches.
         remaining: Remaining,
     },
@@ -75,7 +72,7 @@ pub enum EventKind {
         /// Batches in a row that it failed on.
         failures: u32,
         /// Why it failed on the last one.
-        reason: String,
+        fault: BatchFault,
         /// Who prepares its batches.
         remaining: Remaining,
     },
@@ -116,8 +113,6 @@ pub enum EventKind {
         batch: u32,
         /// What went wrong.
         fault: BatchFault,
-        /// The reason.
-        reason: String,
     },
     /// The host took over further batches of a device, which have no separate events.
     BatchesFailed {
@@ -125,8 +120,8 @@ pub enum EventKind {
         device: DeviceLabel,
         /// Their number.
         batches: u32,
-        /// The reason, if it is that of an earlier event; `None` for several other reasons.
-        reason: Option<String>,
+        /// What went wrong, if it is the fault of an earlier event; `None` for several others.
+        fault: Option<BatchFault>,
     },
     /// Batches with pictures of different sizes exceeded the memory that is reserved for a batch;
     /// the host prepared them in separate memory.
@@ -156,7 +151,7 @@ pub enum EventKind {
         /// Stable name of the first error.
         cause: String,
         /// What is wrong with the first.
-        reason: String,
+        detail: String,
     },
     /// The host read further columns repeatedly, because the cache is too small for the requested
     /// columns.
@@ -176,8 +171,8 @@ pub enum EventKind {
         gpu: String,
         /// Stable name of the error.
         cause: String,
-        /// Why.
-        reason: String,
+        /// Its message.
+        detail: String,
     },
     /// A tuner tried, retained or undid a change of the numbers of workers or of batches ahead.
     Tuned {
@@ -189,8 +184,8 @@ pub enum EventKind {
     WorkerNotStarted {
         /// Stable name of the error.
         cause: String,
-        /// Why.
-        reason: String,
+        /// Its message.
+        detail: String,
     },
     /// Events beyond the maximum that an epoch records.
     NotRecorded {
@@ -238,20 +233,6 @@ pub enum Attempt {
     Start,
     /// Its socket is reconnected.
     Connect,
-}
-
-/// What went wrong with a batch of a device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BatchFault {
-    /// The device found a damaged sample.
-    Damage,
-    /// The device could not prepare it.
-    Preparation,
-    /// Its pictures exceed the reserved memory.
-    Size,
-    /// The host refused what the device published.
-    Refused,
 }
 
 impl EventKind {
@@ -340,9 +321,9 @@ impl fmt::Display for EventKind {
             Self::DeviceNotReopened { device, attempt, reason, remaining } => {
                 write!(f, "{device} could not be {attempt} again ({reason}); {remaining}")
             }
-            Self::DeviceGivenUp { device, failures, reason, remaining } => write!(
+            Self::DeviceGivenUp { device, failures, fault, remaining } => write!(
                 f,
-                "{device} failed on {failures} batches in a row ({reason}) and gets no more work \
+                "{device} failed on {failures} batches in a row ({fault}) and gets no more work \
                  in this epoch; {remaining}"
             ),
             Self::DeviceStalled { device, timeout_ns, stalls, stalls_max, is_given_up } => {
@@ -373,28 +354,28 @@ impl fmt::Display for EventKind {
                 }
                 Ok(())
             }
-            Self::BatchFailed { device, batch, fault, reason } => {
+            Self::BatchFailed { device, batch, fault } => {
                 match fault {
-                    BatchFault::Damage => {
+                    BatchFault::Damage { .. } => {
                         write!(f, "{device} found a damaged sample in batch {batch}")?;
                     }
-                    BatchFault::Preparation => {
+                    BatchFault::Preparation { .. } => {
                         write!(f, "{device} could not prepare batch {batch}")?;
                     }
-                    BatchFault::Size => {
+                    BatchFault::Size { .. } => {
                         write!(f, "batch {batch} does not fit a slot of {device}")?;
                     }
-                    BatchFault::Refused => {
+                    BatchFault::Refused { .. } => {
                         write!(f, "batch {batch} of {device} was refused")?;
                     }
                 }
-                write!(f, " ({reason}); the host prepares it")
+                write!(f, " ({fault}); the host prepares it")
             }
-            Self::BatchesFailed { device, batches, reason } => {
+            Self::BatchesFailed { device, batches, fault } => {
                 let noun = if *batches == 1 { "batch" } else { "batches" };
                 write!(f, "{batches} more {noun} of {device} went to the host ")?;
-                match reason {
-                    Some(reason) => write!(f, "for the same reason ({reason})"),
+                match fault {
+                    Some(fault) => write!(f, "for the same reason ({fault})"),
                     None => f.write_str("for other reasons"),
                 }
             }
@@ -421,13 +402,13 @@ impl fmt::Display for EventKind {
                      in (on_error = \"lenient\"){others}"
                 )
             }
-            Self::SamplesDamaged { replaced, left_out, key, file, reason, .. } => {
+            Self::SamplesDamaged { replaced, left_out, key, file, detail, .. } => {
                 let samples = replaced + left_out;
                 let noun = if samples == 1 { "sample" } else { "samples" };
                 write!(
                     f,
                     "{samples} damaged {noun} ({replaced} replaced, {left_out} left out); the \
-                     first is {key} in {file}: {reason}"
+                     first is {key} in {file}: {detail}"
                 )
             }
             Self::ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes } => {
@@ -440,12 +421,12 @@ impl fmt::Display for EventKind {
                      {cache:.1} MiB"
                 )
             }
-            Self::GpuFailed { gpu, reason, .. } => {
-                write!(f, "{gpu} failed ({reason}); the CPU prepares its share")
+            Self::GpuFailed { gpu, detail, .. } => {
+                write!(f, "{gpu} failed ({detail}); the CPU prepares its share")
             }
             Self::Tuned { tuned } => tuned_in_words(tuned, f),
-            Self::WorkerNotStarted { reason, .. } => {
-                write!(f, "tuning: another worker could not be started ({reason})")
+            Self::WorkerNotStarted { detail, .. } => {
+                write!(f, "tuning: another worker could not be started ({detail})")
             }
             Self::NotRecorded { events } => write!(f, "{events} more events were not recorded"),
         }
@@ -484,122 +465,25 @@ fn tuned_in_words(tuned: &Tuned, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// Maximum number of reasons of failed batches of a device that get an event each; further ones are
-/// counted.
-const REASONS_MAX: usize = 5;
-
-/// Batches that a device failed on: each reason gets one event, its repeats are counted.
-#[derive(Debug, Default)]
-pub(crate) struct Failures {
-    by_reason: BTreeMap<String, u32>,
-    others: u32,
-}
-
-impl Failures {
-    /// Records one; returns whether it gets an event.
-    pub(crate) fn enter(&mut self, reason: &str) -> bool {
-        if let Some(times) = self.by_reason.get_mut(reason) {
-            *times += 1;
-            return false;
-        }
-        if self.by_reason.len() >= REASONS_MAX {
-            self.others += 1;
-            return false;
-        }
-        self.by_reason.insert(reason.to_owned(), 1);
-        true
-    }
-
-    /// Those that were only counted.
-    pub(crate) fn repeats(&self, device: DeviceLabel) -> impl Iterator<Item = EventKind> {
-        let again = self.by_reason.iter().filter(|(_, times)| **times > 1);
-        let again = again.map(|(reason, times)| (times - 1, Some(reason.clone())));
-        let others = (self.others > 0).then_some((self.others, None));
-        again.chain(others).map(move |(batches, reason)| EventKind::BatchesFailed {
-            device,
-            batches,
-            reason,
-        })
-    }
-}
-
-/// The events of an epoch in the order in which they happened.
-#[derive(Debug, Default)]
-pub(crate) struct EventLog {
-    events: Vec<Event>,
-    not_recorded: u64,
-}
-
-impl EventLog {
-    pub(crate) fn add(&mut self, at_ns: u64, kind: EventKind) {
-        if self.events.len() < EVENTS_MAX {
-            self.events.push(Event { at_ns, rank: None, kind });
-        } else {
-            self.not_recorded += 1;
-        }
-    }
-
-    /// Whether an event was recorded that meets a condition.
-    pub(crate) fn any(&self, is_it: impl Fn(&EventKind) -> bool) -> bool {
-        self.events.iter().any(|event| is_it(&event.kind))
-    }
-
-    /// The recorded events from index `first` on.
-    pub(crate) fn from(&self, first: usize) -> Vec<Event> {
-        self.events.get(first..).unwrap_or_default().to_vec()
-    }
-
-    pub(crate) fn finish(mut self, at_ns: u64) -> Vec<Event> {
-        if self.not_recorded > 0 {
-            let kind = EventKind::NotRecorded { events: self.not_recorded };
-            self.events.push(Event { at_ns, rank: None, kind });
-        }
-        self.events
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const DEVICE: DeviceLabel = DeviceLabel { number: 0, of: 1 };
-
-    #[test]
-    fn each_reason_gets_one_event_and_its_repeats_are_counted() {
-        let mut failures = Failures::default();
-        assert!(failures.enter("the spool is full"));
-        assert!((0..37).all(|_| !failures.enter("the spool is full")));
-        assert!((1..REASONS_MAX).all(|number| failures.enter(&number.to_string())));
-        assert!(!failures.enter("one reason too many"));
-        let repeats: Vec<EventKind> = failures.repeats(DEVICE).collect();
-        let failed = |batches, reason: Option<&str>| {
-            let reason = reason.map(str::to_owned);
-            EventKind::BatchesFailed { device: DEVICE, batches, reason }
-        };
-        assert_eq!(repeats, [failed(37, Some("the spool is full")), failed(1, None)]);
-    }
-
-    #[test]
-    fn events_beyond_the_limit_are_counted_only() {
-        let mut log = EventLog::default();
-        for at_ns in 0..EVENTS_MAX as u64 + 7 {
-            log.add(at_ns, EventKind::BatchesReclaimed { device: DEVICE, silent_ns: None });
-        }
-        let events = log.finish(5);
-        assert_eq!(events.len(), EVENTS_MAX + 1);
-        assert_eq!(events.last().unwrap().kind, EventKind::NotRecorded { events: 7 });
-    }
+    use crate::causes::{Breach, LossCause};
 
     #[test]
     fn an_event_survives_json_and_is_flat() {
         let device = DeviceLabel { number: 1, of: 2 };
         let (phase, remaining) = (Phase::Epoch, Remaining::HostAndDevices);
-        let reason = "it was killed by SIGKILL".to_owned();
+        let reason = LossCause::from(Breach::SlotNotOwned { slot: 3 }).into();
         let kind = EventKind::DeviceLost { device, phase, reason, remaining, remedy: None };
         let event = Event { at_ns: 5, rank: None, kind };
         let json = serde_json::to_value(&event).unwrap();
         assert_eq!((&json["at_ns"], &json["kind"]), (&5.into(), &"device_lost".into()));
-        assert_eq!(json["device"]["number"], 1);
+        assert_eq!(
+            (&json["device"]["number"], &json["reason"]["kind"]),
+            (&1.into(), &"breach".into())
+        );
+        assert_eq!(json["reason"]["breach"]["slot"], 3);
         assert_eq!(serde_json::from_value::<Event>(json).unwrap(), event);
     }
 }

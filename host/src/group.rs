@@ -145,7 +145,7 @@ fn share_devices(
                     *source = device.source();
                     started.push(device);
                 }
-                Err(Error::DeviceLost { why, .. }) => *source = DeviceSource::Lost { why },
+                Err(Error::DeviceLost { loss, .. }) => *source = DeviceSource::Lost { loss },
                 Err(error) => return Err(error),
             }
         }

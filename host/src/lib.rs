@@ -6,14 +6,16 @@
 //!
 //! In reading order: [`LoaderConfig`] (the configuration), [`GpuDecode`] (a GPU that helps),
 //! [`Loader`] and [`Epoch`] (the API), [`Batch`] (the result), [`Ring`] (the memory of batches),
-//! `driver` (the scheduler behind a lock), `worker` (background preparation), `spool` and
-//! `device_link` (the other end), [`delivery`] (copying batches to a GPU), [`accelerator`] (the
+//! `causes` and `events` (what goes wrong, as values), `spool` and `device_link` (the other end),
+//! `driver` (the scheduler behind a lock), `worker` (background preparation), `fetch` (batches of
+//! devices into host memory), [`delivery`] (copying batches to a GPU), [`accelerator`] (the
 //! consumer), [`collective`] (how ranks decide together), [`group`] (ranks as threads), [`stats`]
 //! and [`energy`] (measurements), [`explain`] (the bottleneck), [`trace`] (a timeline), [`verify`]
 //! (verification of the guarantees), [`job`] (job files).
 
 pub mod accelerator;
 mod batch;
+mod causes;
 pub mod clock;
 pub mod collective;
 mod config;
@@ -25,17 +27,21 @@ mod diagnose;
 mod driver;
 pub mod energy;
 mod error;
+mod event_log;
 mod events;
 pub mod explain;
+mod fetch;
 mod gpu_decode;
 pub mod group;
 pub mod job;
+mod job_error;
 mod limits;
 mod loader;
 mod notice;
 mod notify;
 mod page_locks;
 mod ring;
+mod split_refusal;
 mod spool;
 pub mod stats;
 mod stop;

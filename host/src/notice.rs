@@ -2,6 +2,7 @@
 //! written.
 
 use crate::events::DeviceLabel;
+use crate::split_refusal::SplitRefusal;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_scheduler::StrategyName;
@@ -18,8 +19,8 @@ pub enum Notice {
     Storage {
         /// The device that reads with it; `None`: the host.
         device: Option<DeviceLabel>,
-        /// The engine's reason.
-        reason: String,
+        /// The message of the engine.
+        detail: String,
     },
     /// The memory budget holds fewer batches than workers would prepare ahead.
     PreparedAhead {
@@ -62,7 +63,7 @@ pub enum Notice {
         /// Element type of the pictures.
         dtype: String,
         /// Why.
-        reason: String,
+        reason: SplitRefusal,
     },
     /// The program was built without optimisation.
     UnoptimisedBuild,
@@ -94,10 +95,10 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Storage { device: None, reason } => f.write_str(reason),
-            Self::Storage { device: Some(device), reason } => {
+            Self::Storage { device: None, detail } => f.write_str(detail),
+            Self::Storage { device: Some(device), detail } => {
                 let device = device.to_string();
-                write!(f, "{}: {reason}", device.trim_start_matches("the "))
+                write!(f, "{}: {detail}", device.trim_start_matches("the "))
             }
             Self::PreparedAhead { memory_budget_bytes, places, asked, prepared } => write!(
                 f,

@@ -37,11 +37,6 @@ impl StopHandle {
         self.stopped.load(Ordering::SeqCst)
             || self.above.as_ref().is_some_and(|above| above.is_stopped())
     }
-
-    /// Returns `Interrupted` once it was stopped.
-    pub(crate) fn check(&self) -> Result<(), crate::Error> {
-        if self.is_stopped() { Err(crate::Error::Interrupted) } else { Ok(()) }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Preparation on the host: one preparer for each thread, in the background or in the consumer's.
 
 use crate::batch::{Contents, Memory, Table};
+use crate::causes::LabelError;
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::config::LoaderConfig;
 use crate::driver::{Driver, HostTask, Prepared};
@@ -123,18 +124,7 @@ fn soft_labels(bytes: &[u8]) -> Result<Vec<Option<i32>>, LabelError> {
     let elements = bytes.as_chunks::<4>().0.iter().copied().map(f32::from_le_bytes);
     // Two weights with the exact sum 1 may exceed it by rounding.
     let mut others = elements.filter(|it| !(0.0..=1.0 + 2.0 * f32::EPSILON).contains(it));
-    others.next().map_or(Ok(Vec::new()), |got| Err(LabelError::NoShare { got }))
-}
-
-/// An invalid label.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum LabelError {
-    /// A label that the dataset does not have.
-    #[error("label {got}, expected -1 or one of the dataset's {labels}")]
-    Unknown { got: i64, labels: usize },
-    /// An invalid element of a soft label.
-    #[error("{got} in a row of labels, expected a number from 0 to 1")]
-    NoShare { got: f32 },
+    others.next().map_or(Ok(Vec::new()), |got| Err(LabelError::NotAShare { got: got.to_string() }))
 }
 
 impl std::fmt::Debug for HostPreparer {

@@ -1,6 +1,6 @@
 //! Why a JPEG cannot be read or written as requested. A damaged file is data, not a panic.
 
-use crate::form::FormError;
+use crate::form_error::FormError;
 use crate::picture::Region;
 use std::fmt;
 

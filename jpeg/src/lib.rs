@@ -99,8 +99,10 @@ mod decoder;
 pub mod entry_points;
 mod error;
 mod exif;
+mod find_entry_points;
 pub mod form;
 mod form_codec;
+mod form_error;
 mod frame;
 mod geometry;
 #[cfg(test)]
@@ -146,8 +148,8 @@ pub use decode_plan::{
     SegmentEnd, Unit, UpsamplingKind,
 };
 pub use decoder::{Decoder, decode};
-pub use entry_points::{Spacing, entry_points, entry_points_until};
 pub use error::Error;
+pub use find_entry_points::{Spacing, entry_points, entry_points_until};
 pub use form::{Form, FormError};
 pub use form_codec::{
     form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,

@@ -48,6 +48,7 @@ mod sample;
 mod series;
 mod signal;
 mod stage;
+mod target_problem;
 mod targets;
 pub mod tensor;
 mod text;
@@ -70,5 +71,6 @@ pub use picture_program::{
 };
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor, element_table};
-pub use targets::{TargetProblem, TargetSpec, element_bytes};
+pub use target_problem::TargetProblem;
+pub use targets::{TargetSpec, element_bytes};
 pub use text::{FileMisfit, check_files};

@@ -5,13 +5,12 @@
 //! without further decisions. Executing it on the decoded region gives the same bytes as the
 //! preparer.
 
+pub use crate::resize::program::{AxisProgram, OUTSIDE};
+
 use crate::Region;
 use meetpoint_format::recipe::{Dtype, Layout, MixPartner};
 use meetpoint_jpeg::OutputColour;
 use std::ops::Range;
-
-/// A position of an axis without a pixel: the result is [`StageProgram::outside`] there.
-pub const OUTSIDE: i32 = -1;
 
 /// Fraction bits of a weight.
 pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
@@ -87,29 +86,6 @@ pub struct StageProgram {
     pub whole: Range<usize>,
     /// Whether it writes the tensor.
     pub is_last: bool,
-}
-
-/// One axis of a stage. Positions are relative to the first of the region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AxisProgram {
-    /// Each position of the result is the same position of the region.
-    Shift,
-    /// Each position of the result is copied from one of the region, or is [`OUTSIDE`]: one word
-    /// per position of the result, starting at this index.
-    Pick {
-        /// Index of the first word.
-        words: usize,
-    },
-    /// Each position of the result is a weighted sum. The words, for `n` positions: `n` first
-    /// positions in the region, `n` counts of weights, then the `n` first weights, the `n` second
-    /// weights, and so on. Weights have [`WEIGHT_BITS`] fraction bits and are 0 beyond the count.
-    /// The sum starts at one half and is truncated.
-    Weigh {
-        /// Index of the first word.
-        words: usize,
-        /// Maximum number of weights of a position.
-        taps: u32,
-    },
 }
 
 /// A change of a picture.

@@ -1,8 +1,8 @@
 //! Many seeds, each in a separate process.
 #![expect(unsafe_code, reason = "forks a process for each simulation")]
 
-use crate::calls::real;
 use crate::machine;
+use crate::real;
 use crate::world::{Fixture, Plan, Report, run};
 use anyhow::Context;
 use std::collections::BTreeMap;

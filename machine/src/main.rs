@@ -18,6 +18,7 @@
 mod calls;
 mod campaign;
 mod machine;
+mod real;
 mod world;
 
 use campaign::Campaign;

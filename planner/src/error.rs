@@ -1,7 +1,7 @@
 //! Why a dataset cannot be profiled or prepared.
 
+use crate::cut_error::CutError;
 use crate::decide::DecideError;
-use crate::materialize::CutError;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_kernels::Error as PictureError;
 use meetpoint_prepare::TooLargeToDecode;

@@ -39,6 +39,7 @@
 //! within limits), [`mod@profile`] (the measurement), [`mod@materialize`] (a dataset of the results
 //! of the first operations), [`mod@plan`] (which end executes what), [`Error`].
 
+mod cut_error;
 pub mod decide;
 pub mod enumerate;
 mod error;

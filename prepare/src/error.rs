@@ -1,6 +1,6 @@
 //! Errors between a batch index and its tensor.
 
-use crate::csx::error::CsxRefusal;
+use crate::csx_error::CsxRefusal;
 use crate::decode_memory::TooLargeToDecode;
 use crate::extents_error::ExtentFolderError;
 use crate::recipe_files_error::RecipeFilesError;

@@ -1,7 +1,7 @@
 //! The interface between users of preparers (a loader, a device) and their implementations.
 
 use crate::cache::SampleCache;
-use crate::gpu::GpuUse;
+use crate::gpu_use::GpuUse;
 use crate::{CpuPreparer, DecodeMemory, Error, Job, Preparer};
 use meetpoint_kernels::Cpu;
 use meetpoint_storage::Engine;

@@ -224,7 +224,7 @@ impl Gpu {
             | SplitRefusal::Compared => Some(Notice::NotConvertedOnGpu {
                 device: self.settings.device.to_string(),
                 dtype: self.settings.dtype.to_owned(),
-                reason: reason.to_string(),
+                reason: reason.clone(),
             }),
         }
     }

@@ -346,7 +346,8 @@ mod tests {
     use super::of_report;
     use crate::{Fact, Notice};
     use crate::{Verdict, made_up};
-    use meetpoint_host::energy::{NoMeters, UnusableMeter};
+    use meetpoint_host::energy::{MeterError, NoMeters, UnusableMeter};
+    use meetpoint_host::stats::LossCause;
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -378,9 +379,11 @@ mod tests {
         let mut report = made_up::report(8);
         let hostile = "<img src=x onerror=alert(1)>";
         report.job.dataset = hostile.into();
-        report.notices.push(Notice::Storage { device: None, reason: hostile.into() });
+        report.notices.push(Notice::Storage { device: None, detail: hostile.into() });
         report.runs[0].strategy = hostile.into();
-        report.runs[0].events.push(made_up::loss(hostile));
+        let detail = Some(hostile.to_owned());
+        let loss = LossCause::LinkBroke { detail }.into();
+        report.runs[0].events.push(made_up::loss(loss));
         let fact = Fact::OrderOfRecord { record: hostile.into() };
         report.runs[0].levels[0].findings = vec![fact.into()];
         let html = of_report(&report);
@@ -415,8 +418,9 @@ mod tests {
         assert!(html.contains("<th class=\"number\">modelled total</th>"));
         let mut report = made_up::report(8);
         report.runs.iter_mut().for_each(|run| run.measured_energy = None);
-        let unusable = vec![UnusableMeter { meter: "rapl".into(), reason: "not <here>".into() }];
+        let reason = MeterError::Library { library: "NVML".into(), detail: "not <here>".into() };
+        let unusable = vec![UnusableMeter { meter: "rapl".into(), reason }];
         report.machine.energy_meters.none_because = Some(NoMeters { unusable });
-        assert!(of_report(&report).contains("(rapl: not &lt;here&gt;)."));
+        assert!(of_report(&report).contains("(rapl: NVML: not &lt;here&gt;)."));
     }
 }

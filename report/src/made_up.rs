@@ -2,7 +2,9 @@
 
 use super::*;
 use meetpoint_host::energy::{Coverage, NoMeters};
-use meetpoint_host::stats::{CoreUse, DeviceLabel, EventKind, Phase, Remaining, TuningUse};
+use meetpoint_host::stats::{
+    CoreUse, DeviceLabel, EventKind, Exit, Loss, LossCause, Phase, ProcessEnd, Remaining, TuningUse,
+};
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::{Budget, Concurrency, StrategyOptions};
@@ -84,7 +86,7 @@ pub fn report(count: u32) -> Report {
         failures: Vec::new(),
         notices: vec![Notice::Storage {
             device: None,
-            reason: "io_uring is not available: blocking reads are used".into(),
+            detail: "io_uring is not available: blocking reads are used".into(),
         }],
     }
 }
@@ -144,7 +146,7 @@ fn run(name: &str, epoch: Epoch, device: Option<Device>) -> Run {
     };
     let origin = Origin::HostAlone;
     let equal = Fact::TensorsEqual { samples: 3200, of_devices: 1280, origin };
-    let events = if name == "wrr" { vec![loss("it was killed by SIGKILL")] } else { Vec::new() };
+    let events = if name == "wrr" { vec![loss(killed())] } else { Vec::new() };
     Run {
         damage: Vec::new(),
         explanation: None,
@@ -339,15 +341,22 @@ fn epoch(count: u32, is_device: impl Fn(u32) -> bool) -> Epoch {
 }
 
 /// An event: the only device is lost, for this reason.
-pub(super) fn loss(reason: &str) -> RunEvent {
+pub(super) fn loss(reason: Loss) -> RunEvent {
     let kind = EventKind::DeviceLost {
         device: DeviceLabel { number: 0, of: 1 },
         phase: Phase::Epoch,
-        reason: reason.to_owned(),
+        reason,
         remaining: Remaining::Host,
         remedy: None,
     };
     RunEvent { epoch: 0, event: Event { at_ns: 1_200_000_000, rank: None, kind } }
+}
+
+/// The loss of a device whose process was killed.
+fn killed() -> Loss {
+    let exit = Exit::Signal { signal: 9, dumped_core: false };
+    let process = Some(ProcessEnd { exit, detail: String::new() });
+    Loss { cause: LossCause::LinkBroke { detail: None }, process }
 }
 
 /// A strategy that failed.

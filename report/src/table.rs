@@ -466,8 +466,8 @@ mod tests {
         assert!(text.contains("wrr: C0 C2 verified; C4 not claimed"));
         assert!(text.contains("INVALID: read-bandwidth is 8.0 % off target"));
         assert!(text.contains("its times do not count") && text.contains("host_cores"));
-        let event =
-            "at 1.20 s: the device was lost: it was killed by SIGKILL; the host continues alone";
+        let event = "at 1.20 s: the device was lost: its link broke; its process ended with \
+                     signal: 9 (SIGKILL); the host continues alone";
         assert!(text.contains(event), "{text}");
         assert!(text.contains("modelled energy (not measured)"));
     }

@@ -1,6 +1,6 @@
 //! Errors of invalid configurations.
 
-use crate::strategies::name::StrategyName;
+use crate::strategy_name::StrategyName;
 
 /// A configuration that was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

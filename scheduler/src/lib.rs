@@ -58,13 +58,16 @@
 //! ```
 //!
 //! In reading order: [`types`] (the vocabulary), [`Config`] and [`Terms`], [`Epoch`] (events in,
-//! decisions out), `ledger` (the state of open batches, over `parts`), `strategies` (one file
-//! each), `estimate`, [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`].
-//! Independent of these: [`Tuner`] (how many workers and batches ahead a host uses).
+//! decisions out), `board` (the state that strategies read) with `ledger` (open batches, over
+//! `parts`) and `device`, `strategies` (one file each) and `strategy_name`, `estimate`,
+//! [`Learned`], [`Record`], [`Proposal`], [`Selection`], [`closed_forms`]. Independent of these:
+//! [`Tuner`] (how many workers and batches ahead a host uses).
 
+mod board;
 pub mod closed_forms;
 mod config;
 mod decision;
+mod device;
 mod epoch;
 mod error;
 mod estimate;
@@ -73,7 +76,9 @@ mod ledger;
 mod parts;
 mod ranks;
 mod record;
+#[macro_use]
 mod strategies;
+mod strategy_name;
 mod terms;
 mod tournament;
 mod tuning;

@@ -46,11 +46,12 @@ impl Metering {
 #[cfg(test)]
 mod tests {
     use super::Metering;
-    use meetpoint_host::energy::{Kernel, Machine, Meters, Unusable};
+    use meetpoint_host::energy::{Kernel, Machine, MeterError, Meters, Unusable};
 
     fn none() -> Meters {
         let folder = tempfile::tempdir().unwrap();
-        let no_gpu = Unusable { reason: "no library".to_owned(), remedy: None };
+        let no_gpu =
+            Unusable::from(MeterError::NoLibrary { library: "libnvidia-ml.so.1".to_owned() });
         Meters::find(Machine {
             root: folder.path().to_owned(),
             counters: Box::new(Kernel),
@@ -67,8 +68,9 @@ mod tests {
         metering.begin();
         metering.begin();
         let (measurement, meters) = metering.end();
-        let because = measurement.unwrap().nothing_because.unwrap().to_string();
-        assert!(because.contains("no library"), "{because}");
+        let because = measurement.unwrap().nothing_because.unwrap();
+        let is_no_library = |it: &MeterError| matches!(it, MeterError::NoLibrary { .. });
+        assert!(because.unusable.iter().any(|it| is_no_library(&it.reason)), "{because}");
         assert_eq!(meters.listed().len(), 5);
     }
 }

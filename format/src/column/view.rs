@@ -5,9 +5,11 @@
 
 use super::layout::{OFFSET_BYTES, SHAPE_BYTES, bytes_before_values, row_bytes};
 use super::{BatchLayout, Column, ColumnKind, ElementType, VARIES};
+use serde::{Deserialize, Serialize};
 
 /// A problem in the content of a column whose checksum is correct.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ContentError {
     /// Offsets that do not begin at 0, decrease, or do not end at the number of rows.

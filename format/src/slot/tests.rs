@@ -1,7 +1,8 @@
 //! A header reads back, and only a whole header of the expected batch is accepted.
 
 use super::{
-    HEADER_BYTES, SlotColumn, SlotError, SlotExpectation, SlotHeader, VERSION, slot_bytes,
+    ColumnField, HEADER_BYTES, SlotColumn, SlotError, SlotExpectation, SlotField, SlotHeader,
+    VERSION, slot_bytes,
 };
 use crate::checksum::crc32c;
 use crate::column::{
@@ -247,12 +248,12 @@ fn too_many_columns_and_a_used_reserve_are_refused_though_the_checksum_is_right(
         Err(SlotError::Field { field, .. }) => field,
         other => panic!("{other:?}"),
     };
-    assert_eq!(name(forged(12, &(COLUMNS_MAX as u32 + 1).to_le_bytes())), "columns");
-    assert_eq!(name(forged(12, &u32::MAX.to_le_bytes())), "columns");
-    assert_eq!(name(forged(12, &3_u32.to_le_bytes())), "reserved area");
-    assert_eq!(name(forged(80, &[1])), "reserved area");
-    assert_eq!(name(forged(384, &[1])), "reserved area");
-    assert_eq!(name(forged(HEADER_BYTES - 5, &[1])), "reserved area");
+    assert_eq!(name(forged(12, &(COLUMNS_MAX as u32 + 1).to_le_bytes())), SlotField::Columns);
+    assert_eq!(name(forged(12, &u32::MAX.to_le_bytes())), SlotField::Columns);
+    assert_eq!(name(forged(12, &3_u32.to_le_bytes())), SlotField::Reserved);
+    assert_eq!(name(forged(80, &[1])), SlotField::Reserved);
+    assert_eq!(name(forged(384, &[1])), SlotField::Reserved);
+    assert_eq!(name(forged(HEADER_BYTES - 5, &[1])), SlotField::Reserved);
     let most = COLUMNS_MAX as u32;
     let decoded = SlotHeader::decode(&forged(12, &most.to_le_bytes())[..]).unwrap();
     assert_eq!(decoded.columns.len(), COLUMNS_MAX);
@@ -266,45 +267,45 @@ fn every_field_is_compared_with_the_grant() {
     let layout = header().check(&expectation(&columns)).unwrap();
     assert_eq!(layout, BatchLayout::new(&columns, 2, rows).unwrap());
     let wrong = [
-        ("epoch", SlotHeader { epoch: 6, ..header() }),
-        ("batch", SlotHeader { batch: 4712, ..header() }),
-        ("generation", SlotHeader { generation: 1, ..header() }),
-        ("seed", SlotHeader { seed: 0, ..header() }),
-        ("recipe", SlotHeader { recipe: RecipeHash([0; 32]), ..header() }),
-        ("samples", SlotHeader { samples: 3, ..header() }),
-        ("columns", SlotHeader { columns: Vec::new(), ..header() }),
-        ("payload_bytes", SlotHeader { payload_bytes: 0, ..header() }),
+        (SlotField::Epoch, SlotHeader { epoch: 6, ..header() }),
+        (SlotField::Batch, SlotHeader { batch: 4712, ..header() }),
+        (SlotField::Generation, SlotHeader { generation: 1, ..header() }),
+        (SlotField::Seed, SlotHeader { seed: 0, ..header() }),
+        (SlotField::Recipe, SlotHeader { recipe: RecipeHash([0; 32]), ..header() }),
+        (SlotField::Samples, SlotHeader { samples: 3, ..header() }),
+        (SlotField::Columns, SlotHeader { columns: Vec::new(), ..header() }),
+        (SlotField::PayloadBytes, SlotHeader { payload_bytes: 0, ..header() }),
     ];
     for (name, header) in wrong {
         match header.check(&expectation(&columns)) {
             Err(SlotError::Field { field, .. }) => assert_eq!(field, name),
-            other => panic!("{name}: {other:?}"),
+            other => panic!("{name:?}: {other:?}"),
         }
     }
     let small = SlotExpectation { payload_bytes_max: 1 << 20, ..expectation(&columns) };
     header().check(&small).unwrap();
     let smaller = SlotExpectation { payload_bytes_max: layout.bytes() - 1, ..small };
     let error = header().check(&smaller).unwrap_err();
-    assert!(matches!(error, SlotError::Field { field: "payload_bytes", .. }), "{error}");
+    assert!(matches!(error, SlotError::Field { field: SlotField::PayloadBytes, .. }), "{error}");
 }
 
 #[test]
 fn every_field_of_a_column_is_compared_with_its_declaration() {
     type Change = fn(&mut SlotColumn);
     let columns = columns();
-    let changes: [(&str, usize, Change); 11] = [
-        ("name", 3, |it| it.name_crc32c ^= 1),
-        ("kind", 1, |it| it.kind = 3),
-        ("dtype", 3, |it| it.element = 10),
-        ("axes", 0, |it| it.axes_count = 2),
-        ("shape", 0, |it| it.axes.swap(1, 2)),
-        ("shape", 3, |it| it.axes[5] = 1),
-        ("rows", 3, |it| it.extent.rows += 1),
+    let changes: [(ColumnField, usize, Change); 11] = [
+        (ColumnField::Name, 3, |it| it.name_crc32c ^= 1),
+        (ColumnField::Kind, 1, |it| it.kind = 3),
+        (ColumnField::Dtype, 3, |it| it.element = 10),
+        (ColumnField::Axes, 0, |it| it.axes_count = 2),
+        (ColumnField::Shape, 0, |it| it.axes.swap(1, 2)),
+        (ColumnField::Shape, 3, |it| it.axes[5] = 1),
+        (ColumnField::Rows, 3, |it| it.extent.rows += 1),
         // Into the column before it, or past the end.
-        ("offset", 3, |it| it.extent.offset -= 64),
-        ("offset", 0, |it| it.extent.offset = u64::MAX),
-        ("bytes", 3, |it| it.extent.bytes += 1),
-        ("bytes", 2, |it| it.extent.bytes = u64::MAX),
+        (ColumnField::Offset, 3, |it| it.extent.offset -= 64),
+        (ColumnField::Offset, 0, |it| it.extent.offset = u64::MAX),
+        (ColumnField::Bytes, 3, |it| it.extent.bytes += 1),
+        (ColumnField::Bytes, 2, |it| it.extent.bytes = u64::MAX),
     ];
     for (name, index, change) in changes {
         let mut header = header();
@@ -313,7 +314,7 @@ fn every_field_of_a_column_is_compared_with_its_declaration() {
             Err(SlotError::Column { column, field, .. }) => {
                 assert_eq!((&*column, field), (&*columns.as_slice()[index].name, name));
             }
-            other => panic!("{name}: {other:?}"),
+            other => panic!("{name:?}: {other:?}"),
         }
     }
 }
@@ -372,7 +373,7 @@ fn the_payload_is_compared_with_length_and_checksums() {
     padding[20] = 1;
     header.check_payload(&columns, &layout, &padding).unwrap();
     let short = header.check_payload(&columns, &layout, &payload[..92]).unwrap_err();
-    assert!(matches!(short, SlotError::Field { field: "payload_bytes", .. }), "{short}");
+    assert!(matches!(short, SlotError::Field { field: SlotField::PayloadBytes, .. }), "{short}");
 }
 
 #[test]

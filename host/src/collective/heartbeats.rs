@@ -1,7 +1,6 @@
 //! When a rank sends a heartbeat to the others.
 
 use super::Collective;
-use crate::LoaderConfig;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,11 +21,15 @@ pub(crate) struct Heartbeats {
 }
 
 impl Heartbeats {
-    pub(crate) fn new(config: &LoaderConfig) -> Self {
-        let collective = config.collective.clone().filter(|_| config.ranks > 1);
-        let every = EVERY.min(config.rank_timeout / HEARTBEATS_PER_TIMEOUT);
+    /// Those of `rank` among others, which wait for it for `timeout`; none without a collective.
+    pub(crate) fn new(
+        collective: Option<Arc<dyn Collective>>,
+        rank: u32,
+        timeout: Duration,
+    ) -> Self {
+        let every = EVERY.min(timeout / HEARTBEATS_PER_TIMEOUT);
         let due = collective.is_some().then(|| Instant::now() + every);
-        Self { collective, rank: config.rank, every, due }
+        Self { collective, rank, every, due }
     }
 
     /// When the next one is due; `None` without other ranks.

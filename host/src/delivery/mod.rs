@@ -14,11 +14,12 @@ mod target;
 mod usage;
 
 pub use crate::page_locks::{LockBudget, Unlocked};
+pub use crate::split_refusal::SplitRefusal;
 pub use accelerator::{DeliveryOutcome, GpuAccelerator};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
 };
-pub use split::{GpuElement, Split, SplitRefusal};
+pub use split::{GpuElement, Split};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
 pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};

@@ -1,7 +1,7 @@
 //! What bringing batches to a GPU took in an epoch.
 
-use super::split::SplitRefusal;
 use crate::page_locks::Unlocked;
+use crate::split_refusal::SplitRefusal;
 use meetpoint_format::units::show_bytes;
 use meetpoint_gpu::delivery::Delivered;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
-//! In reading order: this file (opening and closing), `session` (the interface to the rest of the
-//! host), `reopen` (lost links, in the background), `spawn` (a child process), `shared` (one for
-//! several loaders), `connect` (the calls), `stream` (messages to events), `pieces` (slots that a
-//! device sends), `fetch` (slots into host memory).
+//! In reading order: this file (opening and closing), `session` (what the rest of the host sends),
+//! `events` (what it receives), `reopen` (lost links, in the background), `spawn` (a child process),
+//! `shared` (one for several loaders), `connect` (the calls), `stream` (messages to events),
+//! `pieces` (slots that a device sends).
 
 mod connect;
-pub(crate) mod fetch;
+mod events;
 mod pieces;
 mod reopen;
 mod session;
@@ -15,12 +15,13 @@ mod spawn;
 mod stopped;
 mod stream;
 
+pub(crate) use events::LinkEvents;
 pub(crate) use reopen::Reopening;
 pub(crate) use session::{Session, SlotContents, SlotLease};
 pub use shared::SharedDevice;
 
+use crate::causes::{Loss, LossCause};
 use crate::config::{DeviceSource, SpoolConfig};
-use crate::driver::Driver;
 use crate::limits::SpoolLimits;
 use crate::spool::Spool;
 use crate::stop::WAIT_SLICE;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use stopped::{listener, why_stopped};
+use stopped::{if_stopped, listener};
 use tokio::runtime::Runtime;
 
 /// Time limit until a device process listens.
@@ -97,12 +98,13 @@ struct Opened {
 
 impl DeviceLink {
     /// Opens links and sends the jobs; blocks until each is open or has failed. Links to running
-    /// devices are opened concurrently, within the time limits of one link.
+    /// devices are opened concurrently, within the time limits of one link. Each open link reports
+    /// what happens on it to `events`.
     pub(crate) fn open_all(
         setups: Vec<LinkSetup>,
-        driver: &Arc<Driver>,
+        events: &Arc<dyn LinkEvents>,
     ) -> Vec<Result<Self, Error>> {
-        let begin = |setup: LinkSetup| Opening::begin(setup, Arc::clone(driver));
+        let begin = |setup: LinkSetup| Opening::begin(setup, Arc::clone(events));
         // Processes that start at the same time would delay each other.
         let runs = |setup: &LinkSetup| !matches!(setup.source, DeviceSource::Spawn(_));
         let begun: Vec<Option<Result<Opening, Error>>> =
@@ -136,12 +138,12 @@ struct Opening {
 
 impl Opening {
     /// Starts the thread of a link.
-    fn begin(setup: LinkSetup, driver: Arc<Driver>) -> Result<Self, Error> {
+    fn begin(setup: LinkSetup, events: Arc<dyn LinkEvents>) -> Result<Self, Error> {
         let stop = setup.stop.clone();
         let (sender, opened) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("device-link".to_owned())
-            .spawn(move || keep(&setup, &driver, &sender))
+            .spawn(move || keep(&setup, &*events, &sender))
             .map_err(Error::Thread)?;
         Ok(Self { stop, opened, thread })
     }
@@ -182,7 +184,7 @@ impl Drop for DeviceLink {
 }
 
 /// The thread: opens the link and serves it.
-fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, Error>>) {
+fn keep(setup: &LinkSetup, events: &dyn LinkEvents, opened: &SyncSender<Result<Opened, Error>>) {
     let answer = |result| {
         // The opener waits for exactly one answer.
         let _ = opened.send(result);
@@ -190,7 +192,7 @@ fn keep(setup: &LinkSetup, driver: &Driver, opened: &SyncSender<Result<Opened, E
     match Established::open(setup) {
         Ok(link) => {
             answer(Ok(link.opened()));
-            link.serve(setup, driver);
+            link.serve(setup, events);
         }
         Err(error) => answer(Err(error)),
     }
@@ -232,20 +234,19 @@ impl Established {
     }
 
     /// Serves the link until it ends, and ends the process.
-    fn serve(self, setup: &LinkSetup, driver: &Driver) {
+    fn serve(self, setup: &LinkSetup, events: &dyn LinkEvents) {
         let Self { runtime, session, inbound, mut process, .. } = self;
         if let Some(cores) = &setup.cores {
             // Binding was tested when the loader was opened; a core may have gone offline since.
             let _ = crate::cores::bind(cores);
         }
-        let ending = runtime.block_on(stream::serve(inbound, &session, driver));
+        let ending = runtime.block_on(stream::serve(inbound, &session, events));
         session.close();
         // Ends the connection even if leases are still held: the device notices and disconnects.
         drop(runtime);
-        if let Some(why) = ending {
-            let process_ending = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
-            let ending = process_ending.map(|ending| format!("; {ending}"));
-            driver.lost(&session, &format!("{why}{}", ending.unwrap_or_default()));
+        if let Some(cause) = ending {
+            let process = process.as_mut().and_then(|it| it.ending(ENDING_LIMIT));
+            events.lost(&session, Loss { cause, process });
         }
         if let Some(mut process) = process {
             process.end(&setup.stop);
@@ -269,8 +270,8 @@ fn open(
     let target = match &setup.source {
         DeviceSource::Connect { socket } => Target::Socket(socket.clone()),
         DeviceSource::Remote(device) => Target::Remote(device.clone()),
-        DeviceSource::Lost { why } => {
-            return Err(Error::DeviceLost { device: DeviceName::OfRank, why: why.clone() });
+        DeviceSource::Lost { loss } => {
+            return Err(Error::DeviceLost { device: DeviceName::OfRank, loss: loss.clone() });
         }
         DeviceSource::Spawn(spawn) => {
             let started = process.insert(DeviceProcess::start(spawn, &datasets, 1)?);
@@ -320,14 +321,16 @@ fn open(
     );
     if is_silent && let Target::Socket(socket) = &target {
         let process_id = process.as_ref().map(DeviceProcess::id).or_else(|| listener(socket));
-        if let Some(why) = process_id.and_then(why_stopped) {
+        if let Some(loss) = process_id.and_then(if_stopped) {
             let device = DeviceName::At(target.endpoint());
-            return Err(Error::DeviceLost { device, why });
+            return Err(Error::DeviceLost { device, loss });
         }
     }
     match opened {
         Err(Error::DeviceUnreachable { endpoint, problem, limit: None }) if has_answered => {
-            Err(Error::DeviceLost { device: DeviceName::At(endpoint), why: problem })
+            let cause = "device_unreachable".to_owned();
+            let loss = LossCause::NotOpened { cause, detail: problem }.into();
+            Err(Error::DeviceLost { device: DeviceName::At(endpoint), loss })
         }
         opened => opened,
     }

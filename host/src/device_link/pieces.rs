@@ -2,21 +2,11 @@
 //!
 //! An invalid piece ends the link, and nothing is ever written outside of the device's own slots.
 
+use crate::causes::Breach;
 use meetpoint_format::slot::HEADER_BYTES;
 
 /// Smallest offset of a piece of a payload.
 const PAYLOAD_BEGIN: u64 = HEADER_BYTES as u64;
-
-/// A piece that a device must not send.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PieceFault {
-    #[error("it sent data for slot {slot}, of slots 0..{slots}")]
-    Slot { slot: u32, slots: usize },
-    #[error("it sent {bytes} bytes at {offset} of a slot of {slot_bytes}")]
-    Range { offset: u64, bytes: usize, slot_bytes: u64 },
-    #[error("it sent data of slot {slot} at {offset}, where {expected} was next")]
-    Order { slot: u32, offset: u64, expected: u64 },
-}
 
 /// What to do with an accepted piece, besides writing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,16 +31,11 @@ impl SlotPieces {
     }
 
     /// Checks a piece of a given length at `offset` of a slot.
-    pub(crate) fn accept(
-        &mut self,
-        slot: u32,
-        offset: u64,
-        bytes: usize,
-    ) -> Result<Piece, PieceFault> {
-        let (slots, slot_bytes) = (self.next.len(), self.slot_bytes);
-        let next = self.next.get_mut(slot as usize).ok_or(PieceFault::Slot { slot, slots })?;
-        let range = PieceFault::Range { offset, bytes, slot_bytes };
-        let end = u64::try_from(bytes).ok().and_then(|bytes| offset.checked_add(bytes));
+    pub(crate) fn accept(&mut self, slot: u32, offset: u64, bytes: usize) -> Result<Piece, Breach> {
+        let (slots, slot_bytes) = (self.next.len() as u32, self.slot_bytes);
+        let next = self.next.get_mut(slot as usize).ok_or(Breach::NoSuchSlot { slot, slots })?;
+        let range = Breach::OutsideOfSlot { offset, bytes: bytes as u64, slot_bytes };
+        let end = offset.checked_add(bytes as u64);
         let end = end.filter(|end| bytes > 0 && *end <= slot_bytes).ok_or(range.clone())?;
         match offset {
             0 if bytes == HEADER_BYTES => {
@@ -66,14 +51,14 @@ impl SlotPieces {
                 *next = end;
                 Ok(Piece::Continues)
             }
-            _ => Err(PieceFault::Order { slot, offset, expected: (*next).max(PAYLOAD_BEGIN) }),
+            _ => Err(Breach::OutOfOrder { slot, offset, expected: (*next).max(PAYLOAD_BEGIN) }),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, PieceFault, SlotPieces};
+    use super::{Breach, Piece, SlotPieces};
     use proptest::prelude::*;
 
     #[test]
@@ -89,14 +74,14 @@ mod tests {
     #[test]
     fn pieces_out_of_order_or_out_of_the_slot_are_refused() {
         let mut pieces = SlotPieces::new(2, 16384);
-        let order = |offset| PieceFault::Order { slot: 0, offset, expected: 4096 };
+        let order = |offset| Breach::OutOfOrder { slot: 0, offset, expected: 4096 };
         assert_eq!(pieces.accept(0, 8192, 1), Err(order(8192)));
         assert_eq!(pieces.accept(0, 4096, 100), Ok(Piece::Begins));
         for offset in [4097, 4195, 4197] {
             let refused = pieces.accept(0, offset, 1);
-            assert_eq!(refused, Err(PieceFault::Order { slot: 0, offset, expected: 4196 }));
+            assert_eq!(refused, Err(Breach::OutOfOrder { slot: 0, offset, expected: 4196 }));
         }
-        assert_eq!(pieces.accept(2, 4096, 1), Err(PieceFault::Slot { slot: 2, slots: 2 }));
+        assert_eq!(pieces.accept(2, 4096, 1), Err(Breach::NoSuchSlot { slot: 2, slots: 2 }));
         for (offset, bytes) in [
             (0, 4095),
             (0, 4097),
@@ -108,7 +93,7 @@ mod tests {
             (u64::MAX - 1, 4096),
         ] {
             let refused = pieces.accept(0, offset, bytes);
-            assert!(matches!(refused, Err(PieceFault::Range { .. })), "{offset} {bytes}");
+            assert!(matches!(refused, Err(Breach::OutsideOfSlot { .. })), "{offset} {bytes}");
         }
         assert_eq!(pieces.accept(0, 0, 4096), Ok(Piece::Continues));
         assert_eq!(pieces.accept(0, 4196, 1), Err(order(4196)), "the header ends a batch");

@@ -2,9 +2,8 @@
 //!
 //! No epoch waits for a try. A link that opens while an epoch is running joins it.
 
-use super::{DeviceLink, Established, LinkSetup, Opened};
+use super::{DeviceLink, Established, LinkEvents, LinkSetup, Opened};
 use crate::config::DeviceSource;
-use crate::driver::Driver;
 use crate::events::Attempt;
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
@@ -56,7 +55,7 @@ impl Reopening {
     pub(crate) fn begin(
         mut setup: LinkSetup,
         lost: Option<DeviceLink>,
-        driver: Arc<Driver>,
+        events: Arc<dyn LinkEvents>,
     ) -> Result<Self, Error> {
         let stop = setup.stop.child();
         setup.stop = stop.clone();
@@ -65,7 +64,7 @@ impl Reopening {
         let body = move || {
             let _over = OverOnDrop(&own);
             drop(lost);
-            run(&setup, &driver, &own);
+            run(&setup, &*events, &own);
         };
         let thread = std::thread::Builder::new().name("device-link".to_owned()).spawn(body);
         Ok(Self { stop, tries, thread: Some(thread.map_err(Error::Thread)?) })
@@ -181,14 +180,14 @@ fn attempt_of(source: &DeviceSource) -> Attempt {
 }
 
 /// The thread: tries until the link is open or this is stopped, then serves it.
-fn run(setup: &LinkSetup, driver: &Driver, tries: &Tries) {
+fn run(setup: &LinkSetup, events: &dyn LinkEvents, tries: &Tries) {
     let attempt = attempt_of(&setup.source);
     let mut pause = PAUSE_MIN;
     let link = loop {
         match Established::open(setup) {
             Ok(link) => break link,
             Err(_) if setup.stop.is_stopped() => return,
-            Err(error) => driver.not_reopened(setup.device, attempt, error.to_string()),
+            Err(error) => events.not_reopened(setup.device, attempt, error.into_loss()),
         }
         tries.pause(pause, &setup.stop);
         if setup.stop.is_stopped() {
@@ -204,6 +203,6 @@ fn run(setup: &LinkSetup, driver: &Driver, tries: &Tries) {
     drop(state);
     // First, so that an epoch that begins now finds the link.
     tries.changed.notify_all();
-    driver.reopened(&link.session, attempt, link.info.threads);
-    link.serve(setup, driver);
+    events.reopened(&link.session, attempt, link.info.threads);
+    link.serve(setup, events);
 }

@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "lends the slots, which are shared memory, as slices")]
 
 use super::pieces::{Piece, SlotPieces};
+use crate::causes::{Breach, LossCause};
 use crate::page_locks::{LockBudget, Unlocked};
 use crate::spool::Spool;
 use meetpoint_format::slot::HEADER_BYTES;
@@ -34,7 +35,7 @@ pub(crate) struct Session {
     /// Whether sending has ended.
     is_closed: AtomicBool,
     /// Why this side closed it after an error; `None` while open, or if it was closed as planned.
-    breach: Mutex<Option<String>>,
+    broken_off: Mutex<Option<LossCause>>,
     /// Wakes the link's thread when this side closed it.
     closing: Notify,
     meters: Mutex<Meters>,
@@ -61,7 +62,7 @@ impl Session {
             in_use: AtomicU32::new(0),
             retained: Mutex::new(Retained::default()),
             is_closed: AtomicBool::new(false),
-            breach: Mutex::new(None),
+            broken_off: Mutex::new(None),
             closing: Notify::new(),
             meters: Mutex::new(Meters::default()),
             pieces: pieces.map(Mutex::new),
@@ -102,13 +103,13 @@ impl Session {
         let Some(sender) = outbound.as_ref() else { return };
         if sender.try_send(HostMessage { message: Some(message) }).is_err() {
             drop(outbound);
-            self.break_off("it does not read its messages".to_owned());
+            self.break_off(Breach::MessagesUnread.into());
         }
     }
 
-    /// Closes the session because of an error of the device.
-    pub(crate) fn break_off(&self, why: String) {
-        lock(&self.breach).get_or_insert(why);
+    /// Closes the session because the device cannot be used; the first cause counts.
+    pub(crate) fn break_off(&self, cause: LossCause) {
+        lock(&self.broken_off).get_or_insert(cause);
         self.close();
     }
 
@@ -129,9 +130,9 @@ impl Session {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Why this side closed the session, if it was because of an error.
-    pub(crate) fn breach(&self) -> Option<String> {
-        lock(&self.breach).clone()
+    /// Why this side closed the session, if not as planned.
+    pub(crate) fn broken_off(&self) -> Option<LossCause> {
+        lock(&self.broken_off).clone()
     }
 
     /// Whether the device sends the contents of slots, and therefore has its own clock.
@@ -141,16 +142,14 @@ impl Session {
 
     /// Writes a piece of a slot that the device sends; an error if the piece is not allowed. Called
     /// only by the link's thread, so that no slot is leased meanwhile.
-    pub(crate) fn take_piece(&self, data: &SlotData) -> Result<(), String> {
-        let Some(pieces) = &self.pieces else {
-            return Err("it sent data of a slot that both ends share".to_owned());
-        };
-        let accepted = lock(pieces).accept(data.slot, data.offset, data.data.len());
-        let piece = accepted.map_err(|fault| fault.to_string())?;
-        if lock(&self.leased)[data.slot as usize] {
-            return Err(format!("it sent data of slot {}, which it gave away", data.slot));
+    pub(crate) fn take_piece(&self, data: &SlotData) -> Result<(), LossCause> {
+        let slot = data.slot;
+        let Some(pieces) = &self.pieces else { return Err(Breach::SlotShared { slot }.into()) };
+        let piece = lock(pieces).accept(slot, data.offset, data.data.len())?;
+        if lock(&self.leased)[slot as usize] {
+            return Err(Breach::SlotGivenAway { slot }.into());
         }
-        let begin = self.spool.offset(data.slot);
+        let begin = self.spool.offset(slot);
         let cleared = match piece {
             // A partially received batch must not be mistaken for the previous one.
             Piece::Begins => self.spool.file().write_all_at(&[0; HEADER_BYTES], begin),
@@ -158,7 +157,7 @@ impl Session {
         };
         cleared
             .and_then(|()| self.spool.file().write_all_at(&data.data, begin + data.offset))
-            .map_err(|error| format!("what it sent cannot be stored: {error}"))
+            .map_err(|error| LossCause::NotStored { error: error.into() })
     }
 
     /// Takes over a slot that the device claims to have published; `None` if the device does not
@@ -349,7 +348,7 @@ mod tests {
             session.revoke(0, 1);
         }
         assert!(session.is_closed());
-        assert_eq!(session.breach().as_deref(), Some("it does not read its messages"));
+        assert_eq!(session.broken_off(), Some(Breach::MessagesUnread.into()));
         session.revoke(0, 1);
     }
 

@@ -100,8 +100,8 @@ fn open(
             // If the device process has ended, its exit explains more than the failed call.
             process.wait(super::ENDING_LIMIT);
             process.check_alive(false)?;
-            match super::stopped::why_stopped(process.id()) {
-                Some(why) => Err(Error::DeviceLost { device: DeviceName::Shared, why }),
+            match super::stopped::if_stopped(process.id()) {
+                Some(loss) => Err(Error::DeviceLost { device: DeviceName::Shared, loss }),
                 None => Err(error),
             }
         }

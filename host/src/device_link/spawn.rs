@@ -1,5 +1,6 @@
 //! A device as a child process: started and ended with the link, without leaving anything behind.
 
+use crate::causes::{Loss, LossCause, ProcessEnd};
 use crate::{DeviceName, Error, SpawnDevice, StopHandle};
 use std::collections::VecDeque;
 use std::io::Read;
@@ -107,30 +108,26 @@ impl DeviceProcess {
     pub(crate) fn check_alive(&mut self, has_answered: bool) -> Result<(), Error> {
         match self.child.try_wait() {
             Ok(Some(status)) => {
-                let said = self.last_words();
-                let said = if said.is_empty() { said } else { format!(": {said}") };
+                let end = ProcessEnd { exit: status.into(), detail: self.last_words() };
                 let is_lost = has_answered
                     || status.signal().is_some()
                     || status.code() == Some(PANIC_EXIT_CODE);
                 if is_lost {
                     let device = DeviceName::Program(self.program.clone());
-                    return Err(Error::DeviceLost { device, why: format!("{status}{said}") });
+                    let loss = Loss { cause: LossCause::ProcessEnded, process: Some(end) };
+                    return Err(Error::DeviceLost { device, loss });
                 }
-                let program = self.program.clone();
-                Err(Error::DeviceEnded { program, status: status.to_string(), said })
+                Err(Error::DeviceEnded { program: self.program.clone(), end })
             }
             Ok(None) => Ok(()),
             Err(source) => Err(Error::DeviceStart { program: self.program.clone(), source }),
         }
     }
 
-    /// How it exited, if it did so within `limit`: `signal: 9 (SIGKILL)` and the end of its
-    /// standard error.
-    pub(crate) fn ending(&mut self, limit: Duration) -> Option<String> {
-        let status = self.wait(limit)?;
-        let said = self.last_words();
-        let said = if said.is_empty() { said } else { format!(" after saying: {said}") };
-        Some(format!("its process ended with {status}{said}"))
+    /// How it ended, if it did so within `limit`.
+    pub(crate) fn ending(&mut self, limit: Duration) -> Option<ProcessEnd> {
+        let exit = self.wait(limit)?.into();
+        Some(ProcessEnd { exit, detail: self.last_words() })
     }
 
     /// Its exit status, if it exited within `limit`.
@@ -217,6 +214,7 @@ fn keep_end(stream: &mut impl Read, retained: &Mutex<VecDeque<u8>>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::causes::Exit;
 
     fn shell(script: &str) -> SpawnDevice {
         let arguments = ["-c", script].map(std::ffi::OsString::from).to_vec();
@@ -267,7 +265,8 @@ mod tests {
         let stop = StopHandle::new();
         stop.stop();
         process.end(&stop);
-        assert!(process.ending(Duration::ZERO).unwrap().contains("SIGKILL"));
+        let exit = process.ending(Duration::ZERO).unwrap().exit;
+        assert!(matches!(exit, Exit::Signal { signal: 9, .. }), "{exit}");
         drop(process);
         assert!(!folder.exists());
     }

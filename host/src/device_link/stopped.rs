@@ -1,14 +1,13 @@
 //! Detects processes that a signal has stopped: they are alive but do not respond until continued.
 
+use crate::causes::{Loss, LossCause};
 use meetpoint_link::fd_channel::connect_now;
 use std::path::Path;
 
-/// The explanation if SIGSTOP or a debugger has stopped a process; `None` for any other.
-pub(super) fn why_stopped(process: u32) -> Option<String> {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    is_stopped(&stat).then(|| {
-        format!("process {process} is stopped by a signal; continue it with kill -CONT {process}")
-    })
+/// The loss if SIGSTOP or a debugger has stopped a process; `None` for any other.
+pub(super) fn if_stopped(process_id: u32) -> Option<Loss> {
+    let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
+    is_stopped(&stat).then(|| LossCause::ProcessStopped { process_id }.into())
 }
 
 /// The process that listens on a socket, to which the system still connects while the process is
@@ -29,7 +28,7 @@ fn is_stopped(stat: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_stopped, listener, why_stopped};
+    use super::{if_stopped, is_stopped, listener};
 
     #[test]
     fn the_state_is_read_behind_the_name_of_the_program() {
@@ -50,6 +49,6 @@ mod tests {
 
     #[test]
     fn a_process_that_runs_is_not_stopped() {
-        assert_eq!(why_stopped(std::process::id()), None);
+        assert_eq!(if_stopped(std::process::id()), None);
     }
 }

@@ -1,8 +1,8 @@
-//! Converts a device's messages to events of the driver, until the link ends.
+//! Converts a device's messages to events of the link, until the link ends.
 
-use super::{Inbound, Session};
+use super::{Inbound, LinkEvents, Session};
+use crate::causes::{Breach, LossCause};
 use crate::clock::monotonic_ns;
-use crate::driver::Driver;
 use meetpoint_format::wire::Published;
 use meetpoint_format::wire::device_message::Message;
 use std::error::Error as _;
@@ -12,27 +12,31 @@ use std::sync::Arc;
 pub(crate) async fn serve(
     mut inbound: Inbound,
     session: &Arc<Session>,
-    driver: &Driver,
-) -> Option<String> {
+    events: &dyn LinkEvents,
+) -> Option<LossCause> {
     loop {
         let received = tokio::select! {
             // Messages that have arrived are processed even if the link is being closed.
             biased;
             received = inbound.message() => received,
-            () = session.closed() => return session.breach(),
+            () = session.closed() => return session.broken_off(),
         };
         match received {
             Ok(Some(message)) => {
                 if let Some(message) = message.message {
-                    handle(message, session, driver);
+                    handle(message, session, events);
                 }
             }
             // The device closes its stream in response to the end of ours.
-            _ if session.is_closed() => return session.breach(),
-            Ok(None) => return Some("it ended the link".to_owned()),
+            _ if session.is_closed() => return session.broken_off(),
+            Ok(None) => return Some(LossCause::LinkEnded),
             // A status with a source was not sent by the device: the connection failed.
-            Err(status) if status.source().is_some() => return Some("its link broke".to_owned()),
-            Err(status) => return Some(format!("its link broke ({})", status.message())),
+            Err(status) if status.source().is_some() => {
+                return Some(LossCause::LinkBroke { detail: None });
+            }
+            Err(status) => {
+                return Some(LossCause::LinkBroke { detail: Some(status.message().to_owned()) });
+            }
         }
     }
 }
@@ -43,26 +47,35 @@ fn arrived(published: Published, now_ns: u64) -> Published {
     Published { started_ns: now_ns.saturating_sub(took_ns), published_ns: now_ns, ..published }
 }
 
-fn handle(message: Message, session: &Arc<Session>, driver: &Driver) {
+fn handle(message: Message, session: &Arc<Session>, events: &dyn LinkEvents) {
     match message {
         Message::Published(published) if session.is_stream() => {
-            driver.published(session, &arrived(published, monotonic_ns()));
+            accept(&arrived(published, monotonic_ns()), session, events);
         }
-        Message::Published(published) => driver.published(session, &published),
+        Message::Published(published) => accept(&published, session, events),
         Message::SlotData(data) => match session.take_piece(&data) {
             // Like progress, it shows that the device is alive.
-            Ok(()) => driver.progress(session),
-            Err(why) => session.break_off(why),
+            Ok(()) => events.progress(session),
+            Err(cause) => session.break_off(cause),
         },
-        Message::Progress(_) => driver.progress(session),
-        Message::Failed(failed) => driver.failed(session, &failed),
+        Message::Progress(_) => events.progress(session),
+        Message::Failed(failed) => events.failed(session, &failed),
         Message::Draining(_) => {
-            driver.leaving(session);
+            events.leaving(session);
             session.close();
         }
         Message::Meters(meters) => {
             session.set_meters(meters);
-            driver.meters_arrived();
+            events.meters_arrived();
         }
+    }
+}
+
+/// Takes over a published slot, if the device owns it.
+fn accept(published: &Published, session: &Arc<Session>, events: &dyn LinkEvents) {
+    let slot = published.slot;
+    match session.lease(slot) {
+        Some(lease) => events.published(session, lease, published),
+        None => session.break_off(Breach::SlotNotOwned { slot }.into()),
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Decisions and reports are made under the lock; preparing, reading and checking are not. In
 //! reading order: this file (the waits of each thread), `run` (one epoch: events in, decisions
-//! out), `ahead` (devices that begin the next one), `reopened` (devices whose lost links are opened
-//! again), `consumer` (the requests of the consumer's thread).
+//! out), `ahead` (devices that begin the next one), `links` (the events of links), `reopened`
+//! (devices whose lost links are opened again), `consumer` (the requests of the consumer's thread).
 
 mod ahead;
 mod batch_order;
 mod consumer;
+mod links;
 mod reopened;
 mod run;
 
@@ -15,12 +16,11 @@ pub(crate) use batch_order::BatchOrder;
 pub(crate) use consumer::Step;
 pub(crate) use run::{FetchTask, Prepared, Run, RunSetup};
 
-use crate::device_link::Session;
+use crate::causes::{Loss, SlotRefusal};
 use crate::events::EventKind;
 use crate::ring::{Ring, RingSlot};
 use crate::stop::WAIT_SLICE;
 use crate::{Error, StopHandle};
-use meetpoint_format::wire;
 use meetpoint_scheduler::{BatchIndex, Concurrency, HostDecision};
 use meetpoint_storage::Counters;
 use reopened::EndedTry;
@@ -28,9 +28,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Why a device is lost that announced it between epochs.
-const LEAVING: &str = "it is shutting down";
 
 /// What the threads of a loader share.
 #[derive(Debug)]
@@ -70,7 +67,7 @@ struct State {
     runs_begun: u64,
     is_closing: bool,
     /// Why devices were lost between epochs, by their numbers.
-    lost_between: BTreeMap<u16, String>,
+    lost_between: BTreeMap<u16, Loss>,
     /// The last tries to open lost links between epochs, by the numbers of their devices.
     tries_between: BTreeMap<u16, EndedTry>,
 }
@@ -271,92 +268,14 @@ impl Driver {
     pub(crate) fn fetched(
         &self,
         task: &FetchTask,
-        result: Result<Prepared, String>,
+        result: Result<Prepared, SlotRefusal>,
         read: Counters,
     ) {
         self.notify(task.serial, |run| {
             run.read(read);
             match result {
                 Ok(prepared) => run.fetched(task, prepared),
-                Err(why) => run.refused(task, &why),
-            }
-        });
-    }
-
-    // Methods for the threads of the links.
-
-    /// The device published a slot.
-    pub(crate) fn published(&self, session: &Arc<Session>, published: &wire::Published) {
-        let Some(lease) = session.lease(published.slot) else {
-            let slot = published.slot;
-            session.break_off(format!("it published slot {slot}, which is not its own to give"));
-            return;
-        };
-        self.notify_device(|state| {
-            // Without a run the lease is dropped, which releases the slot.
-            if let Some(run) = state.run_of(session, published.epoch) {
-                run.published(session, published, lease);
-                run.pump();
-            }
-        });
-    }
-
-    /// The device sent a heartbeat.
-    pub(crate) fn progress(&self, session: &Arc<Session>) {
-        self.notify_device(|state| {
-            for run in state.runs_of(session) {
-                run.progress(session);
-                run.pump();
-            }
-        });
-    }
-
-    /// The device cannot prepare a batch.
-    pub(crate) fn failed(&self, session: &Arc<Session>, failed: &wire::Failed) {
-        self.notify_device(|state| {
-            if let Some(run) = state.run_of(session, failed.epoch) {
-                run.failed(session, failed);
-                run.pump();
-            }
-        });
-    }
-
-    /// The session has new meters.
-    pub(crate) fn meters_arrived(&self) {
-        if self.epochs_ahead > 0 {
-            self.run_ahead(&mut self.lock());
-        }
-        self.ready.notify_all();
-    }
-
-    /// The device is about to end: it prepares nothing more, and what it published is still used.
-    pub(crate) fn leaving(&self, session: &Arc<Session>) {
-        self.notify_device(|state| {
-            if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
-                ahead.is_broken = true;
-            }
-            match state.run.as_mut().filter(|run| run.uses(session)) {
-                Some(run) => {
-                    run.leaving(session);
-                    run.pump();
-                }
-                None => state.lost_between(session, LEAVING),
-            }
-        });
-    }
-
-    /// The link was lost.
-    pub(crate) fn lost(&self, session: &Arc<Session>, why: &str) {
-        self.notify_device(|state| {
-            if let Some(ahead) = state.ahead.as_mut().filter(|run| run.uses(session)) {
-                ahead.is_broken = true;
-            }
-            match state.run.as_mut().filter(|run| run.uses(session)) {
-                Some(run) => {
-                    run.lost(session, why);
-                    run.pump();
-                }
-                None => state.lost_between(session, why),
+                Err(refusal) => run.refused(task, refusal),
             }
         });
     }

@@ -1,8 +1,9 @@
 //! Devices whose lost links are opened again while epochs run, and what happened to devices between
 //! two epochs.
 
+use super::State;
 use super::run::{Run, RunSetup};
-use super::{Driver, State};
+use crate::causes::Loss;
 use crate::device_link::Session;
 use crate::events::{Attempt, DeviceLabel, EventKind, Phase, Remaining};
 use crate::limits::device_ahead;
@@ -14,46 +15,11 @@ use std::sync::Arc;
 pub(super) struct EndedTry {
     attempt: Attempt,
     /// The link, or why it could not be opened.
-    outcome: Result<Arc<Session>, String>,
-}
-
-impl Driver {
-    /// A lost device has another link. It gets work in the running epoch, as far as the strategy
-    /// has any left for it, or else from the next epoch on. `threads`: batches that it prepares at
-    /// the same time.
-    pub(crate) fn reopened(&self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
-        self.notify_device(|state| {
-            if let Some(ahead) = &mut state.ahead {
-                ahead.adopt(session);
-            }
-            match &mut state.run {
-                Some(run) => {
-                    run.reopened(session, attempt, threads);
-                    run.pump();
-                }
-                None => {
-                    let outcome = Ok(Arc::clone(session));
-                    state.tries_between.insert(session.device().0, EndedTry { attempt, outcome });
-                }
-            }
-        });
-    }
-
-    /// The link of a lost device could not be opened.
-    pub(crate) fn not_reopened(&self, device: DeviceId, attempt: Attempt, reason: String) {
-        let mut state = self.lock();
-        match &mut state.run {
-            Some(run) => run.not_reopened(device, attempt, reason),
-            None => {
-                let outcome = Err(reason);
-                state.tries_between.insert(device.0, EndedTry { attempt, outcome });
-            }
-        }
-    }
+    outcome: Result<Arc<Session>, Loss>,
 }
 
 #[cfg(test)]
-impl Driver {
+impl super::Driver {
     /// Number of devices whose try ended between epochs.
     pub(crate) fn tries_between(&self) -> usize {
         self.lock().tries_between.len()
@@ -62,12 +28,40 @@ impl Driver {
 
 impl State {
     /// A link ended that the running epoch, if there is one, does not use.
-    pub(super) fn lost_between(&mut self, session: &Arc<Session>, why: &str) {
+    pub(super) fn lost_between(&mut self, session: &Arc<Session>, loss: Loss) {
         match &mut self.run {
             // It was closing when the epoch began.
-            Some(run) => run.lost_before(session.device(), why),
+            Some(run) => run.lost_before(session.device(), loss),
             None => {
-                self.lost_between.insert(session.device().0, why.to_owned());
+                self.lost_between.insert(session.device().0, loss);
+            }
+        }
+    }
+
+    /// As [`LinkEvents::reopened`](crate::device_link::LinkEvents::reopened).
+    pub(super) fn reopened(&mut self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
+        if let Some(ahead) = &mut self.ahead {
+            ahead.adopt(session);
+        }
+        match &mut self.run {
+            Some(run) => {
+                run.reopened(session, attempt, threads);
+                run.pump();
+            }
+            None => {
+                let outcome = Ok(Arc::clone(session));
+                self.tries_between.insert(session.device().0, EndedTry { attempt, outcome });
+            }
+        }
+    }
+
+    /// As [`LinkEvents::not_reopened`](crate::device_link::LinkEvents::not_reopened).
+    pub(super) fn not_reopened(&mut self, device: DeviceId, attempt: Attempt, reason: Loss) {
+        match &mut self.run {
+            Some(run) => run.not_reopened(device, attempt, reason),
+            None => {
+                let outcome = Err(reason);
+                self.tries_between.insert(device.0, EndedTry { attempt, outcome });
             }
         }
     }
@@ -112,7 +106,7 @@ fn is_failed_try(event: &EventKind, own: DeviceLabel) -> bool {
 }
 
 impl Run {
-    /// As [`Driver::reopened`].
+    /// As [`State::reopened`].
     fn reopened(&mut self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
         let number = usize::from(session.device().0);
         // It has begun the epoch already if it was found between the two.
@@ -123,8 +117,8 @@ impl Run {
         self.note(EventKind::DeviceReopened { device, attempt });
     }
 
-    /// As [`Driver::not_reopened`]. Only the first failure of an epoch gets an event.
-    fn not_reopened(&mut self, device: DeviceId, attempt: Attempt, reason: String) {
+    /// As [`State::not_reopened`]. Only the first failure of an epoch gets an event.
+    fn not_reopened(&mut self, device: DeviceId, attempt: Attempt, reason: Loss) {
         let number = usize::from(device.0);
         let own = DeviceLabel::new(number, self.devices().len());
         if !self.has_event(|event| is_failed_try(event, own)) {
@@ -135,11 +129,11 @@ impl Run {
     }
 
     /// A device was lost before the epoch began.
-    fn lost_before(&mut self, device: DeviceId, why: &str) {
+    fn lost_before(&mut self, device: DeviceId, reason: Loss) {
         let number = usize::from(device.0);
         let device = DeviceLabel::new(number, self.devices().len());
         let (phase, remedy) = (Phase::BetweenEpochs, None);
-        let (reason, remaining) = (why.to_owned(), self.remaining_without(number));
+        let remaining = self.remaining_without(number);
         self.note(EventKind::DeviceLost { device, phase, reason, remaining, remedy });
     }
 }
@@ -148,6 +142,9 @@ impl Run {
 mod tests {
     use super::*;
     use crate::StopHandle;
+    use crate::causes::LossCause;
+    use crate::device_link::LinkEvents;
+    use crate::driver::Driver;
     use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Wrr};
     use std::time::Duration;
 
@@ -176,12 +173,17 @@ mod tests {
     fn an_epoch_reports_the_first_failed_try_and_no_other() {
         let driver = Driver::new(StopHandle::new(), Duration::from_secs(1), 0);
         let fail = |reason: &str| {
-            driver.not_reopened(DeviceId(0), Attempt::Connect, reason.to_owned());
+            let (cause, detail) = ("device_unreachable".to_owned(), reason.to_owned());
+            let reason = LossCause::NotOpened { cause, detail }.into();
+            driver.not_reopened(DeviceId(0), Attempt::Connect, reason);
         };
         let reasons = |driver: &Driver| {
             let events = driver.ask(|run| run.events_from(0)).unwrap();
             let reason = |kind| match kind {
-                EventKind::DeviceNotReopened { reason, .. } => reason,
+                EventKind::DeviceNotReopened { reason, .. } => match reason.cause {
+                    LossCause::NotOpened { detail, .. } => detail,
+                    other => panic!("{other:?}"),
+                },
                 other => panic!("{other:?}"),
             };
             events.into_iter().map(|event| reason(event.kind)).collect::<Vec<String>>()

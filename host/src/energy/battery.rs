@@ -61,7 +61,7 @@ pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
         found.iter().filter(is_battery).map(|name| listed(&folder, name)).collect();
     if batteries.is_empty() {
         let about = about("battery".to_owned(), format!("/{FOLDER}"));
-        return vec![ProbedMeter::absent(about, "the machine has no battery", None)];
+        return vec![ProbedMeter::absent(about, MeterError::NoBattery)];
     }
     batteries
 }

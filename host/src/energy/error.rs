@@ -1,37 +1,68 @@
-//! Why a meter gave no value.
+//! Why a meter does not work, or gave no value.
 
+use crate::causes::SystemError;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// An error of the operating system, as a value that reports contain.
+/// Why a board has no reading.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct SystemError {
-    /// The error number; `None` for errors that the system did not return.
-    pub errno: Option<i32>,
-    /// The system's message.
-    pub message: String,
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum GpuError {
+    /// The board does not have it.
+    #[error("not supported by this board")]
+    NotSupported,
+    /// Permission denied.
+    #[error("this user may not read it")]
+    NoPermission,
+    /// Any other error of the library.
+    #[error("{detail}")]
+    Failed {
+        /// The library's message.
+        detail: String,
+    },
 }
 
-impl From<std::io::Error> for SystemError {
-    fn from(error: std::io::Error) -> Self {
-        Self { errno: error.raw_os_error(), message: error.to_string() }
-    }
-}
-
-impl SystemError {
-    fn is_permission_denied(&self) -> bool {
-        let kind = self.errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind());
-        kind == Some(std::io::ErrorKind::PermissionDenied)
-    }
-}
-
-/// A meter that could not be read, or gave no figure for an interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+/// A meter that the machine lacks, that could not be read, or that gave no figure for an interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "cause", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MeterError {
+    /// The processor exposes no counters.
+    #[error("there are no RAPL counters in /sys/class/powercap")]
+    NoRapl,
+    /// The kernel has no performance events of energy.
+    #[error("the kernel has no performance events of energy (no device `power`)")]
+    NoPerformanceEvents,
+    /// No board has a sensor.
+    #[error("no board sensor of power or energy in /sys/class/hwmon")]
+    NoSensor,
+    /// The machine has no battery.
+    #[error("the machine has no battery")]
+    NoBattery,
+    /// The library of NVIDIA's driver is missing.
+    #[error("{library} was not found: no NVIDIA driver is installed")]
+    NoLibrary {
+        /// Its file.
+        library: String,
+    },
+    /// NVIDIA's driver is not loaded.
+    #[error("the NVIDIA driver is not loaded")]
+    DriverNotLoaded,
+    /// The library for graphics boards finds none.
+    #[error("{library} finds no board")]
+    NoBoard {
+        /// Name of the library.
+        library: String,
+    },
+    /// The library for graphics boards returned an error.
+    #[error("{library}: {detail}")]
+    Library {
+        /// Name of the library.
+        library: String,
+        /// Its message.
+        detail: String,
+    },
     /// A file that could not be read.
     #[error("failed to read {}: {error}", path.display())]
     Read {
@@ -67,12 +98,12 @@ pub enum MeterError {
         error: SystemError,
     },
     /// The library of a graphics processor returned an error.
-    #[error("graphics processor {index}: {reason}")]
+    #[error("graphics processor {index}: {error}")]
     Gpu {
         /// Its number.
         index: u32,
-        /// The library's message.
-        reason: String,
+        /// The error.
+        error: GpuError,
     },
     /// A counter that should never wrap decreased.
     #[error("the counter fell from {before} to {now} microjoules")]
@@ -112,11 +143,29 @@ impl MeterError {
     /// The remedy; `permission` if the user may not read it.
     pub(super) fn remedy(&self, permission: &str) -> Option<String> {
         match self {
+            Self::NoRapl => Some(
+                "run on bare metal with an Intel or AMD processor and the kernel module \
+                 intel_rapl_msr; virtual machines hide them"
+                    .to_owned(),
+            ),
+            Self::NoPerformanceEvents => Some(
+                "run on bare metal with an Intel or AMD processor and the kernel module rapl"
+                    .to_owned(),
+            ),
+            Self::NoLibrary { .. } => Some(
+                "with an NVIDIA board, install its driver; in a container, pass the board through"
+                    .to_owned(),
+            ),
+            Self::DriverNotLoaded => Some("sudo modprobe nvidia".to_owned()),
             Self::Read { error, .. } | Self::Open { error, .. } | Self::Counter { error, .. } => {
                 error.is_permission_denied().then(|| permission.to_owned())
             }
             Self::OnMains { .. } => Some("unplug the power supply".to_owned()),
-            Self::Garbage { .. }
+            Self::NoSensor
+            | Self::NoBattery
+            | Self::NoBoard { .. }
+            | Self::Library { .. }
+            | Self::Garbage { .. }
             | Self::Gpu { .. }
             | Self::WentBack { .. }
             | Self::NeverAdvanced { .. }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Coverage, Meter, MeterError, MeterInfo, ProbedMeter, Reading, Unusable};
+use super::{Coverage, GpuError, Meter, MeterError, MeterInfo, ProbedMeter, Reading, Unusable};
 
 /// Smallest step of the energy counter and of the power: a millijoule, a milliwatt.
 const MILLI: f64 = 1e-3;
@@ -26,20 +26,6 @@ pub trait Gpus: Send + Sync {
     fn utilisation(&self, index: u32) -> Result<f64, GpuError>;
 }
 
-/// Why a board has no reading.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GpuError {
-    /// The board does not have it.
-    #[error("not supported by this board")]
-    NotSupported,
-    /// Permission denied.
-    #[error("this user may not read it")]
-    NoPermission,
-    /// Any other error of the library.
-    #[error("{0}")]
-    Failed(String),
-}
-
 struct Counter {
     gpus: Arc<dyn Gpus>,
     index: u32,
@@ -53,7 +39,7 @@ struct Power {
 impl Meter for Counter {
     fn read(&mut self) -> Result<Reading, MeterError> {
         let millijoules =
-            self.gpus.millijoules(self.index).map_err(|error| failed(self.index, &error))?;
+            self.gpus.millijoules(self.index).map_err(|error| failed(self.index, error))?;
         let microjoules = millijoules.saturating_mul(1_000);
         Ok(Reading::Energy { microjoules, range: None })
     }
@@ -66,7 +52,7 @@ impl Meter for Counter {
 impl Meter for Power {
     fn read(&mut self) -> Result<Reading, MeterError> {
         let milliwatts =
-            self.gpus.milliwatts(self.index).map_err(|error| failed(self.index, &error))?;
+            self.gpus.milliwatts(self.index).map_err(|error| failed(self.index, error))?;
         Ok(Reading::Power { watts: f64::from(milliwatts) * MILLI })
     }
 
@@ -75,8 +61,8 @@ impl Meter for Power {
     }
 }
 
-fn failed(index: u32, error: &GpuError) -> MeterError {
-    MeterError::Gpu { index, reason: error.to_string() }
+fn failed(index: u32, error: GpuError) -> MeterError {
+    MeterError::Gpu { index, error }
 }
 
 /// Every board, or the reason if there is none.
@@ -87,10 +73,7 @@ pub(super) fn list(gpus: Result<Arc<dyn Gpus>, Unusable>) -> Vec<ProbedMeter> {
         vec![ProbedMeter { about, meter: Err(unusable), same_as: None }]
     };
     match counted {
-        Ok((0, gpus)) => {
-            let reason = format!("{} finds no board", gpus.library());
-            absent(Unusable { reason, remedy: None })
-        }
+        Ok((0, gpus)) => absent(MeterError::NoBoard { library: gpus.library().to_owned() }.into()),
         Ok((count, gpus)) => (0..count).map(|index| listed(&gpus, index)).collect(),
         Err(unusable) => absent(unusable),
     }

@@ -45,8 +45,7 @@ pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
         .collect();
     if sensors.is_empty() {
         let about = about("hwmon".to_owned(), "", None, false, format!("/{FOLDER}"));
-        let reason = "no board sensor of power or energy in /sys/class/hwmon";
-        return vec![ProbedMeter::absent(about, reason, None)];
+        return vec![ProbedMeter::absent(about, MeterError::NoSensor)];
     }
     sensors
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::gpu::Gpus;
 use super::perf_event::{Counters, Kernel};
-use super::{Meter, MeterInfo, Nvml, ProbedMeter, Reading, Scope, Unusable};
+use super::{Meter, MeterError, MeterInfo, Nvml, ProbedMeter, Reading, Scope, Unusable};
 use super::{battery, gpu, hwmon, perf, powercap};
 
 /// Where meters are searched for.
@@ -126,8 +126,8 @@ pub struct NoMeters {
 pub struct UnusableMeter {
     /// Its name.
     pub meter: String,
-    /// The system's reason.
-    pub reason: String,
+    /// What is wrong with it.
+    pub reason: MeterError,
 }
 
 impl fmt::Display for NoMeters {

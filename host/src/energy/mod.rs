@@ -25,9 +25,10 @@ mod sysfs;
 #[cfg(test)]
 mod tests;
 
+pub use crate::causes::SystemError;
 pub use coverage::Coverage;
-pub use error::{MeterError, SystemError};
-pub use gpu::{GpuError, Gpus};
+pub use error::{GpuError, MeterError};
+pub use gpu::Gpus;
 pub use meters::{Machine, Meters, NoMeters, UnusableMeter};
 pub use nvml::Nvml;
 pub use perf_event::{Counters, Kernel};
@@ -116,7 +117,7 @@ pub trait Meter: Send {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unusable {
     /// What is wrong.
-    pub reason: String,
+    pub reason: MeterError,
     /// The remedy; `None` if there is none.
     pub remedy: Option<String>,
 }
@@ -147,20 +148,27 @@ impl ProbedMeter {
     fn probed(about: MeterInfo, mut meter: Box<dyn Meter>, permission: &str) -> Self {
         match meter.read() {
             Ok(_) => Self { about, meter: Ok(meter), same_as: None },
-            Err(error) => Self::failed(about, &error, permission),
+            Err(error) => Self::failed(about, error, permission),
         }
     }
 
     /// A meter that could not be read or created; `permission` is the remedy for missing
     /// permission.
-    fn failed(about: MeterInfo, error: &MeterError, permission: &str) -> Self {
-        let unusable = Unusable { reason: error.to_string(), remedy: error.remedy(permission) };
-        Self { about, meter: Err(unusable), same_as: None }
+    fn failed(about: MeterInfo, error: MeterError, permission: &str) -> Self {
+        let remedy = error.remedy(permission);
+        Self { about, meter: Err(Unusable { reason: error, remedy }), same_as: None }
     }
 
     /// A kind of meter that this machine lacks.
-    fn absent(about: MeterInfo, reason: &str, remedy: Option<&str>) -> Self {
-        let unusable = Unusable { reason: reason.to_owned(), remedy: remedy.map(str::to_owned) };
-        Self { about, meter: Err(unusable), same_as: None }
+    fn absent(about: MeterInfo, reason: MeterError) -> Self {
+        Self { about, meter: Err(reason.into()), same_as: None }
+    }
+}
+
+/// A meter that this machine lacks.
+impl From<MeterError> for Unusable {
+    fn from(reason: MeterError) -> Self {
+        let remedy = reason.remedy("run as root");
+        Self { reason, remedy }
     }
 }

@@ -2,7 +2,10 @@
 
 use nvml_wrapper::error::NvmlError;
 
-use super::{GpuError, Gpus, Unusable};
+use super::{GpuError, Gpus, MeterError, Unusable};
+
+/// Name of the library.
+const NAME: &str = "NVML";
 
 /// NVML, if this machine has it.
 pub struct Nvml(nvml_wrapper::Nvml);
@@ -28,14 +31,14 @@ impl Nvml {
         answer.map_err(|error| match error {
             NvmlError::NotSupported => GpuError::NotSupported,
             NvmlError::NoPermission => GpuError::NoPermission,
-            other => GpuError::Failed(other.to_string()),
+            other => GpuError::Failed { detail: other.to_string() },
         })
     }
 }
 
 impl Gpus for Nvml {
     fn library(&self) -> &str {
-        "NVML"
+        NAME
     }
 
     fn count(&self) -> Result<u32, Unusable> {
@@ -61,18 +64,12 @@ impl Gpus for Nvml {
 }
 
 fn unusable(error: &NvmlError) -> Unusable {
-    match error {
-        NvmlError::LibloadingError(_) => Unusable {
-            reason: "libnvidia-ml.so.1 was not found: no NVIDIA driver is installed".to_owned(),
-            remedy: Some(
-                "with an NVIDIA board, install its driver; in a container, pass the board through"
-                    .to_owned(),
-            ),
-        },
-        NvmlError::DriverNotLoaded => Unusable {
-            reason: "the NVIDIA driver is not loaded".to_owned(),
-            remedy: Some("sudo modprobe nvidia".to_owned()),
-        },
-        other => Unusable { reason: format!("NVML: {other}"), remedy: None },
-    }
+    let reason = match error {
+        NvmlError::LibloadingError(_) => {
+            MeterError::NoLibrary { library: "libnvidia-ml.so.1".to_owned() }
+        }
+        NvmlError::DriverNotLoaded => MeterError::DriverNotLoaded,
+        other => MeterError::Library { library: NAME.to_owned(), detail: other.to_string() },
+    };
+    reason.into()
 }

@@ -56,9 +56,7 @@ pub(super) fn list(root: &Path, counters: &dyn Counters) -> Vec<ProbedMeter> {
         .collect();
     if events.is_empty() {
         let about = about("perf".to_owned(), "", format!("/{FOLDER}"));
-        let reason = "the kernel has no performance events of energy (no device `power`)";
-        let remedy = "run on bare metal with an Intel or AMD processor and the kernel module rapl";
-        return vec![ProbedMeter::absent(about, reason, Some(remedy))];
+        return vec![ProbedMeter::absent(about, MeterError::NoPerformanceEvents)];
     }
     events.iter().flat_map(|event| listed(&folder, event, counters)).collect()
 }
@@ -69,7 +67,7 @@ fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<ProbedMete
         Ok(described) => described,
         Err(error) => {
             let about = about(format!("perf:{event}"), event, source);
-            return vec![ProbedMeter::failed(about, &error, PERMISSION)];
+            return vec![ProbedMeter::failed(about, error, PERMISSION)];
         }
     };
     let one = |(package, cpu): (usize, &u32)| {
@@ -83,7 +81,7 @@ fn listed(folder: &Path, event: &str, counters: &dyn Counters) -> Vec<ProbedMete
             }
             Err(error) => ProbedMeter::failed(
                 about,
-                &MeterError::Open { event: name, error: error.into() },
+                MeterError::Open { event: name, error: error.into() },
                 PERMISSION,
             ),
         }

@@ -44,10 +44,7 @@ pub(super) fn list(root: &Path) -> Vec<ProbedMeter> {
         .collect();
     if zones.is_empty() {
         let about = about("rapl".to_owned(), "", format!("/{FOLDER}"));
-        let reason = "there are no RAPL counters in /sys/class/powercap";
-        let remedy = "run on bare metal with an Intel or AMD processor and the kernel module \
-                      intel_rapl_msr; virtual machines hide them";
-        return vec![ProbedMeter::absent(about, reason, Some(remedy))];
+        return vec![ProbedMeter::absent(about, MeterError::NoRapl)];
     }
     zones.iter().map(|zone| listed(&folder, zone)).collect()
 }
@@ -68,7 +65,7 @@ fn listed(folder: &Path, zone: &str) -> ProbedMeter {
     let range = match number(&range_file, MICROJOULES) {
         Ok(range) => Some(range),
         Err(_) if !range_file.exists() => None,
-        Err(error) => return ProbedMeter::failed(about, &error, PERMISSION),
+        Err(error) => return ProbedMeter::failed(about, error, PERMISSION),
     };
     ProbedMeter::probed(about, Box::new(Zone { energy, range }), PERMISSION)
 }

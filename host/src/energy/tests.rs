@@ -34,7 +34,7 @@ impl Tree {
 }
 
 fn no_gpu() -> Unusable {
-    Unusable { reason: "no library".to_owned(), remedy: None }
+    MeterError::NoLibrary { library: "libnvidia-ml.so.1".to_owned() }.into()
 }
 
 fn machine(root: &Path, counters: FakeCounters, gpus: Option<Arc<FakeGpus>>) -> Machine {
@@ -92,7 +92,7 @@ impl FakeGpus {
     }
 
     fn gone(&self) -> Result<(), GpuError> {
-        let lost = || GpuError::Failed("the board fell off the bus".to_owned());
+        let lost = || GpuError::Failed { detail: "the board fell off the bus".to_owned() };
         if self.is_gone.load(Ordering::SeqCst) { Err(lost()) } else { Ok(()) }
     }
 }
@@ -282,7 +282,7 @@ fn a_battery_fulfils_the_contract() {
     fulfils_the_contract(tree.meters(), "battery:BAT0", || {}, plug);
     let meters = tree.meters();
     let unusable = why(&meters, "battery:BAT0");
-    assert!(unusable.reason.contains("\"Charging\""), "{unusable:?}");
+    assert_eq!(unusable.reason, MeterError::OnMains { status: "Charging".to_owned() });
     assert_eq!(unusable.remedy.as_deref(), Some("unplug the power supply"));
 }
 
@@ -317,11 +317,14 @@ fn unreadable_and_invalid_meters_are_reported_with_their_reason() {
     let meters = tree.meters();
     assert_eq!(names(&meters), ["rapl:psys"]);
     let reason = &why(&meters, "rapl:package-0").reason;
-    assert!(reason.ends_with("holds \"lots\", not a number of microjoules"), "{reason}");
+    let MeterError::Garbage { held, expected, .. } = reason else { panic!("{reason}") };
+    assert_eq!((held.as_str(), expected.as_ref()), ("lots", "a number of microjoules"));
     let reason = &why(&meters, "rapl:package-0/core").reason;
-    assert!(reason.starts_with("failed to read ") && reason.contains("energy_uj"), "{reason}");
+    let MeterError::Read { path, .. } = reason else { panic!("{reason}") };
+    assert!(path.ends_with("intel-rapl:0:0/energy_uj"), "{reason}");
     let reason = &why(&meters, "rapl:package-0/dram").reason;
-    assert!(reason.contains("max_energy_range_uj holds \"-5\""), "{reason}");
+    let MeterError::Garbage { path, held, .. } = reason else { panic!("{reason}") };
+    assert!(path.ends_with("max_energy_range_uj") && held == "-5", "{reason}");
 }
 
 #[test]
@@ -329,14 +332,15 @@ fn a_missing_permission_comes_with_its_remedy() {
     let about = powercap::list(Path::new("/nowhere")).remove(0).about;
     let error = io::Error::from_raw_os_error(libc::EACCES);
     let error = MeterError::Read { path: PACKAGE.into(), error: error.into() };
-    let listed = ProbedMeter::failed(about, &error, "sudo chmod");
+    let listed = ProbedMeter::failed(about, error.clone(), "sudo chmod");
     let unusable = listed.meter.err().unwrap();
-    assert!(unusable.reason.contains("Permission denied"), "{unusable:?}");
+    assert_eq!(unusable.reason, error);
     assert_eq!(unusable.remedy.as_deref(), Some("sudo chmod"));
     let tree = tree_of(&perf_files());
     let meters = Meters::find(machine(tree.0.path(), FakeCounters::refused(), None));
     let unusable = why(&meters, "perf:energy-pkg/1");
-    assert!(unusable.reason.contains("perf:energy-pkg/1: Permission denied"), "{unusable:?}");
+    let MeterError::Open { event, error } = &unusable.reason else { panic!("{unusable:?}") };
+    assert_eq!((event.as_str(), error.errno), ("perf:energy-pkg/1", Some(libc::EACCES)));
     assert!(unusable.remedy.as_ref().unwrap().contains("perf_event_paranoid"), "{unusable:?}");
 }
 
@@ -367,7 +371,8 @@ fn invalid_files_of_perf_are_reported() {
         tree.write(&format!("{PERF}/{file}"), text);
         let meters = tree.meters();
         let reason = &why(&meters, "perf:energy-pkg").reason;
-        assert!(reason.contains(file) && reason.contains(text), "{reason}");
+        let MeterError::Garbage { path, held, .. } = reason else { panic!("{reason}") };
+        assert!(path.ends_with(file) && held.contains(text), "{reason}");
     }
 }
 
@@ -391,9 +396,19 @@ fn a_machine_without_meters_says_so_and_why() {
     assert_eq!(meters.listed().len(), 5, "every kind is listed");
     let (measurement, _) = Recorder::start(meters).stop();
     assert_eq!((measurement.meters.len(), measurement.sum_joules()), (0, None));
-    let because = measurement.nothing_because.unwrap().to_string();
+    let because = measurement.nothing_because.unwrap();
+    let missing = because.unusable.iter().map(|it| (it.meter.as_str(), &it.reason));
+    let library = "libnvidia-ml.so.1".to_owned();
+    let expected = [
+        ("rapl", &MeterError::NoRapl),
+        ("perf", &MeterError::NoPerformanceEvents),
+        ("nvml", &MeterError::NoLibrary { library }),
+        ("hwmon", &MeterError::NoSensor),
+        ("battery", &MeterError::NoBattery),
+    ];
+    assert_eq!(missing.collect::<Vec<_>>(), expected);
+    let because = because.to_string();
     assert!(because.starts_with("no energy meter works on this machine (rapl: "), "{because}");
-    assert!(because.contains("nvml: no library"), "{because}");
 }
 
 /// The interval is what lies between start and stop, whether or not there is a meter.
@@ -415,14 +430,15 @@ fn an_interval_lasts_until_it_is_stopped() {
 fn nvml_is_asked_only_when_it_is_there() {
     // Whatever this machine has, it must answer without a panic.
     if let Err(unusable) = Nvml::load() {
-        assert!(!unusable.reason.is_empty());
+        assert!(!unusable.reason.to_string().is_empty());
     }
     let meters = Meters::find(machine(
         Path::new("/nowhere"),
         FakeCounters::at(0),
         Some(FakeGpus::new(0, None)),
     ));
-    assert_eq!(why(&meters, "nvml").reason, "NVML finds no board");
+    let library = "NVML".to_owned();
+    assert_eq!(why(&meters, "nvml").reason, MeterError::NoBoard { library });
 }
 
 #[test]

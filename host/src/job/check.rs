@@ -1,8 +1,8 @@
 //! Checks of a job against its dataset and this machine, with file, line and column of a fault.
 
-use super::error::{CAUSE, JobError};
 use super::{Choice, DeviceKind, JobFile};
 use crate::error::memory_of;
+use crate::job_error::{CAUSE, JobError};
 use crate::notice::Notice;
 use crate::{Error, SpoolKind};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};

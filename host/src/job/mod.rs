@@ -7,7 +7,6 @@
 mod check;
 mod collate;
 mod devices;
-mod error;
 mod gpu;
 mod marks;
 mod plan;
@@ -18,9 +17,9 @@ mod strategy;
 mod table;
 mod values;
 
+pub use crate::job_error::JobError;
 pub(crate) use check::free_bytes;
 pub use devices::{DEVICES_MAX, DeviceJob, DeviceKind};
-pub use error::JobError;
 pub use plan::{OfflinePlan, PLAN_VERSION, Plan, Predicted, operations_in_words};
 
 use crate::config::{DeviceSource, LoaderConfig, SpoolConfig, Tune};
@@ -175,7 +174,7 @@ impl JobFile {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
-            cause: error::CAUSE,
+            cause: crate::job_error::CAUSE,
             problem: format!("failed to read the job: {error}"),
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),

@@ -1,6 +1,6 @@
 //! Typed access to one table of a job file; every error has its line and column.
 
-use super::error::{CAUSE, JobError};
+use crate::job_error::{CAUSE, JobError};
 use meetpoint_diagnose::Remedy;
 use std::fmt::Display;
 use std::ops::RangeInclusive;

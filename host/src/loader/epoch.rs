@@ -4,6 +4,7 @@ use super::Loader;
 use super::tuning::Tuning;
 use crate::Error;
 use crate::batch::Batch;
+use crate::causes::LossCause;
 use crate::clock::{self, monotonic_ns};
 use crate::collective::{CollectiveError, Heartbeats, Turn};
 use crate::config::LoaderConfig;
@@ -55,7 +56,9 @@ impl<'l> Epoch<'l> {
         if let Some(tuning) = &mut loader.tuning {
             tuning.epoch_began(batches);
         }
-        let heartbeats = Heartbeats::new(&loader.config);
+        let LoaderConfig { collective, rank, ranks, rank_timeout, .. } = &loader.config;
+        let others = collective.clone().filter(|_| *ranks > 1);
+        let heartbeats = Heartbeats::new(others, *rank, *rank_timeout);
         Ok(Self {
             loader,
             epoch,
@@ -259,7 +262,7 @@ impl<'l> Epoch<'l> {
             }
             if end.is_silent() {
                 // The next epoch reopens the link, and restarts a device that this process owns.
-                session.break_off("it was silent at the end of the previous epoch".to_owned());
+                session.break_off(LossCause::Silent);
             }
         }
         Some(run)

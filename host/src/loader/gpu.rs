@@ -75,8 +75,8 @@ impl Loader {
             return;
         }
         let Some(GpuUse { gpu, failure, .. }) = self.gpu_use() else { return };
-        let Some(GpuFailure { cause, reason }) = failure else { return };
+        let Some(GpuFailure { cause, detail }) = failure else { return };
         self.gpu.was_failure_noted = true;
-        driver.note(EventKind::GpuFailed { gpu, cause, reason });
+        driver.note(EventKind::GpuFailed { gpu, cause, detail });
     }
 }

@@ -22,10 +22,10 @@ use crate::batch::{Batch, Memory};
 use crate::config::LoaderConfig;
 use crate::cores::Bound;
 use crate::damage::Quarantine;
-use crate::device_link::fetch::Fetcher;
-use crate::device_link::{DeviceLink, Reopening};
+use crate::device_link::{DeviceLink, LinkEvents, Reopening};
 use crate::driver::{BatchOrder, Driver, Prepared, RunSetup};
 use crate::events::DeviceLabel;
+use crate::fetch::Fetcher;
 use crate::limits::{DEVICE_AHEAD, Limits};
 use crate::notice::Notice;
 use crate::ring::{Ring, ring_slot_bytes};
@@ -255,7 +255,7 @@ impl Loader {
         let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
         let (preparer, notes) =
             HostPreparer::open(of_loader, &self.decode_memory, self.cache.as_ref())?;
-        let notices = notes.into_iter().map(|reason| Notice::Storage { device: None, reason });
+        let notices = notes.into_iter().map(|detail| Notice::Storage { device: None, detail });
         notices.for_each(|notice| self.notice(notice));
         Ok(preparer)
     }
@@ -263,7 +263,8 @@ impl Loader {
     /// Opens the links of all devices for the first time, and returns how that went for each.
     fn open_links(&mut self) -> Vec<Result<(), Error>> {
         let setups = (0..self.links.len()).map(|number| self.link_setup(number, true));
-        let opened = DeviceLink::open_all(setups.collect(), &self.driver);
+        let events: Arc<dyn LinkEvents> = Arc::clone(&self.driver) as _;
+        let opened = DeviceLink::open_all(setups.collect(), &events);
         let use_it = |(number, opened): (usize, Result<DeviceLink, Error>)| {
             opened.map(|link| self.use_link(number, link))
         };
@@ -276,7 +277,7 @@ impl Loader {
         let info = link.info().clone();
         if !info.storage_note.is_empty() {
             let device = Some(DeviceLabel::new(number, self.links.len()));
-            self.notice(Notice::Storage { device, reason: info.storage_note.clone() });
+            self.notice(Notice::Storage { device, detail: info.storage_note.clone() });
         }
         self.devices[number] = Some(info);
         self.links[number] = Some(link);

@@ -64,8 +64,8 @@ impl Loader {
                 None => {
                     let lost = self.links[number].take();
                     let setup = self.link_setup(number, false);
-                    let driver = Arc::clone(&self.driver);
-                    self.reopening[number] = Some(Reopening::begin(setup, lost, driver)?);
+                    let events = Arc::clone(&self.driver) as _;
+                    self.reopening[number] = Some(Reopening::begin(setup, lost, events)?);
                 }
             }
         }
@@ -80,9 +80,9 @@ impl Loader {
         let event = |(number, error): (usize, Error)| EventKind::DeviceLost {
             device: DeviceLabel::new(number, count),
             phase: Phase::Start,
-            reason: error.to_string(),
             remaining,
             remedy: error.remedy(),
+            reason: error.into_loss(),
         };
         lost.into_iter().map(event).collect()
     }

@@ -135,8 +135,8 @@ impl Loader {
             match result {
                 Ok(()) => tuning.workers_started = number + 1,
                 Err(error) => {
-                    let (cause, reason) = (error.cause().to_owned(), error.to_string());
-                    driver.note(EventKind::WorkerNotStarted { cause, reason });
+                    let (cause, detail) = (error.cause().to_owned(), error.to_string());
+                    driver.note(EventKind::WorkerNotStarted { cause, detail });
                     if let Some(tuned) = tuning.tuner.refuse() {
                         tuning.count(&tuned);
                         driver.note(EventKind::Tuned { tuned });

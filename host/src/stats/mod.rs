@@ -7,9 +7,12 @@
 mod limits;
 mod meters;
 
+pub use crate::causes::{
+    BatchFault, Breach, Exit, LabelError, Loss, LossCause, ProcessEnd, SlotRefusal, SystemError,
+};
 pub use crate::damage::{DAMAGE_RECORDS_MAX, DamageRecord, DamageStats};
 pub use crate::delivery::DeliveryUse;
-pub use crate::events::{Attempt, BatchFault, DeviceLabel, Event, EventKind, Phase, Remaining};
+pub use crate::events::{Attempt, DeviceLabel, Event, EventKind, Phase, Remaining};
 pub use limits::{OFF_TARGET_MAX, SpeedLimit};
 pub(crate) use meters::{Meter, peak_resident_bytes, reset_peak_resident};
 

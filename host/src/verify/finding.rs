@@ -119,13 +119,31 @@ pub enum Fact {
     /// The share in the record of an epoch exceeds the epoch.
     ShareTooLarge { record: String, batches: u32 },
     /// The record of an epoch cannot be replayed.
-    NotReplayed { record: String, reason: String },
+    NotReplayed { record: String, reason: ReplayProblem },
     /// The run recorded no checksums of samples.
     NoChecksums,
     /// Verification was turned off.
     TurnedOff,
     /// The reference could not be prepared.
     NoReference,
+}
+
+/// Why a record determines no order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ReplayProblem {
+    /// The scheduler does not accept it for the epoch.
+    #[error("{detail}")]
+    Refused {
+        /// The message of the scheduler.
+        detail: String,
+    },
+    /// It leads no further than a step.
+    #[error("it leads no further than step {step}")]
+    EndsEarly {
+        /// Number of steps.
+        step: usize,
+    },
 }
 
 impl From<Fact> for Finding {
@@ -289,7 +307,7 @@ impl fmt::Display for Fact {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fact, Finding, Origin};
+    use super::{Fact, Finding, Origin, ReplayProblem};
     use crate::events::DeviceLabel;
     use crate::stats::Preparer;
 
@@ -323,7 +341,10 @@ mod tests {
             },
             Fact::SampleTwice { sample: 1, batch: 2, of_rank: 3 },
             Fact::NoReferenceEpoch { missing: 1 },
-            Fact::NotReplayed { record: "mte:1".to_owned(), reason: "none".to_owned() },
+            Fact::NotReplayed {
+                record: "mte:1".to_owned(),
+                reason: ReplayProblem::EndsEarly { step: 3 },
+            },
         ]
     }
 

@@ -8,7 +8,7 @@ mod finding;
 mod ranks;
 mod replay;
 
-pub use finding::{Fact, Finding, Origin};
+pub use finding::{Fact, Finding, Origin, ReplayProblem};
 pub use ranks::{RankRuns, verify_ranks};
 
 use crate::batch::Table;

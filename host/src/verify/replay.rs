@@ -1,6 +1,7 @@
 //! The order that a record determines, computed by the scheduler itself with a host and devices
 //! that take no time. A replayed epoch has this order regardless of its host and devices (C3).
 
+use super::finding::ReplayProblem;
 use crate::loader::holders;
 use meetpoint_format::batching::Batching;
 use meetpoint_scheduler::{
@@ -20,7 +21,7 @@ pub(super) fn order(
     batching: &Batching,
     batches: u32,
     devices: usize,
-) -> Result<Vec<u32>, String> {
+) -> Result<Vec<u32>, ReplayProblem> {
     let device = DeviceConfig { ahead: 2, spool_slots: batches, first_generation: 1 };
     let config = Config {
         batches,
@@ -37,7 +38,8 @@ pub(super) fn order(
         ranks: 1,
         costs: None,
     };
-    let mut epoch = Epoch::new(config).map_err(|error| error.to_string())?;
+    let mut epoch =
+        Epoch::new(config).map_err(|error| ReplayProblem::Refused { detail: error.to_string() })?;
     let mut order = Vec::with_capacity(batches as usize);
     let (mut now, mut idle) = (0, 0);
     epoch.accelerator_ready(now);
@@ -56,7 +58,7 @@ pub(super) fn order(
             }
             AcceleratorDecision::WaitUntil(_) if idle < IDLE_ROUNDS_MAX => idle += 1,
             AcceleratorDecision::WaitUntil(_) => {
-                return Err(format!("it leads no further than step {}", order.len()));
+                return Err(ReplayProblem::EndsEarly { step: order.len() });
             }
         }
     }

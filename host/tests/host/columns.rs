@@ -268,7 +268,7 @@ fn a_device_that_misdescribes_its_columns_costs_time_and_no_batch() {
         assert_eq!(sorted(seen), expected, "{what}");
         let events = events_of(&stats);
         let is_it = |event: &EventKind| {
-            matches!(event, EventKind::BatchFailed { fault: BatchFault::Refused, .. })
+            matches!(event, EventKind::BatchFailed { fault: BatchFault::Refused { .. }, .. })
         };
         assert!(events.len() == 1 && is_it(&events[0]), "{what}: {events:?}");
         assert_eq!(stats.schedule.host_batches, 1, "{what}");

@@ -1,8 +1,10 @@
 //! Epochs with a correct or misbehaving device: the batches are always the same.
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
+use meetpoint_format::slot::SlotError;
 use meetpoint_host::stats::{
-    Attempt, BatchFault, DeviceLabel, EpochStats, EventKind, Phase, Preparer, Remaining,
+    Attempt, BatchFault, Breach, DeviceLabel, EpochStats, EventKind, Exit, LossCause, Phase,
+    Preparer, Remaining, SlotRefusal,
 };
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, SpoolKind};
@@ -52,15 +54,27 @@ fn survives(behaviour: Behaviour, change: impl Fn(&mut LoaderConfig)) -> Vec<Epo
 /// The only device.
 const DEVICE: DeviceLabel = DeviceLabel { number: 0, of: 1 };
 
-/// The batch, fault and reason of each batch that failed.
-fn failed_batches<'a>(events: &'a [EventKind]) -> Vec<(u32, BatchFault, &'a str)> {
-    let failed = |event: &'a EventKind| match event {
-        EventKind::BatchFailed { batch, fault, reason, .. } => {
-            Some((*batch, *fault, reason.as_str()))
-        }
+/// The batch and fault of each batch that failed.
+fn failed_batches(events: &[EventKind]) -> Vec<(u32, &BatchFault)> {
+    let failed = |event| match event {
+        &EventKind::BatchFailed { batch, ref fault, .. } => Some((batch, fault)),
         _ => None,
     };
     events.iter().filter_map(failed).collect()
+}
+
+/// Why published slots were refused; a panic if a batch failed for another reason.
+fn refusals(events: &[EventKind]) -> Vec<&SlotRefusal> {
+    let refusal = |(_, fault)| match fault {
+        &BatchFault::Refused { ref refusal } => refusal,
+        other => panic!("{other:?}"),
+    };
+    failed_batches(events).into_iter().map(refusal).collect()
+}
+
+/// A failed preparation, in the words of the test's device.
+fn undecoded() -> BatchFault {
+    BatchFault::Preparation { detail: "it would not decode".to_owned() }
 }
 
 #[test]
@@ -120,12 +134,16 @@ fn a_corrupt_or_torn_slot_is_refused_and_its_batch_prepared_by_the_host() {
     let faults = vec![(2, Fault::Corrupt), (4, Fault::Torn)];
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
     let events = events_of(&stats[0]);
-    let refused = failed_batches(&events);
-    assert!(refused.iter().all(|(_, fault, _)| *fault == BatchFault::Refused), "{events:?}");
-    for checksum in ["slot column \"image\": checksum", "slot header checksum"] {
-        let of_this = refused.iter().filter(|(_, _, reason)| reason.contains(checksum));
-        assert_eq!(of_this.count(), 1, "{events:?}");
-    }
+    let refused = refusals(&events);
+    let count = |is_this: fn(&SlotError) -> bool| {
+        let of_this =
+            |it: &&&SlotRefusal| matches!(it, SlotRefusal::Content { error } if is_this(error));
+        refused.iter().filter(of_this).count()
+    };
+    let of_image =
+        count(|it| matches!(it, SlotError::ColumnChecksum { column, .. } if column == "image"));
+    let of_header = count(|it| matches!(it, SlotError::HeaderChecksum { .. }));
+    assert_eq!([of_image, of_header], [1, 1], "{events:?}");
     assert_eq!((events.len(), stats[0].schedule.host_batches), (2, 2));
     assert_eq!(events_of(&stats[1]), []);
 }
@@ -138,8 +156,7 @@ fn a_corrupt_slot_in_a_spool_file_is_refused_too() {
         config.spool.kind = SpoolKind::File { directory: spool_folder.path().to_path_buf() };
     });
     let events = events_of(&stats[0]);
-    let refused = failed_batches(&events).into_iter().map(|(_, fault, _)| fault);
-    assert_eq!(refused.collect::<Vec<_>>(), [BatchFault::Refused; 2]);
+    assert_eq!(refusals(&events).len(), 2);
 }
 
 #[test]
@@ -147,7 +164,7 @@ fn a_batch_that_the_device_cannot_prepare_is_prepared_by_the_host() {
     let faults = vec![(3, Fault::Failed)];
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
     let events = events_of(&stats[0]);
-    assert_eq!(failed_batches(&events), [(2, BatchFault::Preparation, "it would not decode")]);
+    assert_eq!(failed_batches(&events), [(2, &undecoded())]);
     assert_eq!((stats[0].schedule.host_batches, stats[0].schedule.device_batches), (1, 14));
 }
 
@@ -155,14 +172,14 @@ fn a_batch_that_the_device_cannot_prepare_is_prepared_by_the_host() {
 fn a_device_that_fails_on_everything_gets_no_more_work_and_fills_no_report() {
     let faults = (1..=15).map(|batch| (batch, Fault::Failed)).collect();
     let stats = survives(Behaviour { faults, ..Behaviour::default() }, |_| {});
-    let (device, reason) = (DEVICE, "it would not decode".to_owned());
+    let device = DEVICE;
     let given_up = EventKind::DeviceGivenUp {
         device,
         failures: 3,
-        reason: reason.clone(),
+        fault: undecoded(),
         remaining: Remaining::Host,
     };
-    let repeats = EventKind::BatchesFailed { device, batches: 2, reason: Some(reason) };
+    let repeats = EventKind::BatchesFailed { device, batches: 2, fault: Some(undecoded()) };
     let events = events_of(&stats[0]);
     assert_eq!(events[1..], [given_up, repeats]);
     assert_eq!(failed_batches(&events).len(), 1);
@@ -229,9 +246,11 @@ fn a_device_that_is_silent_at_the_end_is_opened_again_for_the_next_epoch() {
     });
     assert_eq!(stats[0].schedule.host_batches, 15, "{:?}", events_of(&stats[0]));
     let events = events_of(&stats[1]);
-    let [EventKind::DeviceLost { phase: Phase::BetweenEpochs, .. }, opened] = &events[..] else {
+    let [EventKind::DeviceLost { phase: Phase::BetweenEpochs, reason, .. }, opened] = &events[..]
+    else {
         panic!("{events:?}");
     };
+    assert_eq!(reason.cause, LossCause::Silent);
     let attempt = Attempt::Connect;
     assert_eq!(opened, &EventKind::DeviceReopened { device: DEVICE, attempt });
     assert!(stats[1].schedule.device_batches > 0, "{events:?}");
@@ -265,7 +284,9 @@ fn a_device_that_gives_away_a_slot_that_it_does_not_own_is_cut_off() {
     let [EventKind::DeviceLost { phase: Phase::Epoch, reason, .. }] = &events[..] else {
         panic!("{events:?}");
     };
-    assert!(reason.contains("not its own to give"), "{reason}");
+    let is_theft =
+        matches!(reason.cause, LossCause::Breach { breach: Breach::SlotNotOwned { .. } });
+    assert!(is_theft, "{reason}");
     assert_eq!(stats.records.len(), 15);
 }
 
@@ -420,7 +441,11 @@ fn a_device_that_is_killed_before_it_serves_leaves_the_host_to_go_on_alone() {
             let losses = if epoch == 0 { 2 } else { 1 };
             let killed = events_of(&stats).into_iter().filter(|event| match event {
                 EventKind::DeviceLost { reason, .. }
-                | EventKind::DeviceNotReopened { reason, .. } => reason.contains("SIGKILL"),
+                | EventKind::DeviceNotReopened { reason, .. } => {
+                    let exit = reason.process.as_ref().map(|end| end.exit);
+                    matches!(exit, Some(Exit::Signal { signal: 9, .. }))
+                        && reason.cause == LossCause::ProcessEnded
+                }
                 _ => false,
             });
             assert_eq!(killed.count(), losses, "{strategy:?}: {:?}", stats.events);
@@ -441,7 +466,9 @@ fn a_device_that_is_stopped_before_it_serves_leaves_the_host_to_go_on_alone() {
     let (seen, stats) = consume(loader.start_epoch(0).unwrap());
     assert_eq!((seen.len(), stats.schedule.host_batches), (4, 4));
     let is_stopped = |event: &EventKind| match event {
-        EventKind::DeviceLost { reason, .. } => reason.contains("kill -CONT"),
+        EventKind::DeviceLost { reason, remedy, .. } => {
+            matches!(reason.cause, LossCause::ProcessStopped { .. }) && remedy.is_some()
+        }
         _ => false,
     };
     assert!(events_of(&stats).iter().any(is_stopped), "{:?}", stats.events);

@@ -4,7 +4,9 @@
 use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
 use meetpoint_format::wire::{NETWORK_GREETING, SlotData};
-use meetpoint_host::stats::{BatchFault, EpochStats, EventKind, Phase, Remaining};
+use meetpoint_host::stats::{
+    BatchFault, Breach, EpochStats, EventKind, Loss, LossCause, Phase, Remaining,
+};
 use meetpoint_host::verify::{Reference, Verdict, verify};
 use meetpoint_host::{
     DeviceSource, Error, Loader, LoaderConfig, Notify, RemoteDevice, SpoolKind, TcpAddress,
@@ -124,8 +126,9 @@ fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
     faults.extend((6..).step_by(2).zip(cuts.map(Fault::Sends)));
     let stats = survives(faults);
     let events = events_of(&stats[0]);
-    let refused =
-        |it: &&EventKind| matches!(it, EventKind::BatchFailed { fault: BatchFault::Refused, .. });
+    let refused = |it: &&EventKind| {
+        matches!(it, EventKind::BatchFailed { fault: BatchFault::Refused { .. }, .. })
+    };
     assert!(events.iter().filter(refused).count() >= 3, "{events:?}");
     assert_eq!(
         (events.iter().any(EventKind::is_device_loss), stats[0].schedule.host_batches),
@@ -136,33 +139,41 @@ fn a_batch_that_arrives_damaged_or_in_part_is_prepared_by_the_host() {
 
 #[test]
 fn a_device_that_sends_what_it_may_not_loses_its_link_and_costs_no_batch() {
-    let changes: [(Change, &str); 9] = [
+    type IsCause = fn(&LossCause) -> bool;
+    let out_of_order: IsCause =
+        |it| matches!(it, LossCause::Breach { breach: Breach::OutOfOrder { .. } });
+    let outside: IsCause =
+        |it| matches!(it, LossCause::Breach { breach: Breach::OutsideOfSlot { .. } });
+    let no_such_slot: IsCause =
+        |it| matches!(it, LossCause::Breach { breach: Breach::NoSuchSlot { .. } });
+    let broke: IsCause = |it| matches!(it, LossCause::LinkBroke { .. });
+    let changes: [(Change, IsCause); 9] = [
         // The payload again, after it was complete.
         (
             |pieces| {
                 let again = SlotData { offset: pieces[0].offset + 1, ..pieces[0].clone() };
                 pieces.push(again);
             },
-            "was next",
+            out_of_order,
         ),
-        (|pieces| pieces[0].offset = 4097, "was next"),
-        (|pieces| pieces[0].offset = u64::MAX, "bytes at"),
-        (|pieces| pieces[0].slot = 60_000, "of slots"),
-        (|pieces| pieces[0].slot = u32::MAX, "of slots"),
-        (|pieces| pieces[0].data = vec![1; 1 << 19].into(), "bytes at"),
-        (|pieces| pieces[0].data = Vec::new().into(), "bytes at"),
-        (|pieces| pieces[0].offset = 5, "bytes at"),
+        (|pieces| pieces[0].offset = 4097, out_of_order),
+        (|pieces| pieces[0].offset = u64::MAX, outside),
+        (|pieces| pieces[0].slot = 60_000, no_such_slot),
+        (|pieces| pieces[0].slot = u32::MAX, no_such_slot),
+        (|pieces| pieces[0].data = vec![1; 1 << 19].into(), outside),
+        (|pieces| pieces[0].data = Vec::new().into(), outside),
+        (|pieces| pieces[0].offset = 5, outside),
         // More than a message may hold.
-        (|pieces| pieces[0].data = vec![1; 3 << 20].into(), "link broke"),
+        (|pieces| pieces[0].data = vec![1; 3 << 20].into(), broke),
     ];
-    for (change, why) in changes {
+    for (change, is_cause) in changes {
         let stats = survives(vec![(4, Fault::Sends(change))]);
         let events = events_of(&stats[0]);
         let lost = events.iter().find_map(|event| match event {
             EventKind::DeviceLost { reason, .. } => Some(reason.clone()),
             _ => None,
         });
-        assert!(lost.as_ref().is_some_and(|it| it.contains(why)), "{why}: {events:?}");
+        assert!(lost.is_some_and(|it: Loss| is_cause(&it.cause)), "{events:?}");
         let events = events_of(&stats[1]);
         assert!(matches!(events[..], [EventKind::DeviceReopened { .. }]), "{events:?}");
     }
@@ -240,18 +251,20 @@ fn alone(loader: Result<Loader, Error>) -> [Vec<EventKind>; 2] {
     })
 }
 
-/// Checks the events of a device that was not reached at the start, and returns the reason.
-fn of_absent_device([first, second]: [Vec<EventKind>; 2]) -> String {
+/// Checks the events of a device that was not reached at the start, and returns the error's name
+/// and message.
+fn of_absent_device([first, second]: [Vec<EventKind>; 2]) -> (String, String) {
     let [EventKind::DeviceLost { phase: Phase::Start, reason, remaining, remedy, .. }, again] =
         &first[..]
     else {
         panic!("{first:?}");
     };
     assert_eq!((remaining, remedy.is_some()), (&Remaining::Host, true), "{first:?}");
-    assert!(reason.contains("tcp://127.0.0.1:"), "{reason}");
+    let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+    assert!(detail.contains("tcp://127.0.0.1:"), "{detail}");
     assert!(matches!(again, EventKind::DeviceNotReopened { .. }), "{first:?}");
     assert!(matches!(second[..], [EventKind::DeviceNotReopened { .. }]), "{second:?}");
-    reason.clone()
+    (cause.clone(), detail.clone())
 }
 
 #[test]
@@ -265,9 +278,10 @@ fn an_address_that_hangs_or_hangs_up_at_the_start_is_a_lost_device() {
                 let _ = stream.read_to_end(&mut Vec::new());
             }
         };
-        let reason = of_absent_device(with_stranger(DeviceOnly.into(), stranger, alone));
+        let (cause, detail) = of_absent_device(with_stranger(DeviceOnly.into(), stranger, alone));
         let expected = if hangs_up { "it ended the connection" } else { "within 5s" };
-        assert!(reason.contains(expected), "{says:?}: {reason}");
+        assert!(detail.contains(expected), "{says:?}: {detail}");
+        assert_eq!(cause, "device_unresponsive", "{says:?}");
     }
 }
 
@@ -293,8 +307,8 @@ fn a_device_that_is_absent_at_the_start_is_lost_under_every_strategy() {
         config.notify = Some(Notify::new(Duration::from_secs(600), move |event| {
             sink.lock().unwrap().push(event.clone());
         }));
-        let reason = of_absent_device(alone(Loader::open(config)));
-        assert!(reason.contains("no device is listening there"), "{reason}");
+        let (cause, _) = of_absent_device(alone(Loader::open(config)));
+        assert_eq!(cause, "device_unreachable");
         let notified = std::mem::take(&mut *notified.lock().unwrap());
         assert!(matches!(notified[..], [EventKind::DeviceLost { .. }]), "{notified:?}");
     }
@@ -315,7 +329,7 @@ fn a_name_without_an_address_is_a_lost_device_and_cleartext_to_another_machine_a
     let (_, stats) = consume(loader.start_epoch(0).unwrap());
     let events = events_of(&stats);
     let EventKind::DeviceLost { reason, .. } = &events[0] else { panic!("{events:?}") };
-    assert!(reason.contains("agent.invalid"), "{reason}");
+    assert!(reason.to_string().contains("agent.invalid"), "{reason}");
     // Documentation addresses (RFC 5737, RFC 3849): nothing is sent to them.
     for host in ["192.0.2.1", "2001:db8::1"] {
         let error = open(host).unwrap_err();
@@ -341,7 +355,8 @@ fn a_device_that_refuses_for_now_is_lost_and_one_that_refuses_the_job_is_an_erro
         assert_eq!((seen.len(), stats.schedule.host_batches), (5, 5), "{code:?}");
         let events = events_of(&stats);
         let EventKind::DeviceLost { reason, .. } = &events[0] else { panic!("{events:?}") };
-        assert!(reason.contains("it is full"), "{reason}");
+        let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+        assert!(cause == "device_refused" && detail.contains("it is full"), "{reason:?}");
         device.accept();
         loader.reopen_devices().unwrap();
         let (_, stats) = consume(loader.start_epoch(1).unwrap());

@@ -1,6 +1,6 @@
 //! Reads the stored bytes in order, and reports the offset of a premature end.
 
-use super::error::{FormError, damaged};
+use crate::form_error::{FormError, damaged};
 
 /// A position in the stored bytes.
 #[derive(Debug, Clone)]

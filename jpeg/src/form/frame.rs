@@ -2,7 +2,7 @@
 //! tables.
 
 use super::cursor::Cursor;
-use super::error::{FormError, damaged};
+use crate::form_error::{FormError, damaged};
 use crate::limits::PIXELS_MAX;
 use crate::{Coefficients, QuantTable};
 use arrayvec::ArrayVec;

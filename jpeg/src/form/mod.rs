@@ -11,7 +11,6 @@
 mod bank;
 mod codes;
 mod cursor;
-mod error;
 mod frame;
 mod geometry;
 mod lanes;
@@ -22,9 +21,9 @@ mod simd;
 mod tests;
 mod unpack;
 
+pub use crate::form_error::FormError;
 pub use bank::CodeBank;
 pub use codes::KindCodes;
-pub use error::FormError;
 pub use frame::{COMPONENTS_MAX, Colour, FormComponent, Frame};
 pub use pack::pack;
 pub(crate) use pack::pack_until;

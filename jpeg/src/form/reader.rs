@@ -2,13 +2,13 @@
 
 use super::codes::{CLASS_CODES, Choice, KINDS, KindCodes, LANES, WIDTH_INDICES};
 use super::cursor::Cursor;
-use super::error::{FormError, damaged};
 use super::frame::{COMPONENTS_MAX, Frame};
 use super::geometry::{Strip, strips};
 use super::lanes::SLACK;
 use super::simd::Kernel;
 use super::unpack::{Shared, Task, compact, fast};
 use super::{Form, MAGIC, VERSION};
+use crate::form_error::{FormError, damaged};
 use crate::{Block, CoefficientPlane, Coefficients};
 use crate::{Cpu, Interrupt};
 use arrayvec::ArrayVec;

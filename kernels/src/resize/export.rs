@@ -2,9 +2,9 @@
 
 use super::axis::{Axis, Kind};
 use super::coefficients::OUTSIDE as NO_POSITION;
+use super::program::{AxisProgram, OUTSIDE};
 use super::{Resize, Resizer};
 use crate::Region;
-use crate::picture_program::{AxisProgram, OUTSIDE};
 
 /// The passes of a resize.
 #[derive(Debug, Clone, Copy)]

@@ -9,9 +9,9 @@
 //!
 //! In reading order: [`Resize`] (the request), `coefficients` and `axis` (the weights of each
 //! axis), [`Resizer`] (the stream) with `feed` and `ring`, `passes` and `portable` (the
-//! arithmetic), `exact` (the same for numbers that a byte does not hold), `export` (the passes as
-//! data), and `avx2`, which is also used on machines with AVX-512; on AArch64 the compiler
-//! vectorises the portable loops.
+//! arithmetic), `exact` (the same for numbers that a byte does not hold), `program` and `export`
+//! (the passes as data), and `avx2`, which is also used on machines with AVX-512; on AArch64 the
+//! compiler vectorises the portable loops.
 //!
 //! Memory of a resizer: the weights of each requested row and column, and a ring of 16 more rows
 //! than the filter spans, each as wide as the input of the pass along the columns. That is at most
@@ -28,6 +28,7 @@ mod feed;
 mod line;
 mod passes;
 mod portable;
+pub(crate) mod program;
 mod ring;
 #[cfg(test)]
 mod tests;

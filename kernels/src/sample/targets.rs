@@ -5,7 +5,8 @@ use super::{SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::decode::Encoded;
 use crate::error::Error;
 use crate::stage::Geometry;
-use crate::targets::{Layers, Prepared, TargetProblem, TargetSpec};
+use crate::target_problem::TargetProblem;
+use crate::targets::{Layers, Prepared, TargetSpec};
 use meetpoint_format::recipe::TensorSpec;
 
 impl SamplePreparer {

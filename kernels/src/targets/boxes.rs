@@ -1,8 +1,9 @@
 //! Boxes: read as corners that move, written as the bounding boxes of the corners.
 
+use super::Prepared;
 use super::numbers::{finite, put};
-use super::{Prepared, TargetProblem};
 use crate::points::{Point, Points, around};
+use crate::target_problem::TargetProblem;
 use meetpoint_format::column::ColumnKind;
 use meetpoint_format::recipe::{BoxFormat, Boxes};
 

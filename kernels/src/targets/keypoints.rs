@@ -1,8 +1,9 @@
 //! Keypoints: read as points that move, written with their other stored values.
 
+use super::Prepared;
 use super::numbers::{finite, numbers, put};
-use super::{Prepared, TargetProblem};
 use crate::points::{Point, Points};
+use crate::target_problem::TargetProblem;
 use meetpoint_format::column::ColumnKind;
 use meetpoint_format::recipe::{Keypoints, OutsidePoint};
 

@@ -4,11 +4,12 @@
 //! several planes, three at a time.
 
 use super::numbers::element_bytes;
-use super::{TargetProblem, TargetSpec, png};
+use super::{TargetSpec, png};
 use crate::Cpu;
 use crate::contain_panic;
 use crate::pixels::Style;
 use crate::planes::Planes;
+use crate::target_problem::TargetProblem;
 use crate::tensor::{ElementTable, TensorWriter};
 use meetpoint_format::column::{ColumnKind, files_of};
 use meetpoint_format::recipe::{MaskType, TargetKind};

@@ -1,6 +1,6 @@
 //! Converts elements of a stored column to float64.
 
-use super::TargetProblem;
+use crate::target_problem::TargetProblem;
 use half::f16;
 use meetpoint_format::column::ElementType;
 

@@ -1,7 +1,7 @@
 //! Decodes a mask in a PNG to its stored elements, palette indices or grey values.
 
-use super::TargetProblem;
 use crate::decode::PIXELS_MAX;
+use crate::target_problem::TargetProblem;
 use meetpoint_format::recipe::MaskType;
 use png::{BitDepth, ColorType, Decoder, Limits, Transformations};
 use std::io::Cursor;

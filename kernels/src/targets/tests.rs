@@ -1,6 +1,7 @@
 //! Targets against torchvision and Pillow, and their invariants.
 
-use super::{TargetProblem, TargetSpec};
+use super::TargetSpec;
+use crate::target_problem::TargetProblem;
 use crate::{Cpu, Encoded, Error, SampleId, SamplePreparer, golden};
 use image::ImageEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};

@@ -11,7 +11,6 @@ mod files;
 mod memory;
 mod network;
 mod process;
-pub(crate) mod real;
 mod sockets;
 mod threads;
 mod time;

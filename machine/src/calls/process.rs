@@ -1,8 +1,8 @@
 //! What the machine reports to a process about itself, and signals of a process to itself.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
-use super::real;
 use crate::machine::{Wait, block, current, with, yield_now};
+use crate::real;
 use libc::{c_int, c_uint, c_void, ssize_t};
 
 /// Processors of the machine.

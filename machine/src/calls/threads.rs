@@ -1,8 +1,8 @@
 //! Creation and end of threads.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
-use super::real;
 use crate::machine::{self, Gate, ThreadIndex, Wait, block, current, with, yield_now};
+use crate::real;
 use libc::{c_char, c_int, c_void, pthread_t};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU32, Ordering};

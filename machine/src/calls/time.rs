@@ -1,8 +1,8 @@
 //! Clocks and sleeps.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
-use super::real;
 use crate::machine::{self, Wait, block, current, with, yield_now};
+use crate::real;
 use libc::{c_int, timespec};
 
 /// The real-time clock at the beginning of a simulation: 1 January 2026.

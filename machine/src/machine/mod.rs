@@ -26,7 +26,7 @@ pub(crate) use shared::Shared;
 pub(crate) use threads::{Gate, Outcome, Wait};
 pub(crate) use trace::Event;
 
-use crate::calls::real;
+use crate::real;
 use descriptors::Descriptors;
 use processes::Process;
 use std::cell::{Cell, UnsafeCell};

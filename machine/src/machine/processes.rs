@@ -2,7 +2,7 @@
 
 use super::indices::{ProcessIndex, ThreadIndex};
 use super::{Machine, current};
-use crate::calls::real;
+use crate::real;
 
 /// The faults of the storage of a process.
 #[derive(Debug, Clone, Copy, Default)]

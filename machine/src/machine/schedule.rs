@@ -2,7 +2,7 @@
 
 use super::indices::ThreadIndex;
 use super::{Event, Machine, Outcome, Wait, current, with};
-use crate::calls::real;
+use crate::real;
 
 /// Maximum number of decisions. A job that reaches it has a livelock.
 const DECISIONS_MAX: u64 = 20_000_000;

@@ -2,7 +2,7 @@
 
 use super::Machine;
 use super::indices::{ProcessIndex, ThreadIndex};
-use crate::calls::real;
+use crate::real;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicU32, Ordering};
 

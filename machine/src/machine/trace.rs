@@ -1,6 +1,6 @@
 //! The sequence of events: a checksum of all of them, and lines of text if they are printed.
 
-use crate::calls::real;
+use crate::real;
 
 /// The kind of an event, which is part of the checksum.
 #[derive(Debug, Clone, Copy)]

@@ -40,7 +40,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub use cut::{CutError, find_cut};
+pub use crate::cut_error::CutError;
+pub use cut::find_cut;
 
 /// Maximum bytes of prepared samples that wait to be written; a single sample may have more.
 const BYTES_AHEAD_MAX: u64 = 256 << 20;

@@ -1,7 +1,7 @@
 //! One thread's use of what prepares pictures elsewhere.
 
 use super::{BatchProgress, CpuPreparer, nanoseconds};
-use crate::gpu::NotOffloaded;
+use crate::gpu_use::NotOffloaded;
 use crate::{Error, Offload};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId, contain_panic};

@@ -1,6 +1,6 @@
 //! The interface of a device with primitive requests.
 
-use super::error::{CsxRefusal, FunctionId};
+use crate::csx_error::{CsxRefusal, FunctionId};
 use crate::{BatchMemory, Error, Pace, PreparedBatch};
 use meetpoint_kernels::Interrupt;
 use meetpoint_storage::Counters;

@@ -2,7 +2,7 @@
 
 use super::device::{Afdm, Computed, Csx, CsxError, CsxProperties, Input, Leg, PipelineJob};
 use super::engine::{FunctionEngine, Shared, lock};
-use super::error::{CsxRefusal, FunctionId};
+use crate::csx_error::{CsxRefusal, FunctionId};
 use crate::factory::CpuPreparers;
 use crate::{BatchMemory, Error, Job, MemoryKind, Pace, Preparer, PreparerFactory, Resources};
 use meetpoint_kernels::Interrupt;

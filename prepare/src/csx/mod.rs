@@ -22,12 +22,11 @@
 mod device;
 mod emulated;
 mod engine;
-pub(crate) mod error;
 mod preparer;
 
+pub use crate::csx_error::{CsxRefusal, FunctionId};
 pub use device::{
     Afdm, Computed, Csx, CsxError, CsxProperties, Input, JobCompletion, Leg, LegTotals, PipelineJob,
 };
 pub use emulated::EmulatedCsx;
-pub use error::{CsxRefusal, FunctionId};
 pub use preparer::{CsxPreparer, EmulatedCsxPreparers, pipeline_job};

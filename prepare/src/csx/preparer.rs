@@ -2,7 +2,7 @@
 
 use super::device::{Csx, CsxError, Input, JobCompletion, LegTotals, PipelineJob};
 use super::emulated::EmulatedCsx;
-use super::error::FunctionId;
+use crate::csx_error::FunctionId;
 use crate::{BatchMemory, Error, Job, Pace, PreparedBatch, Preparer, PreparerFactory, Resources};
 use meetpoint_format::column::BatchColumns;
 use meetpoint_kernels::Interrupt;

@@ -3,9 +3,9 @@
 use super::batch::{GpuBatch, GpuRefusal};
 use super::memory::GpuMemory;
 use super::offload::GpuOffload;
-use super::refusal::NotOffloaded;
 use super::share::ShareChoice;
-use super::usage::{CountedOffload, GpuUse, Shared};
+use super::usage::{CountedOffload, Shared};
+use crate::gpu_use::{GpuUse, NotOffloaded};
 use crate::{CpuPreparer, CpuPreparers, Error, Job, Preparer, PreparerFactory, Resources};
 use meetpoint_gpu::{Compute, Error as GpuError};
 use std::fmt::Debug;

@@ -17,11 +17,11 @@ mod retry;
 mod share;
 mod usage;
 
+pub use crate::gpu_use::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
 pub use batch::{GpuBatch, GpuRefusal, MemoryUse, OfferOutcome};
 pub use factory::{Computes, GpuPreparers};
 pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};
 pub use memory::GpuMemory;
 pub use offload::GpuOffload;
-pub use refusal::{GpuFailure, NotOffloaded, NotTaken, OpenError};
+pub use refusal::OpenError;
 pub use share::{NotAShare, ShareChoice};
-pub use usage::GpuUse;

@@ -2,9 +2,10 @@
 
 use super::batch::{GpuBatch, MemoryUse, OfferOutcome};
 use super::memory::GpuMemory;
-use super::refusal::{NotTaken, Refusals};
+use super::refusal::Refusals;
 use super::retry::Retry;
 use super::share::{BatchTimes, Share, ShareChoice};
+use crate::gpu_use::NotTaken;
 use crate::{Error, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};

@@ -405,8 +405,8 @@ class GpuFailure:
 
     cause: str
     """A stable identifier, such as ``gpu_out_of_memory``."""
-    reason: str
-    """The same in words."""
+    detail: str
+    """The message of the error."""
 
 
 @dataclass(frozen=True)

@@ -293,7 +293,7 @@ mod tests {
             let energy = run.measured_energy.as_mut().unwrap();
             energy.meters.clear();
             energy.measured_joules = None;
-            let unusable = vec![UnusableMeter { meter: "rapl".into(), reason: "none".into() }];
+            let unusable = vec![UnusableMeter { meter: "rapl".into(), reason: MeterError::NoRapl }];
             energy.nothing_because = Some(NoMeters { unusable });
         }
         let text = lines(&report);

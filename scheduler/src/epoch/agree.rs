@@ -9,8 +9,8 @@
 
 use std::collections::VecDeque;
 
+use crate::board::Board;
 use crate::epoch::Epoch;
-use crate::epoch::board::Board;
 use crate::learned::CommonTimes;
 use crate::ledger::State;
 use crate::ranks::{Agreement, Proposal};

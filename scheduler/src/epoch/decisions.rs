@@ -1,9 +1,9 @@
 //! Decisions: what host, devices and accelerator should do now.
 
 use crate::decision::{AcceleratorDecision, DeviceDecision, HostDecision};
+use crate::device::DeviceLoss;
 use crate::epoch::Epoch;
 use crate::epoch::agree::StepKind;
-use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::strategies::plan::{Next, StallAction};
 use crate::types::{BatchIndex, DeviceId, Generation, Source, Time, WorkRun};

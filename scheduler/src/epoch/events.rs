@@ -1,7 +1,7 @@
 //! Events: what happened, as the driver reports it.
 
+use crate::device::DeviceLoss;
 use crate::epoch::Epoch;
-use crate::epoch::device::DeviceLoss;
 use crate::ledger::{Entry, State};
 use crate::types::{BatchIndex, DeviceId, Generation, Outcome, Source, Time, VoidReason};
 

@@ -11,9 +11,9 @@
 //! With several ranks, each knows the waits of all, and the smallest budget decides: once one rank
 //! has no budget, or no device left, all ranks continue with the host alone.
 
+use crate::board::Board;
+use crate::device::DeviceLoss;
 use crate::epoch::Epoch;
-use crate::epoch::board::Board;
-use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::ranks::Proposal;
 use crate::strategies::plan::{Consumption, Next};

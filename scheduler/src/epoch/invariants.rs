@@ -1,9 +1,9 @@
 //! The invariants of an epoch: the cheap ones are checked at each step of a debug build, all on
 //! request.
 
+use crate::board::Board;
+use crate::device::DeviceLoss;
 use crate::epoch::Epoch;
-use crate::epoch::board::Board;
-use crate::epoch::device::DeviceLoss;
 use crate::ledger::State;
 use crate::types::{BatchIndex, Source};
 

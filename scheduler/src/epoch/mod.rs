@@ -1,23 +1,21 @@
 //! The state machine of one epoch: events in, decisions out.
 
 mod agree;
-pub(crate) mod board;
 mod decisions;
-pub(crate) mod device;
 mod events;
 mod guard;
 mod invariants;
 mod pace;
 mod reports;
 
+use crate::board::Board;
 use crate::config::Config;
+use crate::device::DeviceLoss;
 use crate::error::Error;
 use crate::strategies::plan::Consumption;
 use crate::strategies::{AnyPlan, Reason, Selection, StrategyName};
 use crate::types::Time;
 use agree::Ranks;
-use board::Board;
-use device::DeviceLoss;
 use guard::Guard;
 use invariants::Watermarks;
 use pace::Pace;

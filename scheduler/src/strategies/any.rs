@@ -6,9 +6,9 @@ use crate::terms::Terms;
 
 use super::AnyStrategy;
 use super::guarantees::{Level, Order};
-use super::name::StrategyName;
 use super::option::{OptionSpec, Value, WrongOption};
 use super::strategy::{DeviceUse, RecordKind};
+use crate::strategy_name::StrategyName;
 
 impl AnyStrategy {
     /// Its name in job files and reports.

@@ -16,13 +16,13 @@ use super::guarantees::Order;
 use super::host_only::HostOnly;
 use super::mte::{Mte, Split, Tail};
 use super::mte_feedback::MteFeedback;
-use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Share, Value, set_word, texts, word_of};
 use super::selection::{Reason, Selection};
 use super::strategy::{DeviceUse, RecordKind, Strategy, StrategyOption, StrategySelector};
 use super::windowed::Windowed;
 use super::wrr::Wrr;
 use super::wrr_frozen::WrrFrozen;
+use crate::strategy_name::StrategyName;
 
 /// Gains below this part of the host's time are ignored.
 const GAIN_LEAST: f64 = 0.001;

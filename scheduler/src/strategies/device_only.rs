@@ -1,15 +1,15 @@
 //! `device-only`: the devices prepare everything, in ascending order.
 
+use crate::board::Board;
 use crate::closed_forms::{Inputs, NotApplicable, Prediction, Regime, known};
-use crate::epoch::board::Board;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
 use super::plan::Grant;
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// The devices prepare everything, in ascending order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

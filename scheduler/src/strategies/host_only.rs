@@ -1,13 +1,13 @@
 //! `host-only`: the host prepares everything. The baseline.
 
+use crate::board::Board;
 use crate::closed_forms::{Inputs, NotApplicable, Prediction, Regime, known};
-use crate::epoch::board::Board;
 use crate::terms::Terms;
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::ordered::{OrderProgress, Ordered, Pattern, Rule};
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// The host prepares everything.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

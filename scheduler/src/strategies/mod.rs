@@ -2,12 +2,12 @@
 //!
 //! Each strategy has one file, which declares its name, guarantees, options, closed form and
 //! record, and plans its epochs. A new strategy needs that file, its `mod` line and its line in the
-//! list below; names, options, help texts and reports derive from the list.
+//! list below; options, help texts, reports and, in `strategy_name`, names derive from the list.
 //!
-//! In reading order: `name`, `guarantees`, `option` and `options` (declarations), `strategy` (the
-//! trait of declarations), `plan` (the interface between epoch and strategy), `ordered` (plans
-//! whose order follows from a few integers), the strategies, `selection`, `any` and `registry` (all
-//! of them together).
+//! In reading order: `guarantees`, `option` and `options` (declarations), `strategy` (the trait of
+//! declarations), `plan` (the interface between epoch and strategy), `ordered` (plans whose order
+//! follows from a few integers), the strategies, `selection`, `any` and `registry` (all of them
+//! together).
 
 #[macro_use]
 mod registry;
@@ -40,7 +40,6 @@ mod guarantees;
 mod host_only;
 mod mte;
 mod mte_feedback;
-pub(crate) mod name;
 mod option;
 mod options;
 mod ordered;
@@ -51,16 +50,16 @@ mod windowed;
 mod wrr;
 mod wrr_frozen;
 
+pub use crate::strategy_name::{StrategyName, UnknownStrategy};
 pub use auto::Goal;
 pub use guarantees::{Level, Order};
 pub use mte::{Split, Tail};
-pub use name::{StrategyName, UnknownStrategy};
 pub use option::{AcceptedValues, OptionSpec, Share, Value, WholeRange, WrongOption};
 pub use options::StrategyOptions;
 pub use selection::{Reason, Selection};
 pub use strategy::{DeviceUse, RecordKind, Strategy, StrategyOption};
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId};

@@ -1,18 +1,18 @@
 //! `mte`, moving towards each other: a fixed split, the host's part first, then the devices'.
 
+use crate::board::Board;
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction, Regime, Times};
-use crate::epoch::board::Board;
 use crate::error::{Error, OptionTooLarge, at_least_one};
 use crate::terms::Terms;
 
 use super::guarantees::Order;
 use super::host_only::HostOnly;
-use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Value, WholeRange, set_word, texts, word_of};
 use super::ordered::{
     Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
 };
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// A fixed split: the host's part is consumed first, then the devices'.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

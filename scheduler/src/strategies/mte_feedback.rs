@@ -5,17 +5,17 @@
 //! finished at the devices. From then on, all batches that the host has not claimed are left to the
 //! devices. The shares at the switch replay the epoch.
 
+use crate::board::Board;
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
-use crate::epoch::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::ordered::{
     Caps, Division, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
 };
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// With many parts, the switch is checked less often: one host claim is skipped per this number of
 /// parts.

@@ -7,8 +7,8 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::AnyStrategy;
-use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Value, share};
+use crate::strategy_name::StrategyName;
 
 /// Every strategy with its options, so that any of them can be run.
 ///

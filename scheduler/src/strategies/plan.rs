@@ -3,7 +3,7 @@
 //! A plan reads the board and answers; it changes only its own state and the change marks of the
 //! parts. The epoch applies the answers within the limits of its terms.
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::ranks::Proposal;
 use crate::types::{BatchIndex, DeviceId, Time};
 

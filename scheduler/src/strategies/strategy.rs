@@ -7,10 +7,10 @@ use crate::error::{Error, OptionTooLarge};
 use crate::terms::Terms;
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Value, WrongOption};
 use super::plan::Plan;
 use super::selection::Selection;
+use crate::strategy_name::StrategyName;
 
 /// A strategy: its options are its fields, and the defaults of the options are its [`Default`].
 pub trait Strategy: Debug + Copy + Default + PartialEq + 'static {

@@ -11,8 +11,8 @@
 //! the host approaches it. With several ranks the meeting point is agreed on in advance: see
 //! [`AgreedWindows`].
 
+use crate::board::Board;
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
-use crate::epoch::board::Board;
 use crate::error::{Error, at_least_one};
 use crate::ledger::State;
 use crate::ranks::Proposal;
@@ -20,11 +20,11 @@ use crate::terms::Terms;
 use crate::types::{BatchIndex, DeviceId, Source};
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::option::{AcceptedValues, OptionSpec, Value, WholeRange};
 use super::ordered::{AgreedWindows, GRANT_UNMEASURED, OrderProgress, Ordered, Pattern, Rule};
 use super::plan::{Consumption, Grant, StallAction};
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// Maximum open windows: that of consumption, that of the host, and the next.
 const OPEN: usize = 4;

@@ -17,16 +17,16 @@
 //!
 //! If each device holds separate batches, the host takes from the device that would finish last.
 
+use crate::board::{Board, RATE_NS};
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
-use crate::epoch::board::{Board, RATE_NS};
 use crate::terms::Terms;
 use crate::tournament::{NONE, Tournament};
 use crate::types::{BatchIndex, DeviceId, Time};
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::plan::{Consumption, Grant, Next, Plan, StallAction};
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// Maximum number of outstanding batches while too little was measured to predict the end.
 const GRANT_UNMEASURED: u32 = 2;

@@ -1,18 +1,18 @@
 //! `wrr-frozen`: the turns of `wrr`, computed in advance from known or measured times; the
 //! accelerator waits for the planned source.
 
+use crate::board::Board;
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
-use crate::epoch::board::Board;
 use crate::error::{Error, at_least_one};
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 
 use super::guarantees::Order;
-use super::name::StrategyName;
 use super::ordered::{
     Caps, Division, Frozen, OrderProgress, Ordered, Pattern, SharePolicy, Shares, Sharing,
 };
 use super::strategy::{DeviceUse, EpochPlanner, RecordKind, Strategy, StrategyOption};
+use crate::strategy_name::StrategyName;
 
 /// Maximum number of batches by which devices may run ahead.
 const SLACK_MAX: u32 = 4;

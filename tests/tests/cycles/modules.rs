@@ -74,6 +74,17 @@ impl Modules {
         index
     }
 
+    /// The file of the root module.
+    pub(super) const ROOT: usize = 0;
+
+    /// The file of the top-level module that contains a file; the root file contains itself.
+    pub(super) fn top_of(&self, file: usize) -> usize {
+        match self.files[file].1 {
+            None | Some(Self::ROOT) => file,
+            Some(parent) => self.top_of(parent),
+        }
+    }
+
     /// Every path that leads from one file to another one.
     pub(super) fn edges(&self) -> Vec<Edge> {
         let mut found = BTreeMap::new();

@@ -103,7 +103,7 @@ fn batches_that_exceed_their_slots_are_prepared_by_the_host_and_counted() {
         assert!(of_kind("device_given_up").is_empty(), "nothing is wrong with it: {events:?}");
         if strategy == "device-only" {
             let failed = of_kind("batch_failed");
-            assert!(failed.iter().all(|event| event["fault"] == "size"), "{events:?}");
+            assert!(failed.iter().all(|event| event["fault"]["kind"] == "size"), "{events:?}");
             assert!(!failed.is_empty());
         }
     }

@@ -79,7 +79,7 @@ fn a_spool_without_space_leaves_the_work_to_the_host() {
     let of_kind = |kind| events.iter().filter(|it| it["kind"] == kind).collect::<Vec<&Value>>();
     let failed = of_kind("batch_failed");
     assert_eq!(failed.len(), 1, "{events:?}");
-    assert_eq!(failed[0]["fault"], "preparation");
+    assert_eq!(failed[0]["fault"]["kind"], "preparation");
     assert_eq!(of_kind("device_given_up").len(), 1, "{events:?}");
     let repeats = of_kind("batches_failed");
     assert_eq!((repeats.len(), &repeats[0]["batches"]), (1, &2.into()), "{events:?}");

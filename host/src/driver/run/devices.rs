@@ -4,8 +4,9 @@ use super::{
     DeviceEnd, FAILURES_IN_A_ROW_MAX, FetchTask, NOT_BEGUN, Prepared, PublishedSlot, QUIET_MAX_NS,
     Run,
 };
+use crate::causes::{BatchFault, Loss, SlotRefusal};
 use crate::device_link::{Session, SlotContents, SlotLease};
-use crate::events::{BatchFault, EventKind, Phase, Remaining};
+use crate::events::{EventKind, Phase, Remaining};
 use meetpoint_format::wire;
 use meetpoint_scheduler::{Agreement, BatchIndex, DeviceDecision, DeviceId, Generation, Outcome};
 use std::sync::Arc;
@@ -194,16 +195,16 @@ impl Run {
     }
 
     /// A batch of a device has to be prepared by the host.
-    fn note_failure(&mut self, number: usize, batch: u32, fault: BatchFault, reason: &str) {
+    fn note_failure(&mut self, number: usize, batch: u32, fault: &BatchFault) {
         let end = &mut self.devices[number];
-        if end.failures.enter(reason) {
-            let (device, reason) = (end.label, reason.to_owned());
-            self.note(EventKind::BatchFailed { device, batch, fault, reason });
+        if end.failures.enter(fault) {
+            let (device, fault) = (end.label, fault.clone());
+            self.note(EventKind::BatchFailed { device, batch, fault });
         }
     }
 
     /// A device failed on too many batches in a row: it gets no more work.
-    fn give_up_device(&mut self, now: u64, number: usize, why: &str) {
+    fn give_up_device(&mut self, now: u64, number: usize, fault: BatchFault) {
         // A device that failed permanently will also fail on work already granted.
         let end = &mut self.devices[number];
         let summary = self.scheduler.device_summary(end.id);
@@ -214,9 +215,8 @@ impl Run {
             session.revoke(self.epoch, generation.saturating_add(1));
         }
         let device = self.devices[number].label;
-        let (failures, reason) = (FAILURES_IN_A_ROW_MAX, why.to_owned());
-        let remaining = self.remaining_without(number);
-        self.note(EventKind::DeviceGivenUp { device, failures, reason, remaining });
+        let (failures, remaining) = (FAILURES_IN_A_ROW_MAX, self.remaining_without(number));
+        self.note(EventKind::DeviceGivenUp { device, failures, fault, remaining });
     }
 
     /// Who prepares the batches of a device that was declared lost.
@@ -275,18 +275,19 @@ impl Run {
         let (batch, generation) = (BatchIndex(message.batch), Generation(message.generation));
         if self.scheduler.device_rejected(now, end.id, batch, generation) == Outcome::Accepted {
             end.published.remove(&batch.0);
-            let (batch, reason) = (batch.0, message.reason.trim());
+            let (batch, detail) = (batch.0, message.reason.trim().to_owned());
             if message.is_damage {
-                return self.note_failure(number, batch, BatchFault::Damage, reason);
+                return self.note_failure(number, batch, &BatchFault::Damage { detail });
             }
             if message.exceeds_slot {
-                return self.note_failure(number, batch, BatchFault::Size, reason);
+                return self.note_failure(number, batch, &BatchFault::Size { detail });
             }
             end.unprepared_in_a_row += 1;
             let is_last_straw = end.unprepared_in_a_row == FAILURES_IN_A_ROW_MAX;
-            self.note_failure(number, batch, BatchFault::Preparation, reason);
+            let fault = BatchFault::Preparation { detail };
+            self.note_failure(number, batch, &fault);
             if is_last_straw {
-                self.give_up_device(now, number, reason);
+                self.give_up_device(now, number, fault);
             }
         }
     }
@@ -301,14 +302,14 @@ impl Run {
         self.note(EventKind::DeviceLeaving { device, remaining });
     }
 
-    pub(in crate::driver) fn lost(&mut self, session: &Arc<Session>, why: &str) {
+    pub(in crate::driver) fn lost(&mut self, session: &Arc<Session>, reason: Loss) {
         let now = self.now();
         let Some(number) = self.end_of(session) else { return };
         let end = &mut self.devices[number];
         self.scheduler.device_lost(now, end.id);
         end.published.clear();
         let (device, phase) = (end.label, Phase::Epoch);
-        let (reason, remaining) = (why.to_owned(), self.remaining_without(number));
+        let remaining = self.remaining_without(number);
         self.note(EventKind::DeviceLost { device, phase, reason, remaining, remedy: None });
     }
 
@@ -337,7 +338,7 @@ impl Run {
         }
     }
 
-    pub(in crate::driver) fn refused(&mut self, task: &FetchTask, why: &str) {
+    pub(in crate::driver) fn refused(&mut self, task: &FetchTask, refusal: SlotRefusal) {
         let now = self.now();
         let outcome = self.scheduler.device_rejected(now, task.device, task.batch, task.generation);
         if outcome == Outcome::Accepted {
@@ -345,9 +346,10 @@ impl Run {
             let end = &mut self.devices[number];
             end.refused_in_a_row += 1;
             let is_last_straw = end.refused_in_a_row == FAILURES_IN_A_ROW_MAX;
-            self.note_failure(number, task.batch.0, BatchFault::Refused, why);
+            let fault = BatchFault::Refused { refusal };
+            self.note_failure(number, task.batch.0, &fault);
             if is_last_straw {
-                self.give_up_device(now, number, why);
+                self.give_up_device(now, number, fault);
             }
         }
     }

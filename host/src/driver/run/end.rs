@@ -2,7 +2,8 @@
 
 use super::PublishedSlot;
 use crate::device_link::Session;
-use crate::events::{DeviceLabel, Failures};
+use crate::event_log::Failures;
+use crate::events::DeviceLabel;
 use meetpoint_format::wire::Meters;
 use meetpoint_scheduler::DeviceId;
 use std::collections::BTreeMap;

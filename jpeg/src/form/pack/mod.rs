@@ -4,13 +4,13 @@ mod compact;
 mod fast;
 
 use super::cursor::push_number;
-use super::error::FormError;
 use super::frame::Frame;
 use super::geometry::{Strip, strips};
 use super::reader::check;
 use super::{Form, MAGIC, VERSION};
 use crate::Coefficients;
 use crate::Interrupt;
+use crate::form_error::FormError;
 
 /// Stores a picture's coefficients, and `skeleton`, opaque bytes that travel with them.
 ///

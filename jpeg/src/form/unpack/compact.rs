@@ -2,11 +2,11 @@
 
 use super::super::codes::{CODES, Choice, Context, DC_PAIRS, WidthContexts};
 use super::super::cursor::Cursor;
-use super::super::error::FormError;
 use super::super::geometry::{CLASSES, GROUPS, Strip};
 use super::super::lanes::{Lanes, SLACK};
 use super::super::simd::{self, CODED_OVERRUN as OVERRUN};
 use super::{RowComponent, Shared, Task, fast, strips_of_kind};
+use crate::form_error::FormError;
 use std::ops::Range;
 
 /// The tables that a picture has selected for a kind.

@@ -1,9 +1,9 @@
 //! Unpacks a row of the fast form.
 
-use super::super::error::FormError;
 use super::super::geometry::{CLASSES, GROUPS, Strip, width};
 use super::super::simd::{self, GroupedBlocks, wide_group};
 use super::{RowComponent, Shared, Task};
+use crate::form_error::FormError;
 
 /// Unpacks a row.
 pub(in super::super) fn row(

@@ -3,10 +3,10 @@
 pub(super) mod compact;
 pub(super) mod fast;
 
-use super::error::{FormError, damaged};
 use super::geometry::{GROUPS, Strip};
 use super::simd::{self, Kernel};
 use crate::Block;
+use crate::form_error::{FormError, damaged};
 use std::ops::Range;
 
 /// One component's blocks of a row of MCUs, and how far their coefficients reach.

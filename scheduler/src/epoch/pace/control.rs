@@ -1,7 +1,7 @@
 //! The window of devices: computes the limit of devices from measurements of host batches.
 
 use super::sums::Sums;
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::types::Time;
 
 /// Loss after which devices are withdrawn the first time, as a share of the epoch.

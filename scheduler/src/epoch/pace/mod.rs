@@ -27,8 +27,8 @@ mod sums;
 
 pub(crate) use control::Pace;
 
+use crate::device::Device;
 use crate::epoch::Epoch;
-use crate::epoch::device::Device;
 use crate::ledger::Began;
 use crate::strategies::plan::Consumption;
 use crate::types::DeviceId;

@@ -14,7 +14,7 @@
 //! (q + n)·t_s  ≤  B + (W - n)·t_c
 //! ```
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 
 /// Maximum number of open batches of a device while too little was measured.
 pub(crate) const GRANT_UNMEASURED: u32 = 2;

@@ -4,7 +4,7 @@
 //! If a device returns a batch, or is silent or lost, the host prepares that batch at the same
 //! position in the order.
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::ledger::State;
 use crate::ranks::Proposal;
 use crate::strategies::plan::{Grant, Next, Position};

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::ranks::Proposal;
 use crate::strategies::plan::{Consumption, Grant, Next, Plan, StallAction};
 use crate::terms::Terms;

@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 
-use crate::epoch::board::Board;
+use crate::board::Board;
 use crate::ranks::Proposal;
 use crate::terms::Terms;
 

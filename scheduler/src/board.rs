@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::epoch::device::{Device, DeviceLoss};
+use crate::device::{Device, DeviceLoss};
 use crate::estimate::{Estimate, Steps};
 use crate::learned::CommonTimes;
 use crate::ledger::{Began, Ledger, State};

@@ -1,17 +1,19 @@
-//! Brings published slots into host memory and checks them before they are used.
+//! Brings published slots into host memory and checks them before they are used: the threads that
+//! do for the batches of devices what workers do for those of the host.
 //!
 //! A slot in memory is checked and used in place. A slot in a file is read into a slot of the ring,
 //! bypassing the page cache if the file system allows it, and released at once.
 
-use super::{Session, SlotContents, SlotLease};
 use crate::batch::{Memory, Table};
+use crate::causes::SlotRefusal;
 use crate::clock::monotonic_ns;
 use crate::config::LoaderConfig;
+use crate::device_link::{Session, SlotContents, SlotLease};
 use crate::driver::{Driver, FetchTask, Prepared};
 use crate::ring::Ring;
 use crate::worker::{ContentsReader, FailOnPanic, grown};
 use crate::{Error, cores};
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Diagnose, Remedy};
 use meetpoint_format::column::{BatchColumns, BatchLayout};
 use meetpoint_format::recipe::RecipeHash;
 use meetpoint_format::slot::{HEADER_BYTES, SlotExpectation, SlotHeader};
@@ -108,7 +110,7 @@ impl Fetcher {
             Ok(Some(prepared)) => driver.fetched(task, Ok(prepared), read),
             // The run is over, and the batch is not needed.
             Ok(None) => {}
-            Err(Refusal(why)) => driver.fetched(task, Err(why), read),
+            Err(refusal) => driver.fetched(task, Err(refusal), read),
         }
     }
 
@@ -118,7 +120,7 @@ impl Fetcher {
         task: &FetchTask,
         lease: SlotLease,
         driver: &Driver,
-    ) -> Result<Option<Prepared>, Refusal> {
+    ) -> Result<Option<Prepared>, SlotRefusal> {
         let begun_ns = monotonic_ns();
         let batch = task.batch.0;
         let payload_bytes_max = payload_bytes_max(&lease);
@@ -144,7 +146,7 @@ impl Fetcher {
         let (contents, verify_ns) = self
             .contents
             .read(&table, memory.payload(table.bytes()), samples, Vec::new())
-            .map_err(|error| Refusal(error.to_string()))?;
+            .map_err(SlotRefusal::from)?;
         let SlotContents { start_ns, end_ns, .. } = task.published.contents;
         let (stats, bring_ns) = (None, monotonic_ns().saturating_sub(begun_ns));
         Ok(Some(Prepared { memory, table, contents, start_ns, end_ns, stats, verify_ns, bring_ns }))
@@ -173,7 +175,7 @@ impl Fetcher {
         task: &FetchTask,
         lease: &SlotLease,
         driver: &Driver,
-    ) -> Result<Option<(AlignedBuffer, usize)>, Refusal> {
+    ) -> Result<Option<(AlignedBuffer, usize)>, SlotRefusal> {
         let Some(place) = driver.wait_for_slot(&self.ring, task.serial) else {
             return Ok(None);
         };
@@ -186,7 +188,6 @@ impl Fetcher {
         // Slots consist of whole blocks, which can be read directly.
         let bytes = usize::try_from(bytes).expect("a slot was planned to fit memory");
         let bytes = (HEADER_BYTES + bytes).next_multiple_of(BLOCK_BYTES);
-        let unreadable = |error: Error| Refusal(error.to_string());
         let session = lease.session();
         let known = self.readers.iter().position(|reader| reader.has_open(session));
         let number = match known {
@@ -194,14 +195,16 @@ impl Fetcher {
             None => {
                 // Drops the readers of sessions that have ended.
                 self.readers.retain(|reader| reader.session.strong_count() > 0);
-                self.readers.push(SlotReader::open(self.engine, session).map_err(unreadable)?);
+                self.readers.push(
+                    SlotReader::open(self.engine, session).map_err(|error| unreadable(&error))?,
+                );
                 self.readers.len() - 1
             }
         };
         let reader = &mut self.readers[number];
         let offset = session.spool().offset(lease.slot());
         let wanted = || driver.is_current(task.serial);
-        reader.read(offset, bytes, place.into_buffer(), wanted).map_err(unreadable)
+        reader.read(offset, bytes, place.into_buffer(), wanted).map_err(|error| unreadable(&error))
     }
 }
 
@@ -265,16 +268,18 @@ impl SlotReader {
     }
 }
 
-/// Why a slot is refused; the host then prepares the batch.
-struct Refusal(String);
-
 /// Bytes of a slot after its header.
 fn payload_bytes_max(lease: &SlotLease) -> u64 {
     lease.session().spool().limits().slot_bytes.saturating_sub(HEADER_BYTES as u64)
 }
 
+/// A slot that cannot be read.
+fn unreadable(error: &Error) -> SlotRefusal {
+    SlotRefusal::NotRead { cause: error.cause().to_owned(), detail: error.to_string() }
+}
+
 /// Compares header and payload with what was granted, and returns the positions of the columns.
-fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout, Refusal> {
+fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout, SlotRefusal> {
     let header = match memory {
         Memory::Slot(lease) => {
             lease.bytes().expect("this kind of memory is mapped").first_chunk::<HEADER_BYTES>()
@@ -282,12 +287,11 @@ fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout,
         Memory::Fetched { buffer, start } => buffer.as_slice()[*start..].first_chunk(),
         Memory::Ring(_) | Memory::Own(_) => unreachable!("that is what the host prepared into"),
     };
-    let refused = |error: meetpoint_format::slot::SlotError| Refusal(error.to_string());
     let header = header.expect("a slot begins with a whole header");
-    let header = SlotHeader::decode(header).map_err(refused)?;
-    let layout = header.check(expected).map_err(refused)?;
+    let header = SlotHeader::decode(header)?;
+    let layout = header.check(expected)?;
     let bytes = usize::try_from(layout.bytes()).expect("no longer than its slot");
     let payload = memory.payload(bytes);
-    header.check_payload(expected.columns, &layout, payload).map_err(refused)?;
+    header.check_payload(expected.columns, &layout, payload)?;
     Ok(layout)
 }

@@ -52,6 +52,6 @@ pub enum FormError {
 }
 
 /// An error at an offset in the stored bytes.
-pub(super) fn damaged(offset: usize, reason: &'static str) -> FormError {
+pub(crate) fn damaged(offset: usize, reason: &'static str) -> FormError {
     FormError::Damaged { offset, reason }
 }

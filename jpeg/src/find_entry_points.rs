@@ -1,8 +1,8 @@
 //! Finds the entry points of a file.
 
-use super::layout::{Entry, EntryPointsHead, encode};
 use crate::bits::BitPosition;
 use crate::checksum::crc32c;
+use crate::entry_points::{Entry, EntryPointsHead, encode};
 use crate::error::damaged;
 use crate::limits::check_pixels;
 use crate::markers::Header;

@@ -23,7 +23,7 @@ pub struct JobError {
 }
 
 /// The cause of an error of a job file without an underlying error.
-pub(super) const CAUSE: &str = "job";
+pub(crate) const CAUSE: &str = "job";
 
 impl Diagnose for JobError {
     fn cause(&self) -> &'static str {
