@@ -2,7 +2,7 @@
 
 use crate::collective::error::CollectiveError;
 use crate::job::JobError;
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, shown};
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
@@ -27,7 +27,7 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     let bytes = show_bytes(limit.bytes);
     match &limit.file {
         None => format!("the {bytes} of memory that this machine has"),
-        Some(file) => format!("the {bytes} of memory that {} allows", file.display()),
+        Some(file) => format!("the {bytes} of memory that {} allows", shown(file)),
     }
 }
 
@@ -47,7 +47,7 @@ pub enum DeviceName {
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program(program) => write!(f, "device program {}", program.display()),
+            Self::Program(program) => write!(f, "device program {}", shown(program)),
             Self::At(endpoint) => write!(f, "the device at {endpoint}"),
             Self::Shared => f.write_str("the shared device"),
             Self::OfRank => f.write_str("the device"),
@@ -151,7 +151,7 @@ pub enum Error {
     #[error(
         "a batch of {batch_size} is larger than an epoch of dataset {}, which has {samples} \
          samples",
-        dataset.display()
+        shown(dataset)
     )]
     BatchLargerThanDataset {
         /// The requested value.
@@ -162,7 +162,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// A dataset without samples.
-    #[error("dataset {} has no samples", dataset.display())]
+    #[error("dataset {} has no samples", shown(dataset))]
     EmptyDataset {
         /// Folder.
         dataset: PathBuf,
@@ -298,9 +298,7 @@ pub enum Error {
     #[error("a thread of the loader panicked, a defect of Meetpoint")]
     Panicked,
     /// The socket of a device process cannot be created in any folder.
-    #[error(
-        "failed to create a folder for the device's socket in {}: {source}", parent.display()
-    )]
+    #[error("failed to create a folder for the device's socket in {}: {source}", shown(parent))]
     SocketFolder {
         /// The last folder that was tried.
         parent: PathBuf,
@@ -308,7 +306,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device program cannot be started.
-    #[error("failed to start device program {}: {source}", program.display())]
+    #[error("failed to start device program {}: {source}", shown(program))]
     DeviceStart {
         /// Program.
         program: PathBuf,
@@ -316,7 +314,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device program ended before it served.
-    #[error("device program {} exited with {status} before it was ready{said}", program.display())]
+    #[error("device program {} exited with {status} before it was ready{said}", shown(program))]
     DeviceEnded {
         /// Program.
         program: PathBuf,
@@ -344,7 +342,7 @@ pub enum Error {
         limit: Option<OpenFilesLimit>,
     },
     /// The path is not a socket.
-    #[error("no device answers at {}: it is {what}, not a socket", socket.display())]
+    #[error("no device answers at {}: it is {what}, not a socket", shown(socket))]
     NotASocket {
         /// Path.
         socket: PathBuf,
@@ -422,7 +420,7 @@ pub enum Error {
     /// Fewer parts than devices, each of which needs at least one.
     #[error(
         "dataset {} has {parts} parts, too few for {devices} devices that hold different parts",
-        dataset.display()
+        shown(dataset)
     )]
     TooFewParts {
         /// The number of parts.
@@ -433,7 +431,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// Parts that cannot be assigned to the devices as requested.
-    #[error("failed to assign the parts of {} to the devices: {source}", dataset.display())]
+    #[error("failed to assign the parts of {} to the devices: {source}", shown(dataset))]
     Holders {
         /// Folder.
         dataset: PathBuf,
@@ -520,7 +518,7 @@ pub enum Error {
         what: String,
     },
     /// The file of damaged samples could not be written.
-    #[error("failed to record damaged samples in {}: {source}", path.display())]
+    #[error("failed to record damaged samples in {}: {source}", shown(path))]
     Quarantine {
         /// File.
         path: PathBuf,

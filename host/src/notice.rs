@@ -2,7 +2,7 @@
 //! written.
 
 use crate::events::DeviceLabel;
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_scheduler::StrategyName;
 use serde::{Deserialize, Serialize};
@@ -115,7 +115,7 @@ impl fmt::Display for Notice {
                 f,
                 "the file system of {} cannot reserve blocks: a full disk is noticed only when the \
                  device writes, and the host then prepares those batches",
-                directory.display()
+                shown(directory)
             ),
             Self::SpoolSpace { directory, quota_bytes, free_bytes } => write!(
                 f,
@@ -123,7 +123,7 @@ impl fmt::Display for Notice {
                  batches need; if that is more than the free space, it is an error",
                 show_bytes(*quota_bytes),
                 show_bytes(*free_bytes),
-                directory.display()
+                shown(directory)
             ),
             Self::NotConvertedOnGpu { device, dtype, reason } => {
                 write!(f, "batches for {device} are prepared as {dtype} on the host: {reason}")
@@ -142,7 +142,7 @@ impl fmt::Display for Notice {
                 )
             }
             Self::TraceWritten { file, events, batches_left_out } => {
-                write!(f, "{events} events are in {}", file.display())?;
+                write!(f, "{events} events are in {}", shown(file))?;
                 match batches_left_out {
                     0 => Ok(()),
                     batches => write!(f, "; the first {batches} batches are not in it"),

@@ -1,5 +1,6 @@
 //! Why a meter gave no value.
 
+use meetpoint_diagnose::shown;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ impl SystemError {
 #[non_exhaustive]
 pub enum MeterError {
     /// A file that could not be read.
-    #[error("failed to read {}: {error}", path.display())]
+    #[error("failed to read {}: {error}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -41,7 +42,7 @@ pub enum MeterError {
         error: SystemError,
     },
     /// A file with unexpected content.
-    #[error("{} holds {held:?}, not {expected}", path.display())]
+    #[error("{} holds {held:?}, not {expected}", shown(path))]
     Garbage {
         /// The file.
         path: PathBuf,
