@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs a job with an emulated device in restricted environments: as an ordinary user with 8 MiB of
-# locked memory, under a seccomp filter without io_uring as in a container, on tmpfs, on a block
-# device with blocks of 4 KiB, and from a read-only file system. Compares every batch with that of
-# the host alone, and checks the program's messages about the restriction.
+# locked memory, under a seccomp filter without io_uring as in a container, without /proc, with one
+# that hides other users' processes, on tmpfs, on a block device with blocks of 4 KiB, and from a
+# read-only file system. Compares every batch with that of the host alone, and checks the program's
+# messages about the restriction.
 #
 #     scripts/environments.sh             builds the program and runs what this machine allows
 #     HOST=FILE scripts/environments.sh   uses an existing program
@@ -135,6 +136,20 @@ if python3 "$folder/without_io_uring.py" true 2>"$folder/seccomp.log"; then
         expect 'reading with threads: io_uring is not available'
 else
     skip "$name" "$(cat "$folder/seccomp.log")"
+fi
+
+# Containers and chroots without /proc, and with a /proc that shows only the user's own processes.
+name="a mount namespace without /proc"
+if unshare --mount sh -c 'umount -l /proc' 2>"$folder/unshare.log"; then
+    # shellcheck disable=SC2016
+    run_in "$name" "$folder" unshare --mount sh -c 'umount -l /proc && exec "$@"' sh || true
+    name="an ordinary user with /proc mounted with hidepid=2"
+    # shellcheck disable=SC2016
+    run_in "$name" "$folder" unshare --mount --pid --fork sh -c \
+        'mount -t proc -o hidepid=2 proc /proc && exec setpriv --reuid 65534 --regid 65534 \
+        --clear-groups --bounding-set -all "$@"' sh || true
+else
+    skip "$name" "$(cat "$folder/unshare.log")"
 fi
 
 # Dataset and work on tmpfs.

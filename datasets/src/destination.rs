@@ -11,6 +11,7 @@ use crate::Error;
 use crate::named_lock::lock_named;
 use crate::source::refuse_destination;
 use crate::writer::JOURNAL_NAME;
+use meetpoint_diagnose::shown;
 use meetpoint_format::dataset::MANIFEST_NAME;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
@@ -123,7 +124,7 @@ impl Destination {
         let stays = |(path, entry): &(PathBuf, String)| {
             format!(
                 "{} is not removed: it contains {entry}, which Meetpoint did not write",
-                path.display()
+                shown(path)
             )
         };
         self.notes.extend(places.foreign.iter().map(stays));
@@ -482,7 +483,7 @@ fn foreign_entry(path: &Path, also: Option<&str>) -> std::io::Result<Option<Stri
         let is_ours = entry.file_type()?.is_file()
             && name.to_str().is_some_and(|name| is_name_of_ours(name) || also == Some(name));
         if !is_ours {
-            return Ok(Some(name.display().to_string()));
+            return Ok(Some(shown(Path::new(&name)).to_string()));
         }
     }
     Ok(None)

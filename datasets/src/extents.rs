@@ -2,7 +2,7 @@
 //!
 //! Nothing is written but the file of extents, and that only if every file stayed where it is.
 
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::checksum::Crc32c;
 use meetpoint_format::dataset::{
     DatasetExtents, EXTENTS_FORMAT, EXTENTS_VERSION, ExtentDevice, ExtentsError, FileExtent,
@@ -29,13 +29,13 @@ pub enum MapError {
     #[error(transparent)]
     File(#[from] ExtentError),
     /// Its content is in files of its own.
-    #[error("{}: its content stays in other files, which are not mapped", path.display())]
+    #[error("{}: its content stays in other files, which are not mapped", shown(path))]
     InPlace {
         /// Dataset folder.
         path: PathBuf,
     },
     /// Its files are on several devices.
-    #[error("{} is on {device}, but {MANIFEST_NAME} is on {first}", path.display())]
+    #[error("{} is on {device}, but {MANIFEST_NAME} is on {first}", shown(path))]
     Devices {
         /// File.
         path: PathBuf,
@@ -45,13 +45,13 @@ pub enum MapError {
         first: String,
     },
     /// The manifest is not the one that was opened.
-    #[error("{}: {MANIFEST_NAME} was replaced while the dataset was mapped", path.display())]
+    #[error("{}: {MANIFEST_NAME} was replaced while the dataset was mapped", shown(path))]
     Replaced {
         /// Dataset folder.
         path: PathBuf,
     },
     /// A file cannot be read.
-    #[error("failed to read {}: {source}", path.display())]
+    #[error("failed to read {}: {source}", shown(path))]
     Read {
         /// File.
         path: PathBuf,
@@ -59,7 +59,7 @@ pub enum MapError {
         source: io::Error,
     },
     /// What Linux reported is not a list of extents of the device.
-    #[error("{}: the reported extents are impossible: {source}", path.display())]
+    #[error("{}: the reported extents are impossible: {source}", shown(path))]
     Impossible {
         /// Dataset folder.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum MapError {
         source: ExtentsError,
     },
     /// The result cannot be written.
-    #[error("failed to write {}: {source}", path.display())]
+    #[error("failed to write {}: {source}", shown(path))]
     Write {
         /// File of extents.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum MapError {
         source: io::Error,
     },
     /// The file of extents exists.
-    #[error("{} exists", path.display())]
+    #[error("{} exists", shown(path))]
     Exists {
         /// File of extents.
         path: PathBuf,

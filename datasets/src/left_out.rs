@@ -1,8 +1,8 @@
 //! A sample or file of a source that is not in the result.
 
 use crate::message::Message;
-use crate::printable::printable;
 use meetpoint_diagnose::Surface;
+use meetpoint_diagnose::printable;
 
 /// A sample or file of a source that is not in the dataset.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -49,7 +49,6 @@ mod over_budget;
 pub mod pack;
 mod pattern;
 mod preview;
-mod printable;
 mod sample_origin;
 pub mod shards;
 pub mod sink;
@@ -70,7 +69,6 @@ pub use message::Message;
 pub use natural::natural_order;
 pub use pack::{Check, OnError, PackOptions, PackProgress, PackSummary, pack};
 pub use preview::{DRAWS_MAX, Preview, PreviewError, PreviewOptions, SAMPLES_MAX, preview};
-pub use printable::printable;
 pub use sink::{Shards, SinkKind};
 pub use unpack::{
     ConvertProgress, ConvertSummary, UnpackOptions, UnpackProgress, UnpackSummary, convert, unpack,

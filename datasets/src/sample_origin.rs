@@ -1,6 +1,6 @@
 //! Where a sample is in its source.
 
-use crate::printable::printable;
+use meetpoint_diagnose::printable;
 
 /// Where a sample is in its source, as messages show it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

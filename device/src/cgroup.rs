@@ -3,7 +3,7 @@
 //! The governor emulates the speed; the group only stops a device that would exceed it. Quota
 //! periods are far too coarse to emulate a slow core (cgroups(7), cpu.max and cpu.cfs_quota_us).
 
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_link::Emulation;
 use meetpoint_storage::cgroup::{Hierarchy, Version, hierarchies};
 use std::fs;
@@ -40,7 +40,7 @@ pub enum CgroupError {
         problem: &'static str,
     },
     /// A file or folder of the group cannot be written.
-    #[error("failed to {action} {}: {source}", path.display())]
+    #[error("failed to {action} {}: {source}", shown(path))]
     Io {
         /// What was attempted.
         action: &'static str,

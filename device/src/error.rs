@@ -1,7 +1,7 @@
 //! Errors of starting a device or connecting to it.
 
 use crate::cgroup::CgroupError;
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, shown};
 use meetpoint_link::tls::TlsError;
 use meetpoint_link::{Endpoint, TcpAddress, TokenError};
 use meetpoint_storage::open_files_limit_behind;
@@ -32,7 +32,7 @@ pub enum Error {
     #[error("no dataset root is given")]
     NoRoots,
     /// A root does not exist or is not a folder.
-    #[error("dataset root {} cannot be served: {source}", path.display())]
+    #[error("dataset root {} cannot be served: {source}", shown(path))]
     Root {
         /// Folder.
         path: PathBuf,
@@ -40,7 +40,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A root has no name, which hosts on a network need.
-    #[error("root {} has no name; hosts on a network need one to find it", path.display())]
+    #[error("root {} has no name; hosts on a network need one to find it", shown(path))]
     UnnamedRoot {
         /// Folder.
         path: PathBuf,
@@ -48,7 +48,7 @@ pub enum Error {
     /// A file of extents has no name, which hosts on a network need.
     #[error(
         "the file of extents {} has no name; hosts on a network need one to find it",
-        path.display()
+        shown(path)
     )]
     UnnamedExtents {
         /// File.
@@ -111,19 +111,19 @@ pub enum Error {
         usable: String,
     },
     /// Another device listens on the socket.
-    #[error("a device already listens on {}", path.display())]
+    #[error("a device already listens on {}", shown(path))]
     SocketInUse {
         /// Socket.
         path: PathBuf,
     },
     /// The path exists and is not a socket.
-    #[error("{} exists and is not a socket", path.display())]
+    #[error("{} exists and is not a socket", shown(path))]
     NotASocket {
         /// Path.
         path: PathBuf,
     },
     /// The path to probe is not a socket.
-    #[error("no device answers on {}: it is {what}, not a socket", path.display())]
+    #[error("no device answers on {}: it is {what}, not a socket", shown(path))]
     ProbedNoSocket {
         /// Path.
         path: PathBuf,
@@ -133,7 +133,7 @@ pub enum Error {
     /// The path is longer than the address of a Unix socket can be.
     #[error(
         "socket path {} has {} bytes, more than the {limit} of a Unix socket",
-        path.display(), path.as_os_str().len()
+        shown(path), path.as_os_str().len()
     )]
     SocketPathTooLong {
         /// Path.
@@ -142,7 +142,7 @@ pub enum Error {
         limit: usize,
     },
     /// The socket cannot be created.
-    #[error("failed to {action} socket {}: {source}", path.display())]
+    #[error("failed to {action} socket {}: {source}", shown(path))]
     Socket {
         /// What was attempted.
         action: &'static str,
@@ -244,11 +244,11 @@ impl Diagnose for Error {
                 Remedy::set(Setting::DeviceRoot, Change::To(folder.to_owned()))
             }
             Self::UnnamedRoot { path } => {
-                let named = format!("NAME={}", path.display());
+                let named = format!("NAME={}", shown(path));
                 Remedy::set(Setting::DeviceRoot, Change::To(named))
             }
             Self::UnnamedExtents { path } => {
-                let named = format!("NAME={}", path.display());
+                let named = format!("NAME={}", shown(path));
                 Remedy::set(Setting::DeviceExtents, Change::To(named))
             }
             Self::RootNamedTwice { .. } => "give each a name of its own".into(),

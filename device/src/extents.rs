@@ -3,6 +3,7 @@
 //! A host names them by the checksum of `dataset.json`; its paths mean nothing here.
 
 use crate::{Error, ExtentRoot};
+use meetpoint_diagnose::shown;
 use meetpoint_format::wire::LoadRequest;
 use meetpoint_prepare::ExtentFolder;
 use meetpoint_storage::EngineKind;
@@ -60,7 +61,7 @@ impl ServedExtents {
                 0 => String::new(),
                 begin => format!(", where {} begins at byte {begin}", device.name),
             };
-            let (file, block) = (folder.path().display(), folder.block().display());
+            let (file, block) = (shown(folder.path()), shown(folder.block()));
             let engine = folder.engine();
             format!(
                 "{file}: reads its extents from {block}{begin} (engine {engine}), and nothing else \

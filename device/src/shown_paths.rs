@@ -3,6 +3,7 @@
 
 use crate::extents::ServedExtents;
 use crate::roots::Roots;
+use meetpoint_diagnose::shown;
 use std::borrow::Cow;
 
 /// The name of a block device.
@@ -17,7 +18,8 @@ pub(crate) struct ShownPaths {
 impl ShownPaths {
     /// The names of everything that is served.
     pub(crate) fn new(roots: &Roots, extents: &ServedExtents) -> Self {
-        let shown = |path: &std::path::Path| path.display().to_string();
+        // As messages show them.
+        let shown = |path: &std::path::Path| shown(path).to_string();
         let mut named: Vec<(String, String)> =
             roots.named().map(|(name, folder)| (shown(folder), name.to_owned())).collect();
         for (name, folder) in extents.named() {

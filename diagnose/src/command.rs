@@ -1,6 +1,6 @@
 //! Commands of the program that remedies name, and the functions that do the same in Python.
 
-use crate::Surface;
+use crate::{Surface, shown};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -142,12 +142,12 @@ impl Command {
             Self::Inspect => ("inspect".to_owned(), None),
             Self::Cat => ("dataset cat".to_owned(), Some("dataset.cat()")),
             Self::ServeDevice { socket } => {
-                let socket = socket.as_ref().map(|path| format!(" --socket {}", path.display()));
+                let socket = socket.as_ref().map(|path| format!(" --socket {}", shown(path)));
                 let socket = socket.unwrap_or_else(|| " --socket SOCKET".to_owned());
                 (format!("device serve{socket} --root FOLDER"), None)
             }
             Self::ProbeDevice { socket } => {
-                (format!("device probe --socket {}", socket.display()), None)
+                (format!("device probe --socket {}", shown(socket)), None)
             }
             Self::ListenDevice { address } => {
                 (format!("device serve --listen {address} --root NAME=FOLDER"), None)

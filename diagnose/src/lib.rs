@@ -2,7 +2,7 @@
 //!
 //! A library never names an option or a command in a message: it returns a [`Remedy`], which the
 //! command line writes with options and Python with arguments. In reading order: [`Diagnose`],
-//! [`Remedy`], [`Setting`], [`Command`].
+//! [`Remedy`], [`Setting`], [`Command`], [`printable()`].
 //!
 //! ```
 //! use meetpoint_diagnose::{Change, Remedy, Setting, Surface};
@@ -15,11 +15,13 @@
 
 mod command;
 mod nearest;
+mod printable;
 mod remedy;
 mod setting;
 
 pub use command::Command;
 pub use nearest::{known, nearest};
+pub use printable::{Shown, printable, printable_lines, shown};
 pub use remedy::{Change, Remedy, Step};
 pub use setting::Setting;
 

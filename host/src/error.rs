@@ -4,7 +4,7 @@ use crate::causes::{Loss, LossCause, ProcessEnd};
 use crate::collective::error::CollectiveError;
 use crate::job_error::JobError;
 use crate::stop::StopHandle;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
@@ -34,7 +34,7 @@ pub(crate) fn memory_of(limit: &MemoryLimit) -> String {
     let bytes = show_bytes(limit.bytes);
     match &limit.file {
         None => format!("the {bytes} of memory that this machine has"),
-        Some(file) => format!("the {bytes} of memory that {} allows", file.display()),
+        Some(file) => format!("the {bytes} of memory that {} allows", shown(file)),
     }
 }
 
@@ -54,7 +54,7 @@ pub enum DeviceName {
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Program(program) => write!(f, "device program {}", program.display()),
+            Self::Program(program) => write!(f, "device program {}", shown(program)),
             Self::At(endpoint) => write!(f, "the device at {endpoint}"),
             Self::Shared => f.write_str("the shared device"),
             Self::OfRank => f.write_str("the device"),
@@ -158,7 +158,7 @@ pub enum Error {
     #[error(
         "a batch of {batch_size} is larger than an epoch of dataset {}, which has {samples} \
          samples",
-        dataset.display()
+        shown(dataset)
     )]
     BatchLargerThanDataset {
         /// The requested value.
@@ -169,7 +169,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// A dataset without samples.
-    #[error("dataset {} has no samples", dataset.display())]
+    #[error("dataset {} has no samples", shown(dataset))]
     EmptyDataset {
         /// Folder.
         dataset: PathBuf,
@@ -305,9 +305,7 @@ pub enum Error {
     #[error("a thread of the loader panicked, a defect of Meetpoint")]
     Panicked,
     /// The socket of a device process cannot be created in any folder.
-    #[error(
-        "failed to create a folder for the device's socket in {}: {source}", parent.display()
-    )]
+    #[error("failed to create a folder for the device's socket in {}: {source}", shown(parent))]
     SocketFolder {
         /// The last folder that was tried.
         parent: PathBuf,
@@ -315,7 +313,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The device program cannot be started.
-    #[error("failed to start device program {}: {source}", program.display())]
+    #[error("failed to start device program {}: {source}", shown(program))]
     DeviceStart {
         /// Program.
         program: PathBuf,
@@ -324,7 +322,7 @@ pub enum Error {
     },
     /// The device program ended before it served.
     #[error(
-        "device program {} exited with {} before it was ready{}", program.display(), end.exit,
+        "device program {} exited with {} before it was ready{}", shown(program), end.exit,
         after_colon(&end.detail)
     )]
     DeviceEnded {
@@ -352,7 +350,7 @@ pub enum Error {
         limit: Option<OpenFilesLimit>,
     },
     /// The path is not a socket.
-    #[error("no device answers at {}: it is {what}, not a socket", socket.display())]
+    #[error("no device answers at {}: it is {what}, not a socket", shown(socket))]
     NotASocket {
         /// Path.
         socket: PathBuf,
@@ -430,7 +428,7 @@ pub enum Error {
     /// Fewer parts than devices, each of which needs at least one.
     #[error(
         "dataset {} has {parts} parts, too few for {devices} devices that hold different parts",
-        dataset.display()
+        shown(dataset)
     )]
     TooFewParts {
         /// The number of parts.
@@ -441,7 +439,7 @@ pub enum Error {
         dataset: PathBuf,
     },
     /// Parts that cannot be assigned to the devices as requested.
-    #[error("failed to assign the parts of {} to the devices: {source}", dataset.display())]
+    #[error("failed to assign the parts of {} to the devices: {source}", shown(dataset))]
     Holders {
         /// Folder.
         dataset: PathBuf,
@@ -528,7 +526,7 @@ pub enum Error {
         what: String,
     },
     /// The file of damaged samples could not be written.
-    #[error("failed to record damaged samples in {}: {source}", path.display())]
+    #[error("failed to record damaged samples in {}: {source}", shown(path))]
     Quarantine {
         /// File.
         path: PathBuf,

@@ -1,7 +1,7 @@
 //! Faults of an epoch and the reactions to them, as values; `Display` gives the sentence.
 
 use crate::causes::{BatchFault, Loss};
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, printable, shown};
 use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_scheduler::{Concurrency, Tuned, Verdict};
 use serde::{Deserialize, Serialize};
@@ -408,7 +408,9 @@ impl fmt::Display for EventKind {
                 write!(
                     f,
                     "{samples} damaged {noun} ({replaced} replaced, {left_out} left out); the \
-                     first is {key} in {file}: {detail}"
+                     first is {} in {}: {detail}",
+                    printable(key),
+                    shown(file.as_ref())
                 )
             }
             Self::ColumnsReadAgain { reads, bytes, needed_bytes, cache_bytes } => {

@@ -1,12 +1,12 @@
 //! An error in a job file: its location, the problem and the remedy.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use std::path::PathBuf;
 
 /// A job file that cannot be run. Line and column count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{}{}: {problem}", file.display(),
+    "{}{}: {problem}", shown(file),
     .place.map(|(line, column)| format!(":{line}:{column}")).unwrap_or_default()
 )]
 pub struct JobError {

@@ -3,7 +3,7 @@
 
 use crate::events::DeviceLabel;
 use crate::split_refusal::SplitRefusal;
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_scheduler::StrategyName;
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ impl fmt::Display for Notice {
                 f,
                 "the file system of {} cannot reserve blocks: a full disk is noticed only when the \
                  device writes, and the host then prepares those batches",
-                directory.display()
+                shown(directory)
             ),
             Self::SpoolSpace { directory, quota_bytes, free_bytes } => write!(
                 f,
@@ -124,7 +124,7 @@ impl fmt::Display for Notice {
                  batches need; if that is more than the free space, it is an error",
                 show_bytes(*quota_bytes),
                 show_bytes(*free_bytes),
-                directory.display()
+                shown(directory)
             ),
             Self::NotConvertedOnGpu { device, dtype, reason } => {
                 write!(f, "batches for {device} are prepared as {dtype} on the host: {reason}")
@@ -143,7 +143,7 @@ impl fmt::Display for Notice {
                 )
             }
             Self::TraceWritten { file, events, batches_left_out } => {
-                write!(f, "{events} events are in {}", file.display())?;
+                write!(f, "{events} events are in {}", shown(file))?;
                 match batches_left_out {
                     0 => Ok(()),
                     batches => write!(f, "; the first {batches} batches are not in it"),

@@ -1,6 +1,6 @@
 //! Errors of experiments, each with cause and remedy.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_sim::scenario::{NotAQuantity, SweptParameters};
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
-    #[error("failed to read {}: {source}", file.display())]
+    #[error("failed to read {}: {source}", shown(file))]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Scenario(Box<ScenarioFault>),
     /// A line of a trace is not a time.
-    #[error("{}:{line}: {source}", file.display())]
+    #[error("{}:{line}: {source}", shown(file))]
     TraceTime {
         /// The trace.
         file: PathBuf,
@@ -33,7 +33,7 @@ pub enum Error {
         source: NotAQuantity,
     },
     /// The trace has no times.
-    #[error("{} has no times", file.display())]
+    #[error("{} has no times", shown(file))]
     EmptyTrace {
         /// The trace.
         file: PathBuf,
@@ -55,7 +55,7 @@ pub enum Error {
     /// The file is not the report of a run.
     #[error(
         "{} is not a report of `meetpoint run` or `demo` of this version: {source}",
-        file.display()
+        shown(file)
     )]
     NotAReport {
         /// The file.
@@ -63,8 +63,14 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
+    /// A study was asked for the same number of hosts twice.
+    #[error("the number of hosts {hosts} is given twice")]
+    HostsTwice {
+        /// The number.
+        hosts: u32,
+    },
     /// The report has no epochs.
-    #[error("{} has no epoch, so there is nothing to replay", file.display())]
+    #[error("{} has no epoch, so there is nothing to replay", shown(file))]
     NoEpochs {
         /// The file.
         file: PathBuf,
@@ -94,6 +100,7 @@ impl Diagnose for Error {
             Self::Sim(source) => source.cause(),
             Self::NotDrawn(source) => source.cause(),
             Self::NotAReport { .. } => "not_a_report",
+            Self::HostsTwice { .. } => "hosts_twice",
             Self::NoEpochs { .. } => "no_epochs",
         }
     }
@@ -108,6 +115,7 @@ impl Diagnose for Error {
             Self::Simulation { source, .. } => source.remedy(),
             Self::Sim(source) => source.remedy(),
             Self::NotDrawn(source) => source.remedy(),
+            Self::HostsTwice { .. } => Some("give each number once".into()),
             Self::NotAReport { .. } | Self::NoEpochs { .. } => {
                 Some("name the report.json of a run".into())
             }
@@ -134,7 +142,7 @@ pub struct ScenarioFault {
 
 impl Display for ScenarioFault {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", self.file.display())?;
+        write!(f, "{}:", shown(&self.file))?;
         if let Some((line, column)) = self.place {
             write!(f, "{line}:{column}:")?;
         }

@@ -1,5 +1,6 @@
 //! Where a device listens: a Unix socket, or a network address.
 
+use meetpoint_diagnose::shown;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -103,7 +104,7 @@ impl Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Socket(path) => write!(f, "{}", path.display()),
+            Self::Socket(path) => write!(f, "{}", shown(path)),
             Self::Tcp(address) => write!(f, "{address}"),
         }
     }

@@ -1,5 +1,6 @@
 //! A shared secret that every call carries if the device requires one.
 
+use meetpoint_diagnose::shown;
 use meetpoint_storage::files::read_regular;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ impl fmt::Debug for Token {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
-    #[error("failed to read the token in {}: {source}", path.display())]
+    #[error("failed to read the token in {}: {source}", shown(path))]
     Read {
         /// File.
         path: PathBuf,
@@ -37,7 +38,7 @@ pub enum TokenError {
         source: std::io::Error,
     },
     /// The file does not contain a valid token.
-    #[error("{} does not hold a token: {problem}", path.display())]
+    #[error("{} does not hold a token: {problem}", shown(path))]
     Invalid {
         /// File.
         path: PathBuf,

@@ -2,7 +2,7 @@
 
 use crate::cut_error::CutError;
 use crate::decide::DecideError;
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, shown};
 use meetpoint_kernels::Error as PictureError;
 use meetpoint_prepare::TooLargeToDecode;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub enum Error {
         key: String,
     },
     /// A sample that was stored for a measurement differs when it is read back.
-    #[error("{}: sample {key} read back differs from what was written", path.display())]
+    #[error("{}: sample {key} read back differs from what was written", shown(path))]
     Stored {
         /// The temporary file.
         path: PathBuf,
@@ -120,7 +120,7 @@ pub enum Error {
     /// Temporary files would exceed the free space.
     #[error(
         "{}: storing {samples} samples as {point} takes up to {needed} bytes, {free} are free",
-        folder.display()
+        shown(folder)
     )]
     Space {
         /// The folder for temporary files.
@@ -156,7 +156,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// An operation on a temporary file or its folder failed.
-    #[error("failed to {action} {}: {source}", path.display())]
+    #[error("failed to {action} {}: {source}", shown(path))]
     Io {
         /// What failed.
         action: &'static str,
@@ -168,7 +168,7 @@ pub enum Error {
     /// The prepared dataset exceeds the free space at the destination.
     #[error(
         "{}: {samples} samples as {point} take about {needed} bytes, {free} are free",
-        folder.display()
+        shown(folder)
     )]
     Destination {
         /// The folder of the destination.
@@ -196,7 +196,7 @@ pub enum Error {
     /// losses.
     #[error(
         "{}: its samples were prepared by the first {operations} operations already",
-        path.display()
+        shown(path)
     )]
     AlreadyPrepared {
         /// The dataset.
@@ -313,5 +313,5 @@ impl Diagnose for Error {
 }
 
 fn limited_by(file: Option<&PathBuf>) -> String {
-    file.map(|file| format!(" by {}", file.display())).unwrap_or_default()
+    file.map(|file| format!(" by {}", shown(file))).unwrap_or_default()
 }

@@ -7,7 +7,7 @@
 //! never exceed the limit together. A single sample that needs more than the limit is an error.
 
 use crate::read_limits::BYTES_AHEAD_MAX;
-use meetpoint_diagnose::{Change, Remedy, Setting};
+use meetpoint_diagnose::{Change, Remedy, Setting, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_kernels::{Error as KernelError, decode_bytes, probe};
 use meetpoint_storage::MemoryLimit;
@@ -84,7 +84,7 @@ impl std::fmt::Display for LimitOrigin {
                 let bytes = show_bytes(limit.bytes);
                 match &limit.file {
                     None => write!(to, "of the {bytes} of memory of this machine,")?,
-                    Some(file) => write!(to, "of the {bytes} that {} allows,", file.display())?,
+                    Some(file) => write!(to, "of the {bytes} that {} allows,", shown(file))?,
                 }
                 to.write_str(" decoding may use")
             }

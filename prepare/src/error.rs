@@ -5,7 +5,7 @@ use crate::decode_memory::TooLargeToDecode;
 use crate::extents_error::ExtentFolderError;
 use crate::recipe_files_error::RecipeFilesError;
 use crate::remote::RemoteFailure;
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, printable, shown};
 use meetpoint_format::column::{CollateError, ColumnError};
 use meetpoint_format::dataset::{DatasetError, PreparedError};
 use meetpoint_format::sampler::{DATASETS_MAX, SamplerError};
@@ -18,9 +18,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The folder or its manifest cannot be read.
-    #[error(
-        "failed to open dataset {}: {source}", path.display()
-    )]
+    #[error("failed to open dataset {}: {source}", shown(path))]
     Open {
         /// Dataset folder.
         path: PathBuf,
@@ -28,7 +26,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The folder does not contain a dataset.
-    #[error("{} is not a dataset: {problem}", path.display())]
+    #[error("{} is not a dataset: {problem}", shown(path))]
     NotADataset {
         /// Folder.
         path: PathBuf,
@@ -36,7 +34,7 @@ pub enum Error {
         problem: &'static str,
     },
     /// The dataset is damaged.
-    #[error("dataset {}: {source}", path.display())]
+    #[error("dataset {}: {source}", shown(path))]
     Dataset {
         /// Dataset folder.
         path: PathBuf,
@@ -47,7 +45,7 @@ pub enum Error {
     #[error(transparent)]
     RecipeFile(Box<RecipeFilesError>),
     /// A dataset in a store that cannot be used like this.
-    #[error("{} {refusal}", url.display())]
+    #[error("{} {refusal}", shown(url))]
     Remote {
         /// Its URL.
         url: PathBuf,
@@ -55,7 +53,7 @@ pub enum Error {
         refusal: RemoteRefusal,
     },
     /// A dataset that cannot be read by its extents.
-    #[error("extents {}: {source}", path.display())]
+    #[error("extents {}: {source}", shown(path))]
     Extents {
         /// The file of extents.
         path: PathBuf,
@@ -77,7 +75,8 @@ pub enum Error {
     /// Folders that cannot be read as one dataset.
     #[error(
         "dataset {}: column `{column}` is {found}, in {} it is {expected}",
-        path.display(), first.display()
+        shown(path),
+        shown(first)
     )]
     ColumnsDiffer {
         /// The folder whose columns differ from those of the first.
@@ -92,7 +91,7 @@ pub enum Error {
         expected: Box<str>,
     },
     /// The index of keys is not usable.
-    #[error("dataset {}: {problem}", path.display())]
+    #[error("dataset {}: {problem}", shown(path))]
     KeyIndex {
         /// Dataset folder.
         path: PathBuf,
@@ -104,14 +103,14 @@ pub enum Error {
     /// A dataset that cannot be mapped into memory.
     #[error(
         "the content of this dataset stays in {}, where it may change while it is mapped",
-        root.display()
+        shown(root)
     )]
     NotMapped {
         /// Folder that contains the content.
         root: PathBuf,
     },
     /// The folder that contains the content does not exist.
-    #[error("the content of this dataset stays in {}: {source}", root.display())]
+    #[error("the content of this dataset stays in {}: {source}", shown(root))]
     NoRoot {
         /// Folder.
         root: PathBuf,
@@ -119,7 +118,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file with content in place cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown(path))]
     Content {
         /// File.
         path: PathBuf,
@@ -127,7 +126,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file with content in place changed since it was indexed.
-    #[error("{} changed since it was indexed: {difference}", path.display())]
+    #[error("{} changed since it was indexed: {difference}", shown(path))]
     ContentChanged {
         /// File.
         path: PathBuf,
@@ -137,7 +136,8 @@ pub enum Error {
     /// Content in place differs from its checksum, in a file whose length and time are unchanged.
     #[error(
         "{}: checksum is {got:#010x}, expected {expected:#010x} for the {bytes} bytes at offset \
-         {offset}", path.display()
+         {offset}",
+        shown(path)
     )]
     ContentChecksum {
         /// File.
@@ -152,7 +152,7 @@ pub enum Error {
         expected: u32,
     },
     /// A sample whose content stays in place cannot be read.
-    #[error("row {row}, key {key}: {source}")]
+    #[error("row {row}, key {}: {source}", printable(key))]
     InPlace {
         /// Row in the part of the index.
         row: u64,
@@ -165,7 +165,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] meetpoint_storage::Error),
     /// A sample could not be read.
-    #[error("row {row}, key {key}: {source}")]
+    #[error("row {row}, key {}: {source}", printable(key))]
     Read {
         /// Row in the part; the cause names the part.
         row: u64,
@@ -175,7 +175,7 @@ pub enum Error {
         source: meetpoint_storage::Error,
     },
     /// Reads did not complete.
-    #[error("no read of {} completed for {seconds} s", path.display())]
+    #[error("no read of {} completed for {seconds} s", shown(path))]
     ReadTimeout {
         /// Dataset folder.
         path: PathBuf,
@@ -183,7 +183,7 @@ pub enum Error {
         seconds: u64,
     },
     /// Decoding a sample needs more memory than the budget allows.
-    #[error("{part}, row {row}, key {key}: {source}")]
+    #[error("{}, row {row}, key {}: {source}", shown(part.as_ref()), printable(key))]
     DecodeMemory {
         /// Part file.
         part: String,
@@ -206,7 +206,7 @@ pub enum Error {
         batches: u64,
     },
     /// Columns that no batch of the dataset can have.
-    #[error("dataset {}: {source}", path.display())]
+    #[error("dataset {}: {source}", shown(path))]
     Columns {
         /// Dataset folder.
         path: PathBuf,
@@ -214,7 +214,10 @@ pub enum Error {
         source: ColumnError,
     },
     /// A further column of a sample could not be read.
-    #[error("{part}, row {row}, key {key}: column {column:?} cannot be read: {source}")]
+    #[error(
+        "{}, row {row}, key {}: column {column:?} cannot be read: {source}",
+        shown(part.as_ref()), printable(key)
+    )]
     Column {
         /// Part file.
         part: String,
@@ -229,8 +232,9 @@ pub enum Error {
     },
     /// A sample has no value in a column.
     #[error(
-        "{part}, row {row}, key {key}: column {column:?} is null, or contains a null, and batches \
-         hold no nulls"
+        "{}, row {row}, key {}: column {column:?} is null, or contains a null, and batches \
+         hold no nulls",
+        shown(part.as_ref()), printable(key)
     )]
     NullValue {
         /// Part file.
@@ -244,8 +248,9 @@ pub enum Error {
     },
     /// A column that does not have one row for each box with which it is filtered.
     #[error(
-        "{part}, row {row}, key {key}: column {column:?} has {rows} values for the {count} boxes \
-         of {boxes:?}, with which it is filtered"
+        "{}, row {row}, key {}: column {column:?} has {rows} values for the {count} boxes \
+         of {boxes:?}, with which it is filtered",
+        shown(part.as_ref()), printable(key)
     )]
     RowsOfBoxes {
         /// Part file.
@@ -272,7 +277,7 @@ pub enum Error {
         needed: usize,
     },
     /// A recipe that does not begin with the operations by which the samples were prepared.
-    #[error("dataset {}: {source}", path.display())]
+    #[error("dataset {}: {source}", shown(path))]
     Prepared {
         /// Dataset folder.
         path: PathBuf,
@@ -280,7 +285,7 @@ pub enum Error {
         source: PreparedError,
     },
     /// A prepared sample that differs from the manifest.
-    #[error("{part}, row {row}, key {key}: {problem}")]
+    #[error("{}, row {row}, key {}: {problem}", shown(part.as_ref()), printable(key))]
     PreparedSample {
         /// Part file.
         part: String,
@@ -292,7 +297,10 @@ pub enum Error {
         problem: String,
     },
     /// The bytes of a sample differ from those that were packed.
-    #[error("{part}, row {row}, key {key}: checksum is {got:#010x}, expected {expected:#010x}")]
+    #[error(
+        "{}, row {row}, key {}: checksum is {got:#010x}, expected {expected:#010x}",
+        shown(part.as_ref()), printable(key)
+    )]
     ChecksumMismatch {
         /// Part file.
         part: String,
@@ -306,7 +314,7 @@ pub enum Error {
         expected: u32,
     },
     /// A sample cannot be decoded.
-    #[error("{part}, row {row}, key {key}: {source}")]
+    #[error("{}, row {row}, key {}: {source}", shown(part.as_ref()), printable(key))]
     Sample {
         /// Part file.
         part: String,
@@ -318,7 +326,7 @@ pub enum Error {
         source: PictureError,
     },
     /// The recipe does not fit the picture of a sample, which may be intact.
-    #[error("{part}, row {row}, key {key}: {source}")]
+    #[error("{}, row {row}, key {}: {source}", shown(part.as_ref()), printable(key))]
     RecipeDoesNotFit {
         /// Part file.
         part: String,
@@ -331,8 +339,9 @@ pub enum Error {
     },
     /// Preparing a sample panicked: a bug in the program, not a defect of the sample.
     #[error(
-        "{part}, row {row}, key {key}: a defect of Meetpoint: a panic in preparing it: {message} \
+        "{}, row {row}, key {}: a defect of Meetpoint: a panic in preparing it: {message} \
          ({})",
+        shown(part.as_ref()), printable(key),
         location.as_deref().unwrap_or("at an unknown line")
     )]
     Defect {
@@ -395,7 +404,7 @@ pub enum Error {
     #[error(
         "dataset {} holds samples that are prepared by the first operations of a recipe, so the \
          sizes of its pictures are not known",
-        path.display()
+        shown(path)
     )]
     NoPictureSizes {
         /// Dataset folder.
@@ -408,7 +417,7 @@ pub enum Error {
         view: String,
     },
     /// A dataset without labels, for a recipe with an operation on labels.
-    #[error("dataset {} has no labels, but the recipe has `{operation}`", path.display())]
+    #[error("dataset {} has no labels, but the recipe has `{operation}`", shown(path))]
     NoLabels {
         /// Dataset folder.
         path: PathBuf,
@@ -417,7 +426,8 @@ pub enum Error {
     },
     /// A sample whose label is not one of the recipe's classes. The sample itself is intact.
     #[error(
-        "{part}, row {row}, key {key}: {}, but `num_classes` of the recipe is {classes}",
+        "{}, row {row}, key {}: {}, but `num_classes` of the recipe is {classes}",
+        shown(part.as_ref()), printable(key),
         label.map_or("no label".to_owned(), |label| format!("the label is {label}"))
     )]
     Label {
@@ -436,10 +446,7 @@ pub enum Error {
     #[error("sampler: {0}")]
     Sampler(#[from] SamplerError),
     /// The values of a column do not satisfy the requirements of a sampler.
-    #[error(
-        "dataset {}, column {column:?}: {problem}",
-        path.display()
-    )]
+    #[error("dataset {}, column {column:?}: {problem}", shown(path))]
     SamplerColumn {
         /// Dataset folder.
         path: PathBuf,

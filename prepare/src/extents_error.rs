@@ -1,6 +1,6 @@
 //! Why a dataset cannot be read by its extents.
 
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy, shown};
 use meetpoint_format::dataset::{ExtentDevice, ExtentsError};
 use meetpoint_storage::{Error as StorageError, open_files_limit};
 use std::io::ErrorKind;
@@ -21,7 +21,7 @@ pub enum ExtentFolderError {
     /// The block device is another one.
     #[error(
         "{} has {bytes} bytes, but the extents are on {} of {} bytes (drive {} of {} bytes)",
-        block.display(), device.name, device.bytes, device.drive, device.drive_bytes
+        shown(block), device.name, device.bytes, device.drive, device.drive_bytes
     )]
     Length {
         /// The block device that was named.
@@ -35,7 +35,7 @@ pub enum ExtentFolderError {
     #[error(
         "{} does not hold dataset.json where the extents say: it is another device, or the dataset \
          was moved, replaced or deleted since it was mapped",
-        block.display()
+        shown(block)
     )]
     OtherManifest {
         /// The block device.

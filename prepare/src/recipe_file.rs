@@ -2,7 +2,7 @@
 
 use crate::recipe_files::begin_files_at;
 use crate::{Error, read_recipe_files};
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use meetpoint_diagnose::{Command, Diagnose, Remedy, shown};
 use meetpoint_format::recipe::{
     Recipe, RecipeError, ShippedRecipe, UnknownRecipe, find_shipped, is_recipe_path,
 };
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeFileError {
     /// The file cannot be read.
-    #[error("failed to read recipe {}: {source}", path.display())]
+    #[error("failed to read recipe {}: {source}", shown(path))]
     NotRead {
         /// The file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum RecipeFileError {
         source: io::Error,
     },
     /// No file and no shipped recipe has this name.
-    #[error("failed to read recipe {}: there is no such file, and {source}", path.display())]
+    #[error("failed to read recipe {}: there is no such file, and {source}", shown(path))]
     Unknown {
         /// The path that the name would denote.
         path: PathBuf,
@@ -30,7 +30,7 @@ pub enum RecipeFileError {
         source: UnknownRecipe,
     },
     /// Both a file and a shipped recipe have this name.
-    #[error("{} is both a file and the shipped recipe {shipped}", path.display())]
+    #[error("{} is both a file and the shipped recipe {shipped}", shown(path))]
     Ambiguous {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum RecipeFileError {
         shipped: &'static ShippedRecipe,
     },
     /// The file is not a recipe.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown(path))]
     Recipe {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum RecipeFileError {
         source: Box<RecipeError>,
     },
     /// A file that the recipe needs is not usable.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown(path))]
     File {
         /// The recipe file; the name of a shipped recipe.
         path: PathBuf,

@@ -1,6 +1,6 @@
 //! Problems with the files that a recipe needs.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_kernels::FileMisfit;
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeFilesError {
     /// It cannot be read.
-    #[error("failed to read {}, which `{operation}` needs: {source}", path.display())]
+    #[error("failed to read {}, which `{operation}` needs: {source}", shown(path))]
     NotRead {
         /// The operation.
         operation: &'static str,
@@ -20,7 +20,7 @@ pub enum RecipeFilesError {
     /// Its checksum differs from the recipe's.
     #[error(
         "{}, which `{operation}` needs, has the SHA-256 {found}, but the recipe says {expected}",
-        path.display()
+        shown(path)
     )]
     Changed {
         /// The operation.

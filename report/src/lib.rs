@@ -38,7 +38,7 @@ pub use predict::Form;
 pub use setup::{Accelerator, AutoChoice, Choice, DeviceSetup, EnergyMeters, Processor, Spool};
 pub use uneven::{Uneven, UnevenKind, UnevenReason};
 
-use meetpoint_diagnose::{Diagnose, Remedy, Surface};
+use meetpoint_diagnose::{Diagnose, Remedy, Surface, printable_lines};
 use meetpoint_host::explain::Explanation;
 use meetpoint_host::stats::{
     CacheUse, DamageRecord, DeliveryUse, Event, GpuUse, RemoteUse, TuningUse,
@@ -527,7 +527,9 @@ impl Run {
                 if has_epochs { format!("epoch {epoch}, at ") } else { "at ".to_owned() };
             let at = units::nanoseconds(event.at_ns);
             let of_rank = event.rank.map_or_else(String::new, |rank| format!("rank {rank}: "));
-            let what = event.kind.in_full(Surface::CommandLine);
+            // A device may send any text as its reason.
+            let what = printable_lines(&event.kind.in_full(Surface::CommandLine));
+            let what = what.replace('\n', "\\n");
             format!("{of_epoch}{at}: {of_rank}{what}")
         })
     }

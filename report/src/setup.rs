@@ -1,6 +1,7 @@
 //! The setup of a run as values; `Display` writes them for tables and pages.
 
 use crate::units;
+use meetpoint_diagnose::shown;
 use meetpoint_host::energy::NoMeters;
 use meetpoint_scheduler::Reason;
 use serde::{Deserialize, Serialize};
@@ -137,7 +138,7 @@ impl fmt::Display for Processor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rate = |bytes: u64| units::rate(bytes as f64);
         let (cpu_ratio, reads, writes, latency, core, shared, faults) = match self {
-            Self::Connected { socket } => return write!(f, "at {}", socket.display()),
+            Self::Connected { socket } => return write!(f, "at {}", shown(socket)),
             Self::Remote { address } => return write!(f, "at {address}"),
             Self::Emulated {
                 cpu_ratio,

@@ -2,7 +2,7 @@
 
 use crate::Report;
 use crate::render::Renderer;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use std::fs::{File, Permissions};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// A component of the path is not a folder.
-    #[error("{} is not a folder", file.display())]
+    #[error("{} is not a folder", shown(file))]
     NotAFolder {
         /// The component.
         file: PathBuf,
     },
     /// No files can be created in the existing folder.
-    #[error("{} is not writable: {source}", folder.display())]
+    #[error("{} is not writable: {source}", shown(folder))]
     NotWritable {
         /// Folder.
         folder: PathBuf,
@@ -26,7 +26,7 @@ pub enum WriteError {
         source: std::io::Error,
     },
     /// The folder cannot be created.
-    #[error("failed to create folder {}: {source}", folder.display())]
+    #[error("failed to create folder {}: {source}", shown(folder))]
     Folder {
         /// Folder.
         folder: PathBuf,
@@ -34,7 +34,7 @@ pub enum WriteError {
         source: std::io::Error,
     },
     /// The folder for a file does not exist.
-    #[error("failed to write {}: folder {} does not exist", path.display(), folder.display())]
+    #[error("failed to write {}: folder {} does not exist", shown(path), shown(folder))]
     NoFolder {
         /// File.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum WriteError {
         folder: PathBuf,
     },
     /// A file cannot be written.
-    #[error("failed to write {}: {source}", path.display())]
+    #[error("failed to write {}: {source}", shown(path))]
     File {
         /// File.
         path: PathBuf,
@@ -66,7 +66,7 @@ impl Diagnose for WriteError {
             Self::NotAFolder { .. } | Self::NotWritable { .. } | Self::Folder { .. } => {
                 "name a folder that can be written".into()
             }
-            Self::NoFolder { folder, .. } => format!("create {}", folder.display()).into(),
+            Self::NoFolder { folder, .. } => format!("create {}", shown(folder)).into(),
             Self::File { .. } => Remedy::advice("free space").or("name another folder"),
         })
     }

@@ -1,7 +1,7 @@
 //! Errors of files and engines.
 
 use crate::own_limits::open_files_limit;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn remedy_of_open(source: &std::io::Error) -> Remedy {
 #[non_exhaustive]
 pub enum Error {
     /// A file cannot be opened.
-    #[error("failed to open {}: {source}", path.display())]
+    #[error("failed to open {}: {source}", shown(path))]
     Open {
         /// File.
         path: PathBuf,
@@ -29,7 +29,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A device outside of the kernel does not open.
-    #[error("failed to open {} ({device}): {reason}", path.display())]
+    #[error("failed to open {} ({device}): {reason}", shown(path))]
     Device {
         /// The name under which it was to be opened.
         path: PathBuf,
@@ -41,7 +41,7 @@ pub enum Error {
         remedy: Box<Remedy>,
     },
     /// The length of a file cannot be determined.
-    #[error("failed to find the length of {}: {source}", path.display())]
+    #[error("failed to find the length of {}: {source}", shown(path))]
     Length {
         /// File.
         path: PathBuf,
@@ -49,7 +49,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A read, write or sync failed.
-    #[error("failed to {action} {bytes} bytes at offset {offset} of {}: {source}", path.display())]
+    #[error("failed to {action} {bytes} bytes at offset {offset} of {}: {source}", shown(path))]
     Io {
         /// `read`, `write` or `sync`.
         action: &'static str,
@@ -63,7 +63,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The file ends before the range does.
-    #[error("{} ends early: {got} of {wanted} bytes at offset {offset}", path.display())]
+    #[error("{} ends early: {got} of {wanted} bytes at offset {offset}", shown(path))]
     ShortRead {
         /// File.
         path: PathBuf,

@@ -9,6 +9,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{self, Output, Stop, output};
 use anyhow::Context;
 use meetpoint_datasets::{Check, OnError, PackOptions};
+use meetpoint_diagnose::shown;
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
@@ -38,10 +39,7 @@ impl EmulatedBench {
         let stop = Stop::install()?;
         let (folder, cleared) = TemporaryFolder::new(&std::env::temp_dir())?;
         for cleared in cleared {
-            output::notice(&format!(
-                "cleared {}, left by a run that was killed",
-                cleared.display()
-            ));
+            output::notice(&format!("cleared {}, left by a run that was killed", shown(&cleared)));
         }
         let cores = surface::cores();
         if cores.len() < 2 {
@@ -103,7 +101,7 @@ impl Bench for EmulatedBench {
         };
         pack_with_bar(&source, &packed, &options)?;
         std::fs::remove_dir_all(&source)
-            .with_context(|| format!("failed to remove {}", source.display()))?;
+            .with_context(|| format!("failed to remove {}", shown(&source)))?;
         self.measured(name, batch_size, recipe)
     }
 
@@ -159,7 +157,7 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
     for class in ["even", "odd"] {
         let path = folder.join(class);
         std::fs::create_dir_all(&path)
-            .with_context(|| format!("failed to create folder {}", path.display()))?;
+            .with_context(|| format!("failed to create folder {}", shown(&path)))?;
     }
     for index in 0..count {
         stop.check()?;
@@ -171,7 +169,7 @@ fn small_pictures(folder: &Path, count: u32, stop: &Stop) -> anyhow::Result<()> 
         });
         let class = if index.is_multiple_of(2) { "even" } else { "odd" };
         let path = folder.join(class).join(format!("{index:05}.png"));
-        picture.save(&path).with_context(|| format!("failed to write {}", path.display()))?;
+        picture.save(&path).with_context(|| format!("failed to write {}", shown(&path)))?;
         bar.set(u64::from(index) + 1, count.into());
     }
     Ok(())

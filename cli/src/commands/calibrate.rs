@@ -48,7 +48,8 @@ pub(crate) struct Arguments {
     #[arg(long)]
     neighbour: bool,
     /// Minimum time of each measurement, such as 2s.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s",
+          value_parser = units::parse_positive_duration)]
     time: Duration,
     /// Core to use; by default the last one, as a device does.
     #[arg(long, value_name = "N")]

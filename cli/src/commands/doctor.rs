@@ -2,6 +2,7 @@
 
 use crate::doctor::{self, Probes, System};
 use crate::surface::Output;
+use meetpoint_diagnose::shown;
 use std::path::PathBuf;
 
 /// List the features of this machine, those that Meetpoint will use, and remedies for missing ones.
@@ -19,8 +20,8 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if !arguments.path.is_dir() {
         eprintln!(
             "{} is not a folder; O_DIRECT is tried in {} instead",
-            arguments.path.display(),
-            folder.display()
+            shown(&arguments.path),
+            shown(&folder)
         );
     }
     let probes = Probes::take(&folder);

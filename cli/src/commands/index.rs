@@ -5,6 +5,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use anyhow::Context;
 use meetpoint_datasets::index::{index, index_keys};
+use meetpoint_diagnose::shown;
 use std::path::{Path, PathBuf};
 
 /// Index a source without copying its content: the dataset has keys, labels, checksums, entry
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let summary = summary.map_err(as_signal)?;
     let content = units::bytes(summary.image_bytes);
     output.result(&summary, || {
-        let stays = format!("{content} of content stay in {}\n", arguments.source.display());
+        let stays = format!("{content} of content stay in {}\n", shown(&arguments.source));
         format!("{}{stays}{}{}", head(&summary), entry_points(&summary), tail(&summary))
     })
 }
@@ -63,7 +64,7 @@ fn keys(dataset: &Path, stop: &Stop, output: Output) -> anyhow::Result<()> {
     });
     let summary = made.map_err(as_signal)?;
     output.result(&summary, || {
-        let (path, bytes) = (summary.path.display(), units::bytes(summary.bytes));
+        let (path, bytes) = (shown(&summary.path), units::bytes(summary.bytes));
         format!("{path}: {} keys, {bytes}\n", summary.keys)
     })
 }

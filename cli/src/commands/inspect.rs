@@ -2,7 +2,7 @@
 
 use crate::surface::{Output, Stop, StoreArguments, units};
 use meetpoint_datasets::{Inspection, inspect_with};
-use meetpoint_diagnose::Surface;
+use meetpoint_diagnose::{Surface, printable, shown};
 use meetpoint_format::dataset::{Codec, ContentKind, EntryPointSpacing, Form, Prepared, Stored};
 use meetpoint_host::StoreSettings;
 use meetpoint_prepare::KeyLookup;
@@ -35,7 +35,7 @@ fn text(inspection: &Inspection) -> String {
     let provenance = &inspection.provenance;
     let mut text = format!(
         "dataset      {} (version {})\nsamples      {}, {} of {}, mean {}, longest {}\n",
-        inspection.path.display(),
+        shown(&inspection.path),
         inspection.version,
         inspection.samples,
         units::bytes(inspection.image_bytes),
@@ -62,7 +62,7 @@ fn text(inspection: &Inspection) -> String {
         count => text.push_str(&format!("labels       {count}\n")),
     }
     for label in inspection.labels.iter().take(LABELS_LISTED) {
-        text.push_str(&format!("  {:>8}  {}\n", label.samples, label.name));
+        text.push_str(&format!("  {:>8}  {}\n", label.samples, printable(&label.name)));
     }
     if inspection.labels.len() > LABELS_LISTED {
         let more = inspection.labels.len() - LABELS_LISTED;
@@ -81,7 +81,7 @@ fn text(inspection: &Inspection) -> String {
         text.push_str(&format!("  {:>8}  {}, {bytes}\n", part.samples, part.file));
     }
     if let Some(root) = &inspection.content_root {
-        text.push_str(&format!("content      stays in {}\n", root.display()));
+        text.push_str(&format!("content      stays in {}\n", shown(root)));
     }
     text.push_str(&match &inspection.keys {
         KeyLookup::Index { bytes } => format!("keys         indexed, {}\n", units::bytes(*bytes)),

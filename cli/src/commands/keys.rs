@@ -1,6 +1,7 @@
 //! `meetpoint device keys`: certificates for devices and hosts of a network.
 
 use crate::surface::Output;
+use meetpoint_diagnose::shown;
 use std::path::PathBuf;
 
 /// Make certificates for devices and hosts that connect over a network.
@@ -44,7 +45,7 @@ pub(super) fn run(arguments: &Arguments, _: Output) -> anyhow::Result<()> {
         "this program was built without TLS (feature `tls`), so {wanted} certificates for {days} \
          days {} in {}",
         if *force { "cannot be replaced" } else { "cannot be made" },
-        folder.display()
+        shown(folder)
     );
     let remedy = meetpoint_link::tls::TlsError::NotBuilt.remedy();
     Err(crate::surface::fault::Fault::new("tls_not_built", message, remedy).into())
@@ -73,7 +74,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         files.push(authority.revoke(revoked).map_err(fault)?);
     }
     output.result(&serde_json::json!({ "files": files }), || {
-        let shown = files.iter().map(|file| file.display().to_string());
-        shown.collect::<Vec<_>>().join("\n")
+        let names = files.iter().map(|file| shown(file).to_string());
+        names.collect::<Vec<_>>().join("\n")
     })
 }

@@ -16,6 +16,7 @@ use meetpoint_datasets::{
     Check, Error, JpegOptions, LeftOut, OnError, PackOptions, PackSummary, Progressive,
     RestartMarkers, pack,
 };
+use meetpoint_diagnose::shown;
 use meetpoint_format::dataset::{EntryPointSpacing, Form};
 use std::path::{Path, PathBuf};
 
@@ -252,7 +253,7 @@ pub(super) fn text(summary: &PackSummary) -> String {
 pub(super) fn head(summary: &PackSummary) -> String {
     let mut text = format!(
         "{}: {} samples, {} in {} {}",
-        summary.destination.display(),
+        shown(&summary.destination),
         summary.samples,
         units::bytes(summary.file_bytes),
         summary.parts,
@@ -304,7 +305,7 @@ pub(super) fn tail(summary: &PackSummary) -> String {
         text.push_str(&format!("{note}\n"));
     }
     for path in &summary.cleaned {
-        text.push_str(&format!("removed {}, left by a pack that was killed\n", path.display()));
+        text.push_str(&format!("removed {}, left by a pack that was killed\n", shown(path)));
     }
     text
 }

@@ -5,6 +5,7 @@ use crate::surface::failure::Fault;
 use crate::surface::{Output, chart_files, cores_allowed};
 use anyhow::Context;
 use clap::ValueEnum;
+use meetpoint_diagnose::shown;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
 use meetpoint_planner::plan::{
@@ -220,7 +221,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         pins.set(pin).map_err(|error| anyhow::Error::from(Fault::usage_of(&error)))?;
     }
     if let Some(path) = arguments.output.as_deref().filter(|it| !arguments.force && it.exists()) {
-        let message = format!("{} exists", path.display());
+        let message = format!("{} exists", shown(path));
         return Err(Fault::new("exists", message, "replace it with --force").into());
     }
     let power = crate::power::model(arguments.power.as_deref())?;
@@ -290,7 +291,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             lines.push_str(&format!("\nFirst run: {command}"));
         }
         if let Some(path) = &arguments.output {
-            lines.push_str(&format!("\nplan: {}", path.display()));
+            lines.push_str(&format!("\nplan: {}", shown(path)));
         }
         lines
     })
@@ -300,7 +301,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 fn name_of(recipe: &Path) -> anyhow::Result<String> {
     let named = if recipe.is_file() { std::path::absolute(recipe)? } else { recipe.to_path_buf() };
     let text = named.to_str().map(str::to_owned);
-    text.with_context(|| format!("{} is not UTF-8, as a plan must be", named.display()))
+    text.with_context(|| format!("{} is not UTF-8, as a plan must be", shown(&named)))
 }
 
 /// The results of an earlier profile of this recipe and dataset.

@@ -8,6 +8,7 @@ use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::OnError;
 use meetpoint_datasets::shards::PlanFolder;
 use meetpoint_datasets::writer::provenance_time;
+use meetpoint_diagnose::shown;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_planner::materialize::sharded::plan_prepare;
 use meetpoint_planner::{Codec, Error, PrepareOptions, PrepareSummary, find_cut, materialize};
@@ -128,7 +129,7 @@ pub(super) fn failure(error: Error) -> anyhow::Error {
 pub(super) fn text(summary: &PrepareSummary) -> String {
     let mut text = format!(
         "{}: {}, {} in {}\n",
-        summary.destination.display(),
+        shown(&summary.destination),
         units::count(summary.samples, "sample"),
         units::bytes(summary.file_bytes),
         units::count(summary.parts, "part"),
@@ -160,7 +161,7 @@ pub(super) fn text(summary: &PrepareSummary) -> String {
         text.push_str(&format!("{note}\n"));
     }
     for path in &summary.cleaned {
-        text.push_str(&format!("removed {}, left by a process that was killed\n", path.display()));
+        text.push_str(&format!("removed {}, left by a process that was killed\n", shown(path)));
     }
     text
 }

@@ -7,7 +7,7 @@ use crate::surface::output::table_style;
 use crate::surface::progress::Progress;
 use crate::surface::report_files::check_folder;
 use anyhow::Context;
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, shown};
 use meetpoint_lab::reproduce::document::{Document, LeftOut, page, text};
 use meetpoint_lab::reproduce::{energy, experiments, measured};
 use meetpoint_report::write::place;
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let printed = output.result(&document, || {
         let text = text(&document, table_style(), WHAT_MEASURES);
         match &written {
-            Ok((json, html)) => format!("{text}report: {} and {}", html.display(), json.display()),
+            Ok((json, html)) => format!("{text}report: {} and {}", shown(html), shown(json)),
             Err(_) => text,
         }
     });
@@ -90,7 +90,7 @@ fn left_out(quick: bool) -> Vec<String> {
 fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf)> {
     let both = || -> anyhow::Result<(PathBuf, PathBuf)> {
         std::fs::create_dir_all(folder)
-            .with_context(|| format!("failed to create folder {}", folder.display()))?;
+            .with_context(|| format!("failed to create folder {}", shown(folder)))?;
         let mut json = serde_json::to_string_pretty(document)?;
         json.push('\n');
         let json = place(folder, "reproduction.json", json.as_bytes())?;
@@ -98,7 +98,7 @@ fn write(document: &Document, folder: &Path) -> anyhow::Result<(PathBuf, PathBuf
         Ok((json, place(folder, "reproduction.html", page.as_bytes())?))
     };
     both().with_context(|| {
-        let message = format!("the report could not be written to {}", folder.display());
+        let message = format!("the report could not be written to {}", shown(folder));
         let remedy = Remedy::advice("free space").or("name another folder with --report");
         Fault::new("report_not_written", message, remedy)
     })

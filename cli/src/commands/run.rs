@@ -10,7 +10,7 @@ use crate::surface::{Output, Stop, StoreArguments, output, units};
 use anyhow::Context;
 use clap::builder::PossibleValue;
 use meetpoint_datasets::store::RemoteStores;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
@@ -228,7 +228,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         .delivered_to(arguments.device_out)
         .recorded(arguments.ledger.clone());
     if plan.needs_device() && job.devices.is_empty() {
-        let message = format!("{} has no device for these strategies", job.path.display());
+        let message = format!("{} has no device for these strategies", shown(&job.path));
         let remedy = Remedy::advice("add [device] with kind = \"emulated\"")
             .or("run it with --strategy host-only");
         return Err(Fault::new("no_device", message, remedy).into());
@@ -249,7 +249,7 @@ fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFi
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
     let mut job = JobFile::load_for(path, devices, !arguments.strategy.is_empty())?;
     if arguments.plan.is_some() && job.plan.is_none() {
-        let message = format!("{} has no table [plan]", path.display());
+        let message = format!("{} has no table [plan]", shown(path));
         let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";
         return Err(Fault::new("no_plan", message, remedy).into());
     }
@@ -273,7 +273,7 @@ fn emulate(job: &mut JobFile, name: &str, stop: &Stop) -> anyhow::Result<()> {
         })
         .collect();
     let Some(first) = devices.first() else {
-        let message = format!("{} has no emulated device for --device-profile", job.path.display());
+        let message = format!("{} has no emulated device for --device-profile", shown(&job.path));
         let remedy = "add [device] with kind = \"emulated\"";
         return Err(Fault::new("no_emulated_device", message, remedy).into());
     };
@@ -322,7 +322,7 @@ fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
         (Some(gpu), None, _) => GpuDecode::new(*gpu),
         (None, Some(of_job), Some(_)) => of_job,
         (None, None, Some(option)) => {
-            let message = format!("{} names no GPU for {option}", job.path.display());
+            let message = format!("{} names no GPU for {option}", shown(&job.path));
             let remedy = "name one with --gpu-decode, such as --gpu-decode cuda:0";
             return Err(Fault::new("no_gpu", message, remedy).into());
         }

@@ -4,6 +4,7 @@
 use crate::surface::{Output, Stop, failure, output, units};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use meetpoint_device::{ExtentRoot, Listen, Ready, Root, ServeOptions, ServeSummary, Shutdown};
+use meetpoint_diagnose::shown;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, TcpAddress};
 use meetpoint_storage::EngineKind;
@@ -63,7 +64,7 @@ pub(super) struct Service {
           help_heading = "Operation")]
     drain_timeout: Duration,
     /// Exit after this time without a connection, such as 10min.
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration,
+    #[arg(long, value_name = "TIME", value_parser = units::parse_positive_duration,
           help_heading = "Operation")]
     idle_timeout: Option<Duration>,
     /// How blocks are read and written.
@@ -212,7 +213,7 @@ pub(super) fn describe(info: &DeviceInfo) -> String {
         info.process_id, info.program_version, info.protocol_version
     );
     for root in &info.roots {
-        text.push_str(&format!("serves {}\n", root.display()));
+        text.push_str(&format!("serves {}\n", shown(root)));
     }
     text.push_str(&format!("storage engine {}", info.storage_engine));
     if !info.storage_note.is_empty() {

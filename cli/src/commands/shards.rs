@@ -10,6 +10,7 @@ use meetpoint_datasets::pack::sharded::{commit_pack, run_pack};
 use meetpoint_datasets::shards::{PlanFolder, ShardCommand, ShardOptions, ShardSummary};
 use meetpoint_datasets::unpack::sharded::{commit_convert, run_convert};
 use meetpoint_datasets::verify::sharded::{commit_verify, run_verify};
+use meetpoint_diagnose::shown;
 use meetpoint_planner::materialize::sharded::{commit_prepare, run_prepare};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -216,13 +217,13 @@ impl Planned {
         format!(
             "{}: {} {} in {}, {} of {}\nrun each shard with `meetpoint shards run {} --shard I`, \
              I from 0 to {}\n",
-            self.folder.display(),
+            shown(&self.folder),
             self.command.name(),
             units::count(self.samples, "sample"),
             units::count(self.shards, "shard"),
             units::count(self.parts, "part"),
             units::bytes(self.source_bytes),
-            self.folder.display(),
+            shown(&self.folder),
             self.shards.saturating_sub(1)
         )
     }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use image::DynamicImage;
 use meetpoint_datasets::operations::row_values;
 use meetpoint_datasets::{DRAWS_MAX, Preview, PreviewOptions, SAMPLES_MAX, preview};
-use meetpoint_diagnose::{Remedy, known};
+use meetpoint_diagnose::{Remedy, known, shown};
 use meetpoint_format::dataset::ContentKind;
 use meetpoint_format::npy;
 use meetpoint_format::recipe::{Change, Dtype, Layout, Recipe, TensorSpec};
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let has_pictures = dataset.columns().kind == ContentKind::Image || is_prepared;
     if !has_pictures && arguments.recipe.is_none() {
         let kind = dataset.columns().kind.name();
-        let message = format!("the content of {} is {kind}, not images", dataset.path().display());
+        let message = format!("the content of {} is {kind}, not images", shown(dataset.path()));
         return Err(Fault::new("not_images", message, "add --recipe").into());
     }
     // Its memory, for as long as the picture and the file made of it exist.
@@ -98,7 +98,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             let recipe = super::recipe::read(path, &arguments.set)?;
             let id = SampleId { seed: arguments.seed, epoch: arguments.epoch, sample };
             let mut preparer = OnePreparer::new(&dataset, &recipe, Cpu::detect())?;
-            let wanted = shown(&recipe, arguments.view.as_deref())?;
+            let wanted = selected(&recipe, arguments.view.as_deref())?;
             let names: Vec<String> = recipe.views().iter().map(|it| it.column.clone()).collect();
             preparer.set_columns(wanted.clone());
             let columns = preparer.prepare_all(sample, id)?;
@@ -142,7 +142,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             Some(shape) => shape.iter().map(u32::to_string).collect::<Vec<_>>().join(" x "),
             None => "of various shapes".to_owned(),
         };
-        let written = arguments.output.display();
+        let written = shown(&arguments.output);
         let of_one = shapes.iter().map(in_words).enumerate().map(|(index, shape)| {
             views.get(index).map(|view| format!("{view} {shape}")).unwrap_or(shape)
         });
@@ -168,7 +168,7 @@ fn sheet(
         return Err(Fault::usage(message, "name a sample, or give --recipe").into());
     };
     if form != Form::Png {
-        let message = format!("{} cannot hold a contact sheet", arguments.output.display());
+        let message = format!("{} cannot hold a contact sheet", shown(&arguments.output));
         return Err(Fault::usage(message, "write x.png, or name a sample").into());
     }
     let recipe = Arc::new(super::recipe::read(recipe, &arguments.set)?);
@@ -186,7 +186,7 @@ fn sheet(
         "epochs": epochs.clone().collect::<Vec<_>>(),
     });
     output.result(&document, || {
-        let written = arguments.output.display();
+        let written = shown(&arguments.output);
         let (first, last) = (epochs.start, epochs.end - 1);
         let mut text =
             format!("{written}: the stored pictures, then epochs {first} to {last}; rows:");
@@ -214,7 +214,7 @@ fn form_of(path: &Path) -> anyhow::Result<Form> {
         Some("png") => Ok(Form::Png),
         Some("npy") => Ok(Form::Npy),
         _ => {
-            let message = format!("cannot determine the format of {}", path.display());
+            let message = format!("cannot determine the format of {}", shown(path));
             Err(Fault::new("unknown_format", message, "end the name in .png or .npy").into())
         }
     }
@@ -222,7 +222,7 @@ fn form_of(path: &Path) -> anyhow::Result<Form> {
 
 fn folder_and_name(path: &Path) -> anyhow::Result<(&Path, &str)> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{} is not the name of a file", path.display()))?;
+    let name = name.with_context(|| format!("{} is not the name of a file", shown(path)))?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -237,7 +237,7 @@ fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
         if index >= samples {
             let message = format!(
                 "{} has {samples} samples; there is no sample {index}",
-                dataset.path().display()
+                shown(dataset.path())
             );
             let remedy = format!("give an index from 0 to {}", samples.saturating_sub(1));
             return Err(Fault::new("no_such_sample", message, remedy).into());
@@ -245,7 +245,7 @@ fn find(dataset: &Dataset, wanted: &str) -> anyhow::Result<u64> {
         return Ok(index);
     }
     dataset.find(wanted)?.with_context(|| {
-        let message = format!("{} has no sample with key {wanted}", dataset.path().display());
+        let message = format!("{} has no sample with key {wanted}", shown(dataset.path()));
         let remedy = "give a key as it was packed: a path relative to the source";
         Fault::new("no_such_sample", message, remedy)
     })
@@ -263,7 +263,7 @@ fn tensor_of(picture: Picture) -> Tensor {
 }
 
 /// The columns of a recipe that are shown: the view with this name, or all.
-fn shown(recipe: &Recipe, view: Option<&str>) -> anyhow::Result<Vec<usize>> {
+fn selected(recipe: &Recipe, view: Option<&str>) -> anyhow::Result<Vec<usize>> {
     let Some(name) = view else { return Ok((0..recipe.images().len()).collect()) };
     let views: Vec<&str> = recipe.views().iter().map(|it| it.column.as_str()).collect();
     match views.iter().position(|view| *view == name) {

@@ -6,7 +6,7 @@ use crate::surface::output::{notice, table_style};
 use crate::surface::progress::Progress;
 use crate::surface::{Output, units};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_lab::Error;
 use meetpoint_lab::simulate::constants::{Constants, UNIT_NS};
 use meetpoint_lab::simulate::load::Loaded;
@@ -142,8 +142,12 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
                 [] => &hosts::HOSTS[..],
                 given => given,
             };
-            let document = hosts::run(numbers, &mut |done, total| bar.set(done, total))?;
+            let document = hosts::run(numbers, &mut |done, total| bar.set(done, total));
             drop(bar);
+            let document = document.map_err(|error| match error {
+                Error::HostsTwice { .. } => Fault::usage_of(&error).into(),
+                error => anyhow::Error::from(error),
+            })?;
             return output.result(&document, || hosts::text(&document, table_style()));
         }
         if !arguments.hosts.is_empty() {
@@ -188,7 +192,7 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
     let document = scenario::Document::new(&loaded, &results, seed)?;
     if let Some(path) = &arguments.csv {
         file(path, &sweep::csv(&results, seed))?;
-        notice(&format!("wrote {}", path.display()));
+        notice(&format!("wrote {}", shown(path)));
     }
     if let Some((path, kind)) = plot {
         let picture = picture::of(&loaded, &results, seed).map_err(with_options)?;
@@ -197,7 +201,7 @@ fn simulate(path: &Path, arguments: &Arguments, output: Output) -> anyhow::Resul
             ChartFormat::Html => scenario::page(&loaded, &results, &picture),
         };
         file(path, &content)?;
-        notice(&format!("wrote {}", path.display()));
+        notice(&format!("wrote {}", shown(path)));
     }
     output.result(&document, || scenario::text(&document, &loaded, &results, table_style()))
 }

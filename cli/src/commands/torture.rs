@@ -4,6 +4,7 @@ use crate::surface::fault::Fault;
 use crate::surface::{Output, Stop, units};
 use crate::torture::{self, Campaign, ENDURANCE_EPOCHS, consumer};
 use anyhow::Context;
+use meetpoint_diagnose::shown;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,7 +36,7 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
     /// Start no further job after this time, such as 60s; by default 60s, or no limit with --jobs.
-    #[arg(long, value_name = "TIME", value_parser = units::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_positive_duration)]
     duration: Option<Duration>,
     /// Number of jobs to run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -92,12 +93,12 @@ pub(super) fn consume(arguments: &ConsumeArguments, output: Output) -> anyhow::R
 /// Creates the folder; an existing one must be empty.
 fn make_empty(folder: &Path) -> anyhow::Result<()> {
     let failed = || {
-        let message = format!("failed to create folder {}", folder.display());
+        let message = format!("failed to create folder {}", shown(folder));
         Fault::new("folder_not_created", message, "name another with --folder")
     };
     std::fs::create_dir_all(folder).with_context(failed)?;
     if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
-        let message = format!("{} is not empty", folder.display());
+        let message = format!("{} is not empty", shown(folder));
         return Err(Fault::new("folder_not_empty", message, "name a new one with --folder").into());
     }
     Ok(())

@@ -8,6 +8,7 @@ use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::{
     Error, LeftOut, OnError, Shards, SinkKind, UnpackOptions, UnpackSummary, unpack,
 };
+use meetpoint_diagnose::shown;
 use std::path::{Path, PathBuf};
 
 /// Unpack a dataset into a folder of its original files, or into the format of another loader.
@@ -123,7 +124,7 @@ fn text(summary: &UnpackSummary) -> String {
 /// Describes what was written: samples, files and bytes.
 pub(super) fn written(to: &Path, sink: SinkKind, counts: (u64, u64, u64)) -> String {
     let (samples, files, bytes) = counts;
-    let to = to.display();
+    let to = shown(to);
     match sink {
         SinkKind::Folder => format!("{to}: {files} files, {}\n", units::bytes(bytes)),
         sink => format!(
@@ -155,6 +156,6 @@ pub(super) fn left_out(without: &[String], notes: &[String], damaged: &[LeftOut]
 /// Describes the removed files of killed processes.
 pub(super) fn removed(cleaned: &[PathBuf]) -> String {
     let line =
-        |path: &PathBuf| format!("removed {}, left by a process that was killed\n", path.display());
+        |path: &PathBuf| format!("removed {}, left by a process that was killed\n", shown(path));
     cleaned.iter().map(line).collect()
 }

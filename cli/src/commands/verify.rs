@@ -6,7 +6,7 @@ use crate::surface::{Output, Stop, StoreArguments, units};
 use meetpoint_datasets::shards::PlanFolder;
 use meetpoint_datasets::verify::sharded::plan_verify;
 use meetpoint_datasets::{Error, Problem, VerifyOptions, VerifyReport, verify_deep, verify_with};
-use meetpoint_diagnose::{Command, Remedy, Surface};
+use meetpoint_diagnose::{Command, Remedy, Surface, shown};
 use meetpoint_format::dataset::MANIFEST_NAME;
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_host::StoreSettings;
@@ -93,7 +93,7 @@ pub(super) fn text(report: &VerifyReport, dataset: &Path) -> String {
     };
     text.push_str(&format!(
         "{}: {verdict} ({} samples in {} {}, {} checked)\n",
-        dataset.display(),
+        shown(dataset),
         report.samples,
         report.parts,
         if report.parts == 1 { "part" } else { "parts" },

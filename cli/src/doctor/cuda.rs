@@ -2,6 +2,7 @@
 
 use super::{Finding, System};
 use crate::surface::units;
+use meetpoint_diagnose::shown;
 use std::path::PathBuf;
 
 /// What CUDA reports.
@@ -99,10 +100,10 @@ pub(super) fn findings(system: &System, cuda: Option<&Cuda>) -> Vec<Finding> {
     let used = "compiled kernels; without it, every process compiles them again";
     findings.push(match cache {
         Some((folder, Ok(()))) => {
-            Finding::ready("CUDA kernel cache", folder.display().to_string(), used)
+            Finding::ready("CUDA kernel cache", shown(folder).to_string(), used)
         }
         Some((folder, Err(reason))) => {
-            let found = format!("{}: {reason}", folder.display());
+            let found = format!("{}: {reason}", shown(folder));
             Finding::limited("CUDA kernel cache", found, used)
                 .remedy("set MEETPOINT_CUBIN_CACHE to a folder that can be written to")
         }
@@ -127,7 +128,7 @@ fn of_gpu(system: &System, gpu: &Gpu) -> Vec<Finding> {
     let used = "compiles the kernels when they are first used";
     findings.push(match &gpu.compiler {
         Ok((path, version)) => {
-            let found = format!("{} (CUDA {version})", path.display());
+            let found = format!("{} (CUDA {version})", shown(path));
             Finding::ready("CUDA compiler", found, used)
         }
         Err(problem) => Finding::missing("CUDA compiler", &problem.reason, UNUSED).problem(problem),

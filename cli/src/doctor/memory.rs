@@ -3,6 +3,7 @@
 
 use super::{Finding, Probes, System};
 use crate::surface::units;
+use meetpoint_diagnose::shown;
 use meetpoint_storage::MemoryLimit;
 
 /// Memory below which the defaults of a loader with a device, and decoding, hardly fit.
@@ -20,7 +21,7 @@ pub(super) fn limit(system: &System) -> Finding {
             Finding::ready(topic, found, used)
         }
         Some(file) => {
-            let file = file.display();
+            let file = shown(&file);
             let found = format!("{} ({file}), {available} available", units::bytes(bytes));
             match bytes < MEMORY_WANTED {
                 true => Finding::limited(topic, found, used)

@@ -1,7 +1,7 @@
 //! Ways to read blocks on this machine: io_uring, O_DIRECT, NVMe drives, SPDK.
 
 use super::{Finding, NoRing, Probes, System};
-use meetpoint_diagnose::Surface;
+use meetpoint_diagnose::{Surface, shown};
 use meetpoint_storage::probe::{DirectSupport, NvmeSupport, UringSupport};
 
 /// Tests io_uring by setting up a ring.
@@ -42,7 +42,7 @@ fn ring(topic: &'static str, support: &UringSupport) -> Finding {
 /// O_DIRECT in the named folder.
 pub(super) fn direct(probes: &Probes) -> Finding {
     let topic = "O_DIRECT";
-    let path = probes.direct_path.display();
+    let path = shown(&probes.direct_path);
     let used = "direct reads of datasets and direct writes of file spools";
     let reason = match &probes.direct {
         Ok(DirectSupport::Yes { alignment: Some((memory, offset)) }) => {

@@ -10,6 +10,7 @@ mod scene;
 use crate::surface::Stop;
 use anyhow::Context;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use meetpoint_diagnose::shown;
 use noise::RandomNumbers;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,7 +69,7 @@ pub(crate) fn generate(
     for class in CLASSES {
         let path = folder.join(class);
         std::fs::create_dir_all(&path)
-            .with_context(|| format!("failed to create folder {}", path.display()))?;
+            .with_context(|| format!("failed to create folder {}", shown(&path)))?;
     }
     let next = AtomicU32::new(0);
     let (report, written) = std::sync::mpsc::channel();
@@ -110,7 +111,7 @@ fn write_some(
         let class = CLASSES[index as usize % CLASSES.len()];
         let path = folder.join(class).join(format!("{index:05}.jpg"));
         std::fs::write(&path, &encoded.jpeg)
-            .with_context(|| format!("failed to write {}", path.display()))?;
+            .with_context(|| format!("failed to write {}", shown(&path)))?;
         total = total.add(Generated {
             pictures: 1,
             bytes: encoded.jpeg.len() as u64,

@@ -1,10 +1,12 @@
 //! How the devices of a job are started: this program again, as `device serve`.
 
-use anyhow::Context;
+use crate::surface::fault::Fault;
+use meetpoint_diagnose::Remedy;
 use meetpoint_host::{DeviceJob, DeviceKind, DeviceSource, ServeCommand, SpawnDevice};
 use meetpoint_storage::EngineKind;
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// How to start this program again, if not by the executable of the running process.
@@ -31,9 +33,22 @@ impl OwnCommand {
         if let Some(kept) = OWN_COMMAND.get() {
             return Ok(kept.clone());
         }
-        let program = std::env::current_exe().context("failed to find this program's own file")?;
+        let program = std::env::current_exe().or_else(|error| executed().ok_or(error));
+        let program = program.map_err(|error| {
+            let message = format!("failed to find this program's own file: {error}");
+            let remedy = Remedy::advice("mount /proc").or("start the device in another process");
+            Fault::new("own_program_unknown", message, remedy)
+        })?;
         Ok(Self { program, arguments: Vec::new() })
     }
+}
+
+/// The file that was executed, as the kernel passes it to a process. It is known without `/proc`;
+/// if it is relative, it is so to the folder in which this program was started, which it never
+/// leaves.
+fn executed() -> Option<PathBuf> {
+    let name = rustix::param::linux_execfn().to_bytes();
+    Path::new(OsStr::from_bytes(name)).canonicalize().ok().filter(|path| path.is_file())
 }
 
 /// Where the job's devices come from.
@@ -58,11 +73,17 @@ pub(crate) fn sources(
 
 #[cfg(test)]
 mod tests {
+    use super::executed;
     use crate::commands::Arguments;
     use clap::Parser;
     use meetpoint_host::{Emulation, ServeCommand, Targets};
     use meetpoint_storage::EngineKind;
     use std::ffi::OsString;
+
+    #[test]
+    fn the_executed_file_is_that_of_the_process() {
+        assert_eq!(executed(), Some(std::env::current_exe().unwrap().canonicalize().unwrap()));
+    }
 
     #[test]
     fn every_setting_becomes_an_argument_that_the_program_takes() {

@@ -5,6 +5,7 @@
 
 use crate::surface::failure::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::shown;
 use meetpoint_format::checksum::crc32c_of;
 use meetpoint_host::stats::Preparer;
 use meetpoint_host::{Accelerator, Batch};
@@ -99,7 +100,7 @@ impl Ledger {
 }
 
 fn not_written(path: &Path, error: &std::io::Error) -> anyhow::Error {
-    let message = format!("failed to write the ledger {}: {error}", path.display());
+    let message = format!("failed to write the ledger {}: {error}", shown(path));
     Fault::new("ledger_not_written", message, "free space, or name another file with --ledger")
         .into()
 }
@@ -111,13 +112,13 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Vec<Entry>> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => {
-            return Err(error).with_context(|| format!("failed to read {}", path.display()));
+            return Err(error).with_context(|| format!("failed to read {}", shown(path)));
         }
     };
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let entry = |(number, line): (usize, &str)| {
         serde_json::from_str(line).with_context(|| {
-            let message = format!("{}, line {}: not an entry", path.display(), number + 1);
+            let message = format!("{}, line {}: not an entry", shown(path), number + 1);
             Fault::new("not_a_ledger", message, "name a file that --ledger wrote")
         })
     };

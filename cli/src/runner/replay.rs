@@ -2,6 +2,7 @@
 
 use crate::surface::fault::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::shown;
 use meetpoint_host::Notice;
 use meetpoint_host::{JobFile, StrategyName};
 use meetpoint_report::{self as report, Report};
@@ -32,7 +33,7 @@ impl Recorded {
         ];
         match pairs.iter().find(|(_, then, now)| then != now) {
             Some((key, then, now)) => {
-                let file = job.path.display();
+                let file = shown(&job.path);
                 let message = format!("the recorded run had {key} {then}, and {file} has {now}");
                 Err(Fault::new("replay_differs", message, format!("set {key} to {then}")).into())
             }

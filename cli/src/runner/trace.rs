@@ -3,6 +3,7 @@
 use super::Measured;
 use crate::surface::fault::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::shown;
 use meetpoint_host::Notice;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write as write_events};
 use std::fs::File;
@@ -40,6 +41,6 @@ pub(super) fn write(path: &Path, measured: &[Measured]) -> anyhow::Result<Notice
 }
 
 fn failed(path: &Path) -> Fault {
-    let message = format!("failed to write the trace {}", path.display());
+    let message = format!("failed to write the trace {}", shown(path));
     Fault::new("trace_not_written", message, "name a file that can be written")
 }

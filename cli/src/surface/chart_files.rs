@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use anyhow::Context;
+use meetpoint_diagnose::shown;
 use meetpoint_report::write::place;
 use std::path::Path;
 
@@ -20,7 +21,7 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
         Some("svg") => Ok(ChartFormat::Svg),
         Some("html" | "htm") => Ok(ChartFormat::Html),
         _ => {
-            let message = format!("cannot determine the format of {}", path.display());
+            let message = format!("cannot determine the format of {}", shown(path));
             Err(Fault::new("unknown_format", message, "end the name in .svg or .html").into())
         }
     }
@@ -29,7 +30,7 @@ pub(crate) fn kind(path: &Path) -> anyhow::Result<ChartFormat> {
 /// Writes a file completely or not at all.
 pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.with_context(|| format!("{} is not the name of a file", path.display()))?;
+    let name = name.with_context(|| format!("{} is not the name of a file", shown(path)))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     place(folder.unwrap_or(Path::new(".")), name, content.as_bytes())?;
     Ok(())
@@ -38,20 +39,19 @@ pub(crate) fn file(path: &Path, content: &str) -> anyhow::Result<()> {
 /// Fails if the file cannot be written, before the work starts.
 pub(crate) fn check_file(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
-        let message = format!("{} is a folder", path.display());
+        let message = format!("{} is a folder", shown(path));
         return Err(Fault::new("is_a_folder", message, "name a file in it").into());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        let message =
-            format!("{} cannot be written: no folder {}", path.display(), folder.display());
+        let message = format!("{} cannot be written: no folder {}", shown(path), shown(folder));
         return Err(Fault::new("no_folder", message, "create the folder").into());
     }
     let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
     rustix::fs::access(folder, access).with_context(|| {
         let message =
-            format!("{} cannot be written: {} is not writable", path.display(), folder.display());
+            format!("{} cannot be written: {} is not writable", shown(path), shown(folder));
         Fault::new("folder_not_writable", message, "name a file in another folder")
     })
 }

@@ -11,7 +11,6 @@ use meetpoint_diagnose::{Diagnose, Remedy, Step, Surface};
 use meetpoint_storage::open_files_limit_behind;
 use serde::Serialize;
 use std::error::Error as StdError;
-use std::io::Write;
 
 /// Exit code of a successful command.
 const DONE: u8 = 0;
@@ -67,15 +66,15 @@ pub(crate) fn exit_code(outcome: &anyhow::Result<()>, json: bool) -> u8 {
         if json {
             output::failure_document(&document(error));
         }
-        let text = match error.downcast_ref() {
+        match error.downcast_ref() {
             Some(stopped @ meetpoint_datasets::Error::Stopped { .. }) => {
-                format!("{}\n", stopped.in_full(Surface::CommandLine))
+                output::error("", &format!("{}\n", stopped.in_full(Surface::CommandLine)));
             }
-            _ if error.is::<Interrupted>() => format!("{}\n", error.root_cause()),
-            _ => describe(error, output::colour_on_stderr()),
-        };
-        // If standard error is closed, the message is lost.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            _ if error.is::<Interrupted>() => {
+                output::error("", &format!("{}\n", error.root_cause()));
+            }
+            _ => output::error(title(output::colour_on_stderr()), &describe(error)),
+        }
     }
     code_of(error)
 }
@@ -87,13 +86,15 @@ fn code_of(error: &anyhow::Error) -> u8 {
 
 /// Prints an error of usage, or the requested help, and returns the exit code.
 pub(crate) fn usage(error: &clap::Error, json: bool) -> u8 {
-    // If the stream is closed, the message is lost.
-    let _ = error.print();
     if !error.use_stderr() {
+        // If the stream is closed, the help is lost.
+        let _ = error.print();
         return DONE;
     }
+    let text = error.render();
+    output::usage_error(&text.ansi().to_string(), &text.to_string());
     if json {
-        let text = error.render().to_string();
+        let text = text.to_string();
         let said: Vec<&str> =
             text.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
         let said = said.join(" ");
@@ -201,16 +202,21 @@ pub(crate) fn explain(error: &anyhow::Error) -> Description {
     Description { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
 }
 
-/// `error: …`, each further cause on a separate indented line, and the remedy.
-pub(crate) fn describe(error: &anyhow::Error, colour: bool) -> String {
-    let title = if colour { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
+/// What an error begins with.
+fn title(colour: bool) -> &'static str {
+    if colour { "\u{1b}[1;31merror:\u{1b}[0m " } else { "error: " }
+}
+
+/// The message, each further cause on a separate indented line, and the remedy.
+pub(crate) fn describe(error: &anyhow::Error) -> String {
     let Description { message, because, remedy, .. } = explain(error);
-    let mut text = format!("{title} {message}\n");
+    let mut text = format!("{}\n", output::continued(&message));
     for cause in because {
         text.push_str(&format!("  because: {}\n", cause.replace('\n', "\n    ")));
     }
     if let Some(remedy) = remedy {
-        text.push_str(&format!("  remedy: {}\n", remedy.spelled(Surface::CommandLine)));
+        let remedy = remedy.spelled(Surface::CommandLine);
+        text.push_str(&format!("  remedy: {}\n", output::continued(&remedy)));
     }
     text
 }
@@ -230,11 +236,10 @@ pub(crate) fn install_panic_hook() {
             .unwrap_or("no message");
         let version = env!("CARGO_PKG_VERSION");
         let text = format!(
-            "error: a defect of Meetpoint\n  because: {message} (meetpoint {version}{place})\n  \
+            "a defect of Meetpoint\n  because: {message} (meetpoint {version}{place})\n  \
              remedy: report it with the command that you typed\n"
         );
-        // If standard error is closed, the message is lost.
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        output::error(title(false), &text);
     }));
 }
 
@@ -286,7 +291,7 @@ mod tests {
     fn an_error_of_ours_quotes_its_causes_and_ends_the_chain() {
         let (path, source) = ("p.set".into(), std::io::ErrorKind::NotFound.into());
         let error = meetpoint_prepare::Error::Open { path, source };
-        let text = describe(&anyhow::Error::from(error), false);
+        let text = describe(&anyhow::Error::from(error));
         assert!(!text.contains("because:"), "{text}");
         assert!(text.contains("\n  remedy: name the readable folder of a dataset"), "{text}");
     }
@@ -294,15 +299,15 @@ mod tests {
     #[test]
     fn a_limit_of_open_files_is_the_remedy() {
         let limit = || std::io::Error::from(rustix::io::Errno::MFILE);
-        let text = describe(&anyhow::Error::from(limit()).context("no report"), false);
+        let text = describe(&anyhow::Error::from(limit()).context("no report"));
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
         let path = "p.set".into();
         let typed = meetpoint_prepare::Error::Open { path, source: limit() };
-        let text = describe(&anyhow::Error::from(typed).context("sample 3"), false);
+        let text = describe(&anyhow::Error::from(typed).context("sample 3"));
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
         let program = "meetpoint".into();
         let typed = meetpoint_host::Error::DeviceStart { program, source: limit() };
-        let text = describe(&anyhow::Error::from(typed), false);
+        let text = describe(&anyhow::Error::from(typed));
         assert_eq!(text.matches("ulimit -n").count(), 1, "{text}");
     }
 
@@ -310,8 +315,8 @@ mod tests {
     fn a_cause_that_says_more_is_indented_below() {
         let failed: anyhow::Result<()> = Err(anyhow::anyhow!("permission denied"));
         let error = failed.context("failed to write report.html").unwrap_err();
-        let text = "error: failed to write report.html\n  because: permission denied\n";
-        assert_eq!(describe(&error, false), text);
+        let text = "failed to write report.html\n  because: permission denied\n";
+        assert_eq!(describe(&error), text);
     }
 
     #[test]
@@ -319,7 +324,7 @@ mod tests {
         let failed: anyhow::Result<()> = Err(Fault::new("no_record", "no record", "run").into());
         let error = failed.context("a.json cannot be replayed").unwrap_err();
         assert_eq!(as_json(&error)["cause"], "no_record");
-        let text = "error: a.json cannot be replayed\n  because: no record\n  remedy: run\n";
-        assert_eq!(describe(&error, false), text);
+        let text = "a.json cannot be replayed\n  because: no record\n  remedy: run\n";
+        assert_eq!(describe(&error), text);
     }
 }

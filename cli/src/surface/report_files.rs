@@ -3,7 +3,7 @@
 use super::fault::Fault;
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, shown};
 use meetpoint_report::Report;
 use meetpoint_report::render::{DEFAULT_NAMES, RENDERERS, Renderer, renderer};
 use meetpoint_report::write::{self, WriteError};
@@ -45,7 +45,7 @@ fn format_parser() -> impl TypedValueParser<Value = Format> {
 /// Fails if a report could not be written to the folder of `--report`.
 pub(crate) fn check_folder(folder: &Path) -> anyhow::Result<()> {
     write::check_folder(folder).with_context(|| {
-        let message = format!("the report cannot be written to {}", folder.display());
+        let message = format!("the report cannot be written to {}", shown(folder));
         Fault::new("report_not_written", message, "name another folder with --report")
     })
 }
@@ -67,7 +67,7 @@ impl ReportFiles {
         let written: Result<Vec<PathBuf>, WriteError> =
             write::write(report, &renderers, &self.report);
         written.with_context(|| {
-            let message = format!("the report could not be written to {}", self.report.display());
+            let message = format!("the report could not be written to {}", shown(&self.report));
             let remedy = Remedy::advice("free space").or("name another folder with --report");
             Fault::new("report_not_written", message, remedy)
         })

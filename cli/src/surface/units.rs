@@ -25,9 +25,15 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     units::parse_duration(text).filter(|time| *time <= day).ok_or_else(wrong)
 }
 
+/// Reads a time of at most a day that is not zero.
+pub(crate) fn parse_positive_duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("\"{text}\" must be more than zero; write for example 2s or 10min");
+    Some(parse_duration(text)?).filter(|time| !time.is_zero()).ok_or_else(wrong)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{parse_bytes, parse_duration, parse_rate};
+    use super::{parse_bytes, parse_duration, parse_positive_duration, parse_rate};
     use std::time::Duration;
 
     #[test]
@@ -52,6 +58,10 @@ mod tests {
         }
         for text in ["20", "-1s", "999999s", "s"] {
             assert!(parse_duration(text).unwrap_err().contains("20ms"));
+        }
+        assert_eq!(parse_positive_duration("1ns"), Ok(Duration::from_nanos(1)));
+        for text in ["0s", "0.0ms", "-0s", "0.1ns"] {
+            assert!(parse_positive_duration(text).is_err(), "{text}");
         }
     }
 }

@@ -3,8 +3,7 @@
 use super::Error;
 use crate::left_out::LeftOut;
 use crate::message::Message;
-use crate::printable::printable;
-use meetpoint_diagnose::{Change, Remedy, Setting, Surface};
+use meetpoint_diagnose::{Change, Remedy, Setting, Surface, printable, shown};
 use meetpoint_format::units::show_bytes;
 use rustix::process::{Resource, getrlimit};
 use std::fmt;
@@ -26,17 +25,17 @@ impl Error {
         let text = match self {
             Self::UnknownSource { path, looked_for } => format!(
                 "cannot determine the format of {}; looked for:{}",
-                path.display(),
+                shown(path),
                 kinds(looked_for)
             ),
             Self::AmbiguousSource { path, found } => {
                 let line =
                     |(name, what, by): &(&str, &str, String)| format!("\n  {name}: {what} ({by})");
                 let lines: String = found.iter().map(line).collect();
-                format!("{} matches several kinds of source:{lines}", path.display())
+                format!("{} matches several kinds of source:{lines}", shown(path))
             }
             Self::ResumeDiffers { path, difference } => {
-                return Message::from(format!("cannot resume {}: ", path.display()))
+                return Message::from(format!("cannot resume {}: ", shown(path)))
                     + difference.message();
             }
             Self::Malformed { origin, problem } => {
@@ -55,7 +54,7 @@ impl Error {
             Self::NoImages { path, others } => format!(
                 "no images in {} ({others} other files); expected JPEG, PNG, WebP, BMP, GIF or \
                  TIFF, flat or in one sub-folder per class",
-                path.display()
+                shown(path)
             ),
             Self::Unreadable { files, checked } => format!(
                 "{} of {checked} samples cannot be read; nothing was written:{}",
@@ -63,12 +62,12 @@ impl Error {
                 named(files, surface)
             ),
             Self::LinkLeadsOut { link, target } => {
-                return Message::from(format!("{} is ", link.display())) + link_leads_out(target);
+                return Message::from(format!("{} is ", shown(link))) + link_leads_out(target);
             }
             Self::NotInPlace { origin, problem } => {
                 return Message::from(format!("{origin} cannot stay in place: ")) + problem.clone();
             }
-            Self::Exists { path } => format!("{} exists", path.display()),
+            Self::Exists { path } => format!("{} exists", shown(path)),
             Self::Damaged { samples, checked, .. } => format!(
                 "{} of {checked} samples cannot be unpacked; nothing was written:{}",
                 samples.len(),
@@ -83,7 +82,7 @@ impl Error {
                 format!("column `{column}` cannot be stored in {sink}: {reason}")
             }
             Self::Write { path, source } => {
-                format!("failed to write {}: {source}{}", path.display(), file_size_limit(source))
+                format!("failed to write {}: {source}{}", shown(path), file_size_limit(source))
             }
             Self::Kept { error, place, parts } => {
                 return error.text(surface) + "\n" + retained(place, *parts);
@@ -103,16 +102,16 @@ impl Error {
             Self::Operation(error) => return error.message(),
             Self::Shards(error) => return error.message(),
             Self::Source { path, source } => {
-                format!("failed to read {}: {source}", path.display())
+                format!("failed to read {}: {source}", shown(path))
             }
-            Self::NotAFolder { path } => format!("{} is not a folder", path.display()),
+            Self::NotAFolder { path } => format!("{} is not a folder", shown(path)),
             Self::NoSuchKind { name, kinds: known } => {
                 format!("unknown kind of source {name:?}; known are:{}", kinds(known))
             }
             Self::NoFilesOfKind { path, kind, others } => {
-                format!("no files of kind {kind:?} in {} ({others} other files)", path.display())
+                format!("no files of kind {kind:?} in {} ({others} other files)", shown(path))
             }
-            Self::NoSamples { path } => format!("no samples in {}", path.display()),
+            Self::NoSamples { path } => format!("no samples in {}", shown(path)),
             Self::DuplicateKey { key, first, second } => {
                 let first = first.as_ref().map_or("an earlier one".to_owned(), |w| w.to_string());
                 format!(
@@ -126,38 +125,38 @@ impl Error {
             }
             Self::InUse { destination, place } => format!(
                 "{} is being written by another process, in {}",
-                destination.display(),
-                place.display()
+                shown(destination),
+                shown(place)
             ),
             Self::ResumeForeign { path, entry } => format!(
                 "cannot resume {}: it contains {entry}, which Meetpoint did not write",
-                path.display()
+                shown(path)
             ),
             Self::MixedLayout { path, file, folder } => format!(
                 "{} has images at the top ({file}) and in sub-folders ({folder})",
-                path.display()
+                shown(path)
             ),
             Self::EmptyClass { path, class } => format!(
                 "class sub-folder {class} of {} has no images, so that its index among the labels \
                  would be unused",
-                path.display()
+                shown(path)
             ),
             Self::SourceChanged { path } => {
-                format!("{} changed while it was read", path.display())
+                format!("{} changed while it was read", shown(path))
             }
             Self::NotReplaced { path, entry } => format!(
                 "{} is not replaced: it is not a dataset, because it contains {entry}",
-                path.display()
+                shown(path)
             ),
             Self::Foreign { path, entry } => format!(
                 "{} is not replaced: it contains {entry}, which is not in the dataset",
-                path.display()
+                shown(path)
             ),
             Self::NoColumn { column, .. } => format!("no further column is called `{column}`"),
             Self::Overlap { from, to } => format!(
                 "one of source {} and destination {} contains the other",
-                from.display(),
-                to.display()
+                shown(from),
+                shown(to)
             ),
             Self::Epoch { value } => {
                 format!("SOURCE_DATE_EPOCH is {value:?}, not a number of seconds since 1970")
@@ -186,7 +185,7 @@ impl fmt::Display for Error {
 /// Why a link that leads out of a source is not followed, and what to do.
 pub(crate) fn link_leads_out(target: &Path) -> Message {
     let remedy = Remedy::advice("replace the link with its target");
-    Message::from(format!("a link to {}, outside of the source", target.display()))
+    Message::from(format!("a link to {}, outside of the source", shown(target)))
         .remedy(remedy.or_by("allow such links", Setting::FollowLinks, Change::On))
 }
 
@@ -212,7 +211,7 @@ fn retained(place: &Path, parts: u64) -> String {
         1 => "1 complete part is".to_owned(),
         _ => format!("{parts} complete parts are"),
     };
-    format!("{parts} retained in {}", place.display())
+    format!("{parts} retained in {}", shown(place))
 }
 
 fn named(files: &[LeftOut], surface: Surface) -> String {

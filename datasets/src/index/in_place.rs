@@ -2,13 +2,12 @@
 //! with the length and time of the file.
 
 use crate::message::Message;
-use crate::printable::printable;
 use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
 use crate::store::{Metadata, StorePath};
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use meetpoint_diagnose::{Command, Remedy};
+use meetpoint_diagnose::{Command, Remedy, printable};
 use meetpoint_format::dataset::{ContentFile, ContentLocation};
 use meetpoint_prepare::modified_ns;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use super::share::Share;
 use crate::message::Message;
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, Surface};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, Surface, shown};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -133,37 +133,37 @@ impl OperationError {
         let text = match self {
             Self::DuplicateKey { key, first, first_sample, second, second_sample } => format!(
                 "key {key:?} is in {} (sample {first_sample}) and in {} (sample {second_sample})",
-                first.display(),
-                second.display()
+                shown(first),
+                shown(second)
             ),
             Self::NoLabels { path, option } => {
-                return Message::from(format!("no sample of {} has a label, so ", path.display()))
+                return Message::from(format!("no sample of {} has a label, so ", shown(path)))
                     .name(*option)
                     + " has no effect";
             }
             Self::Empty { what, .. } => format!("{what} has no samples"),
             Self::TooMany { asked, available } => format!("{asked} samples of {available}"),
             Self::Range { path, asked, samples } => {
-                format!("no samples {asked} in {}: it has {samples}", path.display())
+                format!("no samples {asked} in {}: it has {samples}", shown(path))
             }
             Self::Fraction { asked } => format!("a fraction of {asked}, which is more than 1"),
             Self::Shares { problem } => problem.clone(),
             Self::NoColumn { path, column, .. } => {
-                format!("no column `{column}` in {}", path.display())
+                format!("no column `{column}` in {}", shown(path))
             }
             Self::Column { column, problem } => {
                 return Message::from(format!("column `{column}` ")) + problem.clone();
             }
             Self::Columns { left, right, difference } | Self::Forms { left, right, difference } => {
-                format!("{} and {} cannot be merged: {difference}", left.display(), right.display())
+                format!("{} and {} cannot be merged: {difference}", shown(left), shown(right))
             }
             Self::Prefixes { given, datasets } => {
                 format!("{given} prefixes for {datasets} datasets")
             }
             Self::Pattern { pattern, problem } => format!("pattern {pattern:?}: {problem}"),
-            Self::NoLabel { path, label } => format!("no label {label:?} in {}", path.display()),
+            Self::NoLabel { path, label } => format!("no label {label:?} in {}", shown(path)),
             Self::Hopeless { path, problem } => {
-                return Message::from(format!("{} cannot be repaired: ", path.display()))
+                return Message::from(format!("{} cannot be repaired: ", shown(path)))
                     + problem.clone();
             }
         };

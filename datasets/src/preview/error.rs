@@ -1,6 +1,6 @@
 //! Why no contact sheet can be drawn.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_prepare::Error as PrepareError;
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ pub enum PreviewError {
     #[error(transparent)]
     Prepare(#[from] PrepareError),
     /// A dataset whose content is not images.
-    #[error("the content of {} is {kind}, not images", path.display())]
+    #[error("the content of {} is {kind}, not images", shown(path))]
     NotImages {
         /// The dataset.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum PreviewError {
         kind: &'static str,
     },
     /// A dataset without samples.
-    #[error("{} has no samples", path.display())]
+    #[error("{} has no samples", shown(path))]
     NoSamples {
         /// The dataset.
         path: PathBuf,

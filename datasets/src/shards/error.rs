@@ -2,7 +2,7 @@
 
 use crate::message::Message;
 use crate::sink::SinkKind;
-use meetpoint_diagnose::{Change, Command, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Remedy, Setting, shown};
 use std::path::PathBuf;
 
 /// Maximum number of shards that a message names.
@@ -151,16 +151,16 @@ impl ShardError {
     /// The message.
     pub(crate) fn message(&self) -> Message {
         match self {
-            Self::NoPlan { folder, problem } => format!("{}: {problem}", folder.display()),
+            Self::NoPlan { folder, problem } => format!("{}: {problem}", shown(folder)),
             Self::Tool { folder, before, now } => {
-                format!("{} was planned by {before}, this is {now}", folder.display())
+                format!("{} was planned by {before}, this is {now}", shown(folder))
             }
             Self::NotAPlan { folder } => {
-                format!("{} exists, but is not a complete plan", folder.display())
+                format!("{} exists, but is not a complete plan", shown(folder))
             }
-            Self::Foreign { file } => format!("{} does not belong to the plan", file.display()),
+            Self::Foreign { file } => format!("{} does not belong to the plan", shown(file)),
             Self::NotUtf8 { path } => {
-                format!("{} cannot be planned: its name is not UTF-8", path.display())
+                format!("{} cannot be planned: its name is not UTF-8", shown(path))
             }
             Self::Shards { shards, most } => {
                 format!("a plan has 1 to {most} shards, not {shards}")
@@ -172,26 +172,26 @@ impl ShardError {
                 format!("shard index {shard} out of range 0..{shards}")
             }
             Self::PlanExists { folder, shards: 0 } => {
-                format!("{} was left by a command that can be resumed", folder.display())
+                format!("{} was left by a command that can be resumed", shown(folder))
             }
             Self::PlanExists { folder, shards } => {
-                format!("{} holds a plan of {shards} shards", folder.display())
+                format!("{} holds a plan of {shards} shards", shown(folder))
             }
             Self::InUse { folder } => {
-                format!("{} is in use by another process", folder.display())
+                format!("{} is in use by another process", shown(folder))
             }
             Self::SourceChanged { source, file: Some(file), .. } => format!(
                 "{} changed since it was planned: {} is new or was changed",
-                source.display(),
-                file.display()
+                shown(source),
+                shown(file)
             ),
             Self::SourceChanged { source, file: None, files: (before, now) } => format!(
                 "{} changed since it was planned: {before} files then, {now} now",
-                source.display()
+                shown(source)
             ),
             Self::PartChanged { source, part } => format!(
                 "{} changed since it was planned: the samples of part {part} differ",
-                source.display()
+                shown(source)
             ),
             Self::Missing { folder, shards } => {
                 let named: Vec<String> = shards
@@ -205,14 +205,14 @@ impl ShardError {
                 let more = shards.len().saturating_sub(NAMED_MAX);
                 let more =
                     if more > 0 { format!("\n  and {more} more shards") } else { String::new() };
-                format!("{} is not finished; missing:{}{more}", folder.display(), named.concat())
+                format!("{} is not finished; missing:{}{more}", shown(folder), named.concat())
             }
             Self::OtherPlan { file, .. } => {
-                format!("{} is of another plan", file.display())
+                format!("{} is of another plan", shown(file))
             }
-            Self::Damaged { file, problem, .. } => format!("{}: {problem}", file.display()),
+            Self::Damaged { file, problem, .. } => format!("{}: {problem}", shown(file)),
             Self::Gone { folder } => {
-                format!("{} was removed, probably by a commit in another process", folder.display())
+                format!("{} was removed, probably by a commit in another process", shown(folder))
             }
             Self::SinkWithoutShards { sink } => {
                 return Message::default().set_to(Setting::To, sink.name())

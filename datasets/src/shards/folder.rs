@@ -127,6 +127,10 @@ impl PlanFolder {
                 let problem = problem.to_owned();
                 return Err(ShardError::NoPlan { folder: folder(), problem }.into());
             }
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let problem = "its plan.json is not UTF-8".to_owned();
+                return Err(ShardError::NoPlan { folder: folder(), problem }.into());
+            }
             Err(source) => return Err(Error::Source { path: path.join(PLAN_NAME), source }),
         };
         let (plan, sha256) = ShardPlan::from_json(path, &text)?;

@@ -209,7 +209,23 @@ impl ShardPlan {
             let (before, now) = (plan.tool, TOOL.to_owned());
             return Err(ShardError::Tool { folder: folder.into(), before, now });
         }
+        plan.check_parts().ok_or_else(|| {
+            refused("its plan.json has parts that do not add up to its samples".to_owned())
+        })?;
         Ok((plan, sha256))
+    }
+
+    /// `None` unless the parts are consecutive and add up to the samples and bytes of the source.
+    fn check_parts(&self) -> Option<()> {
+        let (mut samples, mut bytes) = (0_u64, 0_u64);
+        for part in &self.parts {
+            if part.first != samples {
+                return None;
+            }
+            samples = samples.checked_add(part.samples)?;
+            bytes = bytes.checked_add(part.source_bytes)?;
+        }
+        ((samples, bytes) == (self.samples, self.source_bytes)).then_some(())
     }
 
     /// Parses the further data of the command.
@@ -249,13 +265,15 @@ impl ShardPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::{ShardCommand, ShardPlan};
+    use super::{ShardCommand, ShardError, ShardPlan};
     use crate::shards::PlannedPart;
     use std::path::Path;
 
     fn plan(parts: usize, shards: u64) -> ShardPlan {
-        let part = PlannedPart { first: 0, samples: 1, source_bytes: 1, sha256: String::new() };
-        let parts = (vec![part; parts], 1, 1);
+        let part =
+            |first| PlannedPart { first, samples: 1, source_bytes: 2, sha256: String::new() };
+        let number = parts as u64;
+        let parts = ((0..number).map(part).collect(), number, 2 * number);
         ShardPlan {
             shards,
             ..ShardPlan::new(ShardCommand::Pack, Path::new("/a"), parts, &Vec::<u8>::new())
@@ -285,5 +303,26 @@ mod tests {
             assert!(ShardPlan::from_json(folder, &text.replacen(from, to, 1)).is_err(), "{from}");
         }
         assert!(ShardPlan::from_json(folder, "").is_err());
+    }
+
+    #[test]
+    fn a_plan_whose_parts_do_not_add_up_is_refused_even_if_its_checksum_is_right() {
+        let folder = Path::new("/a.shards");
+        let changes: [fn(&mut ShardPlan); 7] = [
+            |plan| plan.parts[0].samples = u64::MAX,
+            |plan| plan.parts[2].source_bytes = u64::MAX,
+            |plan| plan.parts[1].first = u64::MAX,
+            |plan| plan.parts.swap(0, 1),
+            |plan| plan.parts.truncate(2),
+            |plan| plan.samples = u64::MAX,
+            |plan| plan.source_bytes -= 1,
+        ];
+        for change in changes {
+            let mut changed = plan(3, 2);
+            change(&mut changed);
+            let (text, _) = changed.to_json();
+            let refused = ShardPlan::from_json(folder, &text);
+            assert!(matches!(refused, Err(ShardError::NoPlan { .. })), "{text}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Columns that are named like a label but are not the class label.
 
-use crate::printable::printable;
-use meetpoint_diagnose::{Setting, Surface};
+use meetpoint_diagnose::{Setting, Surface, printable};
 use serde::{Deserialize, Serialize};
 
 /// The usual name of a column of labels.

@@ -1,6 +1,7 @@
 //! Why a meter does not work, or gave no value.
 
 use crate::causes::SystemError;
+use meetpoint_diagnose::shown;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -64,7 +65,7 @@ pub enum MeterError {
         detail: String,
     },
     /// A file that could not be read.
-    #[error("failed to read {}: {error}", path.display())]
+    #[error("failed to read {}: {error}", shown(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -72,7 +73,7 @@ pub enum MeterError {
         error: SystemError,
     },
     /// A file with unexpected content.
-    #[error("{} holds {held:?}, not {expected}", path.display())]
+    #[error("{} holds {held:?}, not {expected}", shown(path))]
     Garbage {
         /// The file.
         path: PathBuf,

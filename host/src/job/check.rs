@@ -5,7 +5,7 @@ use crate::error::memory_of;
 use crate::job_error::{CAUSE, JobError};
 use crate::notice::Notice;
 use crate::{Error, SpoolKind};
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::holders::Holders;
 use meetpoint_format::sampler::{AspectRatio, Sampler, Sampling, Shuffled};
@@ -204,11 +204,11 @@ impl JobFile {
         };
         let dataset = Dataset::open_for_samples(&self.dataset).map_err(|error| match error {
             PrepareError::Open { path, source } if RemoteFailure::inside(&source).is_none() => {
-                let problem = format!("failed to open dataset {}: {source}", path.display());
+                let problem = format!("failed to open dataset {}: {source}", shown(&path));
                 self.fault("dataset", problem, remedy()).into()
             }
             PrepareError::NotADataset { path, problem } => {
-                let problem = format!("{} is not a dataset: {problem}", path.display());
+                let problem = format!("{} is not a dataset: {problem}", shown(&path));
                 self.fault("dataset", problem, remedy()).into()
             }
             error => Error::from(error),
@@ -374,11 +374,11 @@ impl JobFile {
             Err(self.fault("spool.directory", problem, remedy))
         };
         if !directory.is_dir() {
-            return refuse(format!("{} is not a folder", directory.display()));
+            return refuse(format!("{} is not a folder", shown(directory)));
         }
         if let Err(error) = access(directory, Access::WRITE_OK | Access::EXEC_OK) {
             let error = std::io::Error::from(error);
-            return refuse(format!("cannot create a file in {}: {error}", directory.display()));
+            return refuse(format!("cannot create a file in {}: {error}", shown(directory)));
         }
         let quota = self.spool.quota_bytes;
         Ok(free_bytes(directory)

@@ -58,8 +58,12 @@ pub struct Document {
     needed: Vec<Needed>,
 }
 
-/// Simulates every row for these numbers of hosts, each at most [`HOSTS_MAX`].
+/// Simulates every row for these numbers of hosts, each at most [`HOSTS_MAX`] and given once.
 pub fn run(hosts: &[u32], progress: Progress<'_>) -> Result<Document, Error> {
+    let is_repeated = |(at, number): &(usize, &u32)| hosts[..*at].contains(number);
+    if let Some((_, &hosts)) = hosts.iter().enumerate().find(is_repeated) {
+        return Err(Error::HostsTwice { hosts });
+    }
     let rows = many_hosts(hosts, |done, total| progress(done as u64, total as u64))?;
     let needed = needed(hosts, &rows);
     let rows = rows.into_iter().map(|row| Row {
@@ -186,7 +190,8 @@ fn fewest(document: &Document) -> Grid {
 
 #[cfg(test)]
 mod tests {
-    use super::{Document, HOSTS, needed, text};
+    use super::{Document, HOSTS, needed, run, text};
+    use crate::Error;
     use meetpoint_report::grid::Style;
     use meetpoint_sim::studies::hosts::HostsRow;
 
@@ -217,5 +222,11 @@ mod tests {
         assert!((of.share_max - 0.8).abs() < 1e-9);
         let document = Document { kind: "hosts", rows: Vec::new(), needed: rest };
         assert!(text(&document, Style::Plain).contains("at most 80 %"));
+    }
+
+    #[test]
+    fn a_number_of_hosts_that_is_given_twice_is_refused() {
+        let refused = run(&[8, 1, 8], &mut |_, _| panic!("nothing is simulated"));
+        assert!(matches!(refused, Err(Error::HostsTwice { hosts: 8 })));
     }
 }

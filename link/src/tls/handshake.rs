@@ -5,6 +5,7 @@
 
 use super::certificate::{expiry, subject_name};
 use super::{CertificateFault, Duplex, PeerIdentity, Side, TlsError, TlsFiles};
+use meetpoint_diagnose::shown;
 use meetpoint_storage::files::read_regular;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::CryptoProvider;
@@ -224,7 +225,7 @@ fn unusable(files: &TlsFiles, error: &dyn std::error::Error) -> TlsError {
 
 fn key_error(files: &TlsFiles, error: &Error) -> TlsError {
     let problem = match error {
-        Error::InconsistentKeys(_) => format!("it is not that of {}", files.cert.display()),
+        Error::InconsistentKeys(_) => format!("it is not that of {}", shown(&files.cert)),
         error => error.to_string(),
     };
     TlsError::Content { what: "the private key", path: files.key.clone(), problem }

@@ -18,7 +18,7 @@ pub use absent::{Acceptor, Connector};
 #[cfg(feature = "tls")]
 pub use handshake::{Acceptor, Connector};
 
-use meetpoint_diagnose::{Change, Command, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Remedy, Setting, shown};
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -147,7 +147,7 @@ pub enum TlsError {
     #[error("this program was built without TLS (feature `tls`)")]
     NotBuilt,
     /// A file cannot be read.
-    #[error("failed to read {what} in {}: {source}", path.display())]
+    #[error("failed to read {what} in {}: {source}", shown(path))]
     Read {
         /// What it is for.
         what: &'static str,
@@ -157,7 +157,7 @@ pub enum TlsError {
         source: std::io::Error,
     },
     /// The content of a file is invalid.
-    #[error("{} does not hold {what}: {problem}", path.display())]
+    #[error("{} does not hold {what}: {problem}", shown(path))]
     Content {
         /// The expected content.
         what: &'static str,
@@ -177,7 +177,7 @@ pub enum TlsError {
         name: String,
     },
     /// This end's certificate is not accepted by the other end.
-    #[error("it did not accept the certificate {}: {}", cert.display(), fault.as_answer())]
+    #[error("it did not accept the certificate {}: {}", shown(cert), fault.as_answer())]
     Ours {
         /// Why not.
         fault: CertificateFault,

@@ -1,6 +1,6 @@
 //! Why an application cache cannot be used.
 
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_format::recipe::CutRefusal;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_storage::MemoryLimit;
@@ -74,7 +74,7 @@ pub enum CacheError {
         because: CutRefusal,
     },
     /// An operation on the shared memory, or on the file that identifies it, failed.
-    #[error("failed to {action} {}: {source}", path.display())]
+    #[error("failed to {action} {}: {source}", shown(path))]
     Io {
         /// What failed.
         action: &'static str,
@@ -84,13 +84,13 @@ pub enum CacheError {
         source: std::io::Error,
     },
     /// The file that identifies the cache is not private to this user.
-    #[error("{} belongs to another user or can be read by others", path.display())]
+    #[error("{} belongs to another user or can be read by others", shown(path))]
     NotPrivate {
         /// The file.
         path: PathBuf,
     },
     /// Another process has locked that file for too long.
-    #[error("{} is locked by another process", path.display())]
+    #[error("{} is locked by another process", shown(path))]
     Locked {
         /// The file.
         path: PathBuf,

@@ -1,5 +1,6 @@
 //! The block device of a file system, as Linux describes it in `/sys/dev/block`.
 
+use meetpoint_diagnose::shown;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -47,7 +48,7 @@ impl BlockDevice {
         let number = |path: PathBuf| -> io::Result<u64> {
             let text = std::fs::read_to_string(&path)?;
             text.trim().parse().map_err(|_| {
-                let problem = format!("{} holds no number", path.display());
+                let problem = format!("{} holds no number", shown(&path));
                 io::Error::new(io::ErrorKind::InvalidData, problem)
             })
         };

@@ -12,6 +12,7 @@ use crate::{
     Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
     RefusedRequest, Request, RequestKind,
 };
+use meetpoint_diagnose::shown;
 use std::collections::{HashMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -174,7 +175,7 @@ impl ExtentEngine {
                     "its extent at {} of {} bytes is outside of {}, which has {bytes} bytes",
                     range.offset,
                     range.bytes,
-                    file.block().display()
+                    shown(file.block())
                 );
                 let source = io::Error::new(io::ErrorKind::InvalidInput, problem);
                 Err(Error::Open { path: path.to_path_buf(), source })

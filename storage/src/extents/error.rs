@@ -1,7 +1,7 @@
 //! Why a file cannot be used by its extents.
 
 use super::fiemap::flags;
-use meetpoint_diagnose::{Diagnose, Remedy};
+use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use std::path::{Path, PathBuf};
 
 /// Why the bytes of a file are not, or may not remain, where a map says.
@@ -93,7 +93,7 @@ impl Instability {
 #[derive(Debug, thiserror::Error)]
 pub enum ExtentError {
     /// A call to the operating system failed.
-    #[error("{}: failed to {action}: {source}", path.display())]
+    #[error("{}: failed to {action}: {source}", shown(path))]
     Io {
         /// File.
         path: PathBuf,
@@ -103,7 +103,7 @@ pub enum ExtentError {
         source: std::io::Error,
     },
     /// The file system does not report extents.
-    #[error("{}: its file system does not report extents (FIEMAP)", path.display())]
+    #[error("{}: its file system does not report extents (FIEMAP)", shown(path))]
     NotSupported {
         /// File.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub enum ExtentError {
     #[error(
         "{}: its file system (type {magic:#x}) is neither ext4 nor XFS, so its extents are not \
          known to be offsets on one block device",
-        path.display()
+        shown(path)
     )]
     FileSystem {
         /// File.
@@ -121,13 +121,13 @@ pub enum ExtentError {
         magic: u64,
     },
     /// The file system is not on a block device of this machine, or is on several.
-    #[error("{}: its file system is not on one block device of this machine", path.display())]
+    #[error("{}: its file system is not on one block device of this machine", shown(path))]
     NoDevice {
         /// File.
         path: PathBuf,
     },
     /// A range of the file is not on blocks of its own.
-    #[error("{}: bytes {start} to {end} are {}", path.display(), reason.words())]
+    #[error("{}: bytes {start} to {end} are {}", shown(path), reason.words())]
     Unstable {
         /// File.
         path: PathBuf,
@@ -141,7 +141,7 @@ pub enum ExtentError {
     /// A range that the device does not have.
     #[error(
         "{}: an extent at {offset} of {bytes} bytes is outside of its device of {device_bytes}",
-        path.display()
+        shown(path)
     )]
     OutOfRange {
         /// File.
@@ -154,7 +154,7 @@ pub enum ExtentError {
         device_bytes: u64,
     },
     /// The file was written to, or its blocks were moved, while it was mapped.
-    #[error("{}: {what} changed while it was mapped", path.display())]
+    #[error("{}: {what} changed while it was mapped", shown(path))]
     Changed {
         /// File.
         path: PathBuf,

@@ -354,10 +354,57 @@ fn a_device_refuses_what_it_was_not_started_for() {
     outcome.refused(&["small.set", "--root"]);
 }
 
+/// Text that a terminal would interpret, and that would forge a line of a log.
+const ACTIVE: &str = "no\u{1b}[2J\u{9b}31m\u{7}\nnote: forged";
+
+#[test]
+fn control_characters_in_paths_and_arguments_reach_no_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    packed(folder.path(), SAMPLES);
+    let extents = ["--extents", ACTIVE, "--block", "small.set/dataset.json"];
+    let keys = ["--ca", ACTIVE, "--cert", ACTIVE, "--key", ACTIVE];
+    let token = ["--root", "a=small.set", "--token-file", ACTIVE];
+    let network = ["device", "serve", "--listen", "tcp://127.0.0.1:0"];
+    for arguments in [
+        &["device", "serve", "--socket", "s", "--root", ACTIVE][..],
+        &["device", "serve", "--socket", ACTIVE, "--root", ACTIVE],
+        &[&["device", "serve", "--socket", "s"], &extents[..]].concat(),
+        &[&network[..], &["--root", "a=small.set"], &keys[..]].concat(),
+        &[&network[..], &token[..]].concat(),
+        &["device", "probe", "--socket", ACTIVE],
+        &["device", "keys", &format!("small.set/dataset.json/{ACTIVE}"), "--client", "c"],
+        &["inspect", ACTIVE],
+        &["pack", ACTIVE, "x.set"],
+        &["run", ACTIVE],
+        &["simulate", ACTIVE],
+        &["shards", "commit", ACTIVE],
+        &["dataset", "extents", ACTIVE],
+        &["recipe", "show", ACTIVE],
+        &["run", "job.toml", "--strategy", ACTIVE],
+        &["fly", ACTIVE],
+    ] {
+        let done = run(folder.path(), arguments);
+        assert!(!done.status.success(), "{arguments:?}");
+        let said = format!("{}{}", done.stdout, done.stderr);
+        let is_active = |it: char| it.is_control() && it != '\n';
+        assert!(!said.contains(is_active), "{arguments:?}: {said:?}");
+        // The parser of arguments prints a value as it is, and what it is one of below.
+        let is_usage = done.code() == Some(2);
+        assert!(is_usage || !said.lines().any(|it| it.starts_with("note: forged")), "{said}");
+    }
+}
+
 #[test]
 fn wrong_usage_is_exit_code_two() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["pack"][..], &["fly"], &["run", "job.toml", "--strategy", "fastest"]] {
+    for arguments in [
+        &["pack"][..],
+        &["fly"],
+        &["run", "job.toml", "--strategy", "fastest"],
+        &["device", "calibrate", "--time", "0s"],
+        &["simulate", "--study", "hosts", "--hosts", "1,8,1"],
+        &["agent", "--listen", "tcp://127.0.0.1:0", "--root", "a=.", "--idle-timeout", "0ms"],
+    ] {
         assert_eq!(run(folder.path(), arguments).code(), Some(2), "{arguments:?}");
     }
     assert_eq!(run(folder.path(), &["--help"]).code(), Some(0));

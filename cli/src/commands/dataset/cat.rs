@@ -4,7 +4,7 @@ use super::as_signal;
 use super::select::SelectionArguments;
 use crate::surface::{Output, units};
 use meetpoint_datasets::operations::{self, Selection, ShownRow};
-use meetpoint_datasets::printable;
+use meetpoint_diagnose::printable;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ fn show(
 
 /// A row as a line of text.
 fn line(row: &ShownRow) -> String {
-    let label = row.label.as_deref().unwrap_or("-");
+    let label = printable(row.label.as_deref().unwrap_or("-"));
     let mut line =
         format!("{}  {}  {label}  {}", row.sample, printable(&row.key), units::bytes(row.bytes));
     for (name, value) in &row.columns {

@@ -4,6 +4,7 @@ use super::with_bar;
 use crate::surface::failure::Reported;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::operations::{self, DiffOptions, Difference, Keys};
+use meetpoint_diagnose::shown;
 use std::path::PathBuf;
 
 /// Compare two datasets sample by sample, by their keys.
@@ -49,7 +50,7 @@ fn text(found: &Difference) -> String {
     for (mark, path, keys) in
         [("-", &found.left, &found.only_left), ("+", &found.right, &found.only_right)]
     {
-        text.push_str(&only(mark, &path.display().to_string(), keys));
+        text.push_str(&only(mark, &shown(path).to_string(), keys));
     }
     if found.changed > 0 {
         text.push_str(&format!("{}:\n", units::count(found.changed, "changed sample")));

@@ -6,6 +6,7 @@ use crate::surface::fault::Fault;
 use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::extents::{MapError, map_extents, write_extents};
+use meetpoint_diagnose::shown;
 use meetpoint_format::dataset::DatasetExtents;
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::ExtentFolder;
@@ -118,7 +119,7 @@ fn verify(
     output.result(&verified, || {
         format!(
             "{}: all {} of {} match their checksums ({})\n",
-            block.display(),
+            shown(block),
             units::count(verified.extents as u64, "extent"),
             units::count(verified.files as u64, "file"),
             units::bytes(bytes)
@@ -155,7 +156,7 @@ fn text(extents: &DatasetExtents, to: Option<&Path>) -> String {
         }
     }
     if let Some(to) = to {
-        text.push_str(&format!("written to {}\n", to.display()));
+        text.push_str(&format!("written to {}\n", shown(to)));
     }
     text
 }

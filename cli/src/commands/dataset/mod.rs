@@ -16,6 +16,7 @@ use crate::surface::{Output, Stop, units};
 use clap::Subcommand;
 use meetpoint_datasets::Error;
 use meetpoint_datasets::operations::{self, CopyOptions, CopySummary};
+use meetpoint_diagnose::shown;
 
 /// Shuffle, split, merge, sample and select datasets; show, count, compare, repair and map them.
 ///
@@ -115,7 +116,7 @@ fn as_signal(error: Error) -> anyhow::Error {
 fn written(summary: &CopySummary) -> String {
     let mut text = format!(
         "{}: {}, {} in {}, {}\n",
-        summary.destination.display(),
+        shown(&summary.destination),
         units::count(summary.samples, "sample"),
         units::bytes(summary.file_bytes),
         units::count(summary.parts, "part"),
@@ -129,7 +130,7 @@ fn written(summary: &CopySummary) -> String {
         text.push_str(&format!("{note}\n"));
     }
     for path in &summary.cleaned {
-        text.push_str(&format!("removed {}, left by a process that was killed\n", path.display()));
+        text.push_str(&format!("removed {}, left by a process that was killed\n", shown(path)));
     }
     text
 }

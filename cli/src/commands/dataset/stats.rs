@@ -3,6 +3,7 @@
 use super::with_bar;
 use crate::surface::{Output, Stop, units};
 use meetpoint_datasets::operations::{self, Distribution, Statistics};
+use meetpoint_diagnose::shown;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -35,7 +36,7 @@ fn text(found: &Statistics) -> String {
     let head = ["", "min", "5 %", "25 %", "median", "75 %", "95 %", "99 %", "max", "mean"];
     let mut text = format!(
         "{}: {}, {}\n{:<10}",
-        found.path.display(),
+        shown(&found.path),
         units::count(found.samples, "sample"),
         units::bytes(found.bytes.sum),
         head[0]

@@ -20,6 +20,7 @@ use crate::surface::{Output, Stop, cores, output, units};
 use anyhow::Context;
 use calibrate::Calibration;
 use meetpoint_datasets::{Check, OnError, PackOptions};
+use meetpoint_diagnose::shown;
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::Sampling;
@@ -80,7 +81,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
             for folder in cleared {
                 output::notice(&format!(
                     "cleared {}, left by a demo that was killed",
-                    folder.display()
+                    shown(&folder)
                 ));
             }
             temporary = temporary_folder;
@@ -101,7 +102,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     output.line(&conclusion::text(&report, arguments.images.is_some()));
     if let Some(folder) = &arguments.keep {
         let job = folder.join("job.toml");
-        output.line(&format!("kept; again: meetpoint run {} --strategy all", job.display()));
+        output.line(&format!("kept; again: meetpoint run {} --strategy all", shown(&job)));
     }
     Ok(())
 }
@@ -117,7 +118,7 @@ impl OutputFolder {
     /// Creates a folder and missing parents, or uses an existing empty one.
     fn make(folder: &Path) -> anyhow::Result<Self> {
         let failed = || {
-            let message = format!("failed to create folder {}", folder.display());
+            let message = format!("failed to create folder {}", shown(folder));
             Fault::new("folder_not_created", message, "name another with --keep")
         };
         let missing = folder.ancestors().take_while(|above| !above.as_os_str().is_empty());
@@ -126,7 +127,7 @@ impl OutputFolder {
         let kept = Self { made };
         std::fs::create_dir_all(folder).with_context(failed)?;
         if std::fs::read_dir(folder).with_context(failed)?.next().is_some() {
-            let message = format!("{} is not empty", folder.display());
+            let message = format!("{} is not empty", shown(folder));
             return Err(
                 Fault::new("folder_not_empty", message, "name a new one with --keep").into()
             );
@@ -179,7 +180,7 @@ fn make_dataset(
             if arguments.keep.is_none() {
                 // The dataset contains them; keeping both would double the space.
                 std::fs::remove_dir_all(&pictures)
-                    .with_context(|| format!("failed to remove {}", pictures.display()))?;
+                    .with_context(|| format!("failed to remove {}", shown(&pictures)))?;
             }
         }
     }
@@ -189,7 +190,7 @@ fn make_dataset(
         return Err(Fault::new("too_few_pictures", "there are no two pictures", remedy).into());
     }
     let samples = units::count(dataset.len(), "sample");
-    output.line(&format!("packed {samples} into {}", packed.display()));
+    output.line(&format!("packed {samples} into {}", shown(&packed)));
     Ok(Arc::new(dataset))
 }
 

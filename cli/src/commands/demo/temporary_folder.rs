@@ -3,7 +3,7 @@
 
 use crate::surface::fault::Fault;
 use anyhow::Context;
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, shown};
 use meetpoint_report::write::without_path;
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -24,7 +24,7 @@ impl TemporaryFolder {
     /// removed folders as well.
     pub(in crate::commands) fn new(parent: &Path) -> anyhow::Result<(Self, Vec<PathBuf>)> {
         let failed = || {
-            let message = format!("failed to create a temporary folder in {}", parent.display());
+            let message = format!("failed to create a temporary folder in {}", shown(parent));
             let remedy = Remedy::advice("set TMPDIR to a folder that can be written")
                 .or("name one with --keep");
             Fault::new("temporary_folder", message, remedy)
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn a_parent_that_takes_no_folder_is_an_error_with_a_remedy() {
         let error = TemporaryFolder::new(std::path::Path::new("/nowhere/at/all")).unwrap_err();
-        let said = crate::surface::failure::describe(&error, false);
+        let said = crate::surface::failure::describe(&error);
         assert!(said.contains("/nowhere/at/all") && said.contains("TMPDIR"), "{said}");
         assert!(!said.contains("meetpoint-demo-"), "{said}");
     }

@@ -13,7 +13,7 @@ use crate::surface::progress::Progress;
 use crate::surface::{Output, Stop, cores_allowed, units};
 use anyhow::Context;
 use clap::ValueEnum;
-use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface};
+use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface, shown};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_planner::decide::DecideError;
 use meetpoint_planner::enumerate::RefusedPoint;
@@ -255,7 +255,7 @@ fn paths(arguments: &Arguments) -> Option<(&Path, &Path)> {
 pub(super) fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
     let bytes = read_regular(path, RESULTS_BYTES_MAX);
     let bytes = bytes.with_context(|| {
-        let message = format!("failed to read {}", path.display());
+        let message = format!("failed to read {}", shown(path));
         Fault::new("results_unreadable", message, Remedy::run(Command::ProfileResults))
     })?;
     let text = String::from_utf8_lossy(&bytes);
@@ -263,7 +263,7 @@ pub(super) fn load(path: &Path) -> anyhow::Result<Vec<Measured>> {
         true => read_json(&text),
         false => read_csv(&text),
     };
-    results.with_context(|| path.display().to_string())
+    results.with_context(|| shown(path).to_string())
 }
 
 fn goal(arguments: &Arguments) -> Goal {

@@ -1,7 +1,7 @@
 //! Errors of remote sources.
 
 use crate::message::Message;
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use std::fmt;
 use std::path::PathBuf;
@@ -149,10 +149,10 @@ impl RemoteError {
                 format!("{url} has {bytes} bytes, and the cache may hold {limit} bytes of objects")
             }
             Self::Cache { path, problem } => {
-                format!("failed to write {}, in the cache of objects: {problem}", path.display())
+                format!("failed to write {}, in the cache of objects: {problem}", shown(path))
             }
             Self::NotPrivate { path, problem } => {
-                format!("cannot cache objects in {}: {problem}", path.display())
+                format!("cannot cache objects in {}: {problem}", shown(path))
             }
             Self::NoCache => {
                 "no folder to cache objects in: neither XDG_CACHE_HOME nor HOME is set".to_owned()
