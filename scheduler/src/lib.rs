@@ -65,6 +65,7 @@
 pub mod closed_forms;
 mod config;
 mod decision;
+mod effects;
 mod epoch;
 mod error;
 mod estimate;
