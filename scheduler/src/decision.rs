@@ -29,6 +29,7 @@ pub enum DeviceDecision {
 }
 
 /// What the accelerator should do now.
+#[expect(clippy::large_enum_variant, reason = "a decision allocates nothing")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AcceleratorDecision {
     /// Consume this batch; it is marked consumed.

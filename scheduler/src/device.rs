@@ -84,6 +84,9 @@ pub(crate) struct Device {
     /// As configured.
     pub(crate) ahead: u32,
     pub(crate) spool_slots: u32,
+    /// Under `auto`: whether there are other ranks, which may use it too. It then publishes several batches in
+    /// succession and none while it works for other ranks, which the recent batches may not show.
+    pub(crate) serves_ranks: bool,
     /// t_s from earlier epochs, 0 if not known.
     pub(crate) learned_ns: u64,
     pub(crate) generation: Generation,
@@ -119,6 +122,7 @@ impl Device {
         Self {
             ahead,
             spool_slots,
+            serves_ranks: false,
             learned_ns: terms.learned.device_ns(at),
             generation: Generation(first_generation),
             claimed: List::with_room(ahead.min(spool_slots).min(terms.batches)),
@@ -161,7 +165,8 @@ impl Device {
 
     /// t_s, as measured or else as learned in earlier epochs; 0 if not known.
     pub(crate) fn batch_ns(&self) -> u64 {
-        self.batch.recent_ns().unwrap_or(self.learned_ns)
+        let least = if self.serves_ranks { self.batch.mean_ns() } else { 0 };
+        self.batch.recent_ns().map_or(self.learned_ns, |recent| recent.max(least))
     }
 
     /// When it is fenced off unless it sends a message (or, eventually, publishes); `None` without

@@ -17,6 +17,14 @@ pub struct Learned {
     pub alone_ns: u64,
     /// Maximum number of unpublished batches of devices under `auto`; 0 if not known.
     pub window: u32,
+    /// Number of batches that a host prepared from granting the first batch of a device to
+    /// publishing it, under `auto` with several ranks; 0 if not known.
+    pub turn: u32,
+    /// Number of host batches until `auto` tries devices again that cost more than they saved; 0 if
+    /// it uses them.
+    pub rest: u32,
+    /// The same number after another attempt without success; 0 if not known.
+    pub patience: u32,
     /// t_s of each device: the time of one of its batches. The list may be shorter than the number
     /// of devices.
     pub device_ns: Vec<u64>,
@@ -100,6 +108,9 @@ impl Learned {
             preparation_ns: 0,
             alone_ns: 0,
             window: 0,
+            turn: 0,
+            rest: 0,
+            patience: 0,
             device_ns: vec![profile.device_ns; devices],
             common: None,
         }

@@ -68,6 +68,7 @@ pub mod closed_forms;
 mod config;
 mod decision;
 mod device;
+mod effects;
 mod epoch;
 mod error;
 mod estimate;

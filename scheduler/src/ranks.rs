@@ -1,5 +1,6 @@
 //! The agreement of ranks before each step, so that all take the same kind of source (C5).
 
+use crate::effects::Effects;
 use crate::learned::CommonTimes;
 
 /// The proposal of one rank for a step, or of several ranks combined. Send it to all ranks, combine
@@ -33,17 +34,23 @@ pub struct Proposal {
     pub(crate) without_devices: bool,
     /// The times of the ranks, under `auto`, which select the next epoch's strategy.
     pub(crate) known: CommonTimes,
+    /// The effect of the devices on the host batches of the ranks, under `auto`.
+    pub(crate) effects: Effects,
 }
 
 /// The agreement of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Agreement(pub(crate) Proposal);
 
+/// Number of words without the effects.
+const OWN_WORDS: usize = 14;
+
 impl Proposal {
     /// Number of words of its encoding.
-    pub const WORDS: usize = 14;
+    pub const WORDS: usize = OWN_WORDS + Effects::WORDS;
 
-    /// Combines both. Associative and commutative.
+    /// Combines the proposals of different ranks. Associative and commutative; a proposal must not
+    /// be combined with itself, because measurements are added.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         let longest = |at: usize| self.times_ns[at].max(other.times_ns[at]);
@@ -60,6 +67,7 @@ impl Proposal {
             waited_ns: [0, 1].map(|at: usize| self.waited_ns[at].max(other.waited_ns[at])),
             without_devices: self.without_devices || other.without_devices,
             known: self.known.combine(other.known),
+            effects: self.effects.combine(other.effects),
         }
     }
 
@@ -75,9 +83,11 @@ impl Proposal {
             | u32::from(self.switch) << 1
             | u32::from(self.share_known) << 2
             | u32::from(self.without_devices) << 3
-            | u32::from(self.known.background) << 4;
+            | u32::from(self.known.background) << 4
+            | u32::from(self.effects.loses) << 5
+            | u32::from(self.effects.refuses) << 6;
         let [t_c, t_g, t_s] = self.times_ns;
-        [
+        let own: [u64; OWN_WORDS] = [
             pair(self.step[0], self.step[1]),
             pair(flags, self.share),
             pair(self.host_claimed, self.device_total),
@@ -92,7 +102,9 @@ impl Proposal {
             self.known.device_ns,
             self.known.preparation_ns,
             self.known.spool_slots.into(),
-        ]
+        ];
+        let effects = self.effects.to_words();
+        std::array::from_fn(|at| own.get(at).copied().unwrap_or_else(|| effects[at - OWN_WORDS]))
     }
 
     /// The inverse of [`Proposal::to_words`].
@@ -119,6 +131,10 @@ impl Proposal {
                 spool_slots: low(13),
                 background: high(1) & 16 != 0,
             },
+            effects: Effects::from_words(
+                &words[OWN_WORDS..],
+                [high(1) & 32 != 0, high(1) & 64 != 0],
+            ),
         }
     }
 }

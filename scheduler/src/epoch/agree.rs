@@ -84,6 +84,7 @@ impl Epoch {
             waited_ns: [0; 2],
             without_devices: false,
             known: self.board.known(),
+            effects: self.pace_effects(),
         };
         self.plan.propose(&self.board, &mut proposal);
         Some(proposal)
@@ -98,6 +99,7 @@ impl Epoch {
             return self.void(VoidReason::WrongStep);
         }
         self.guard_agreed(&combined);
+        self.pace_agreed(&combined);
         let on_device = combined.device_ready && !combined.without_devices;
         let kind = if on_device { StepKind::Device } else { StepKind::Host };
         self.ranks.kind = Some(kind);

@@ -61,6 +61,8 @@ impl Epoch {
         let consumption = plan.consumption();
         let mut board = Board::new(terms, consumption == Consumption::AsReady);
         board.is_guarded = selection.is_some();
+        let serves_ranks = selection.is_some() && board.terms.ranks > 1;
+        board.devices.iter_mut().for_each(|device| device.serves_ranks = serves_ranks);
         board.ready_is_safe &= selection.is_none() || consumption == Consumption::InWindows;
         let mut made = Self {
             decides: selection.map_or(config.strategy, |selection| selection.strategy).name(),

@@ -96,12 +96,16 @@ impl Epoch {
         let or = |measured: u64, before: u64| if measured > 0 { measured } else { before };
         let before = &board.terms.learned;
         let devices = board.devices.iter();
+        let (rest, patience) = self.pace.as_ref().map_or((0, 0), Pace::learned_rest);
         Learned {
             host_ns: or(board.steps.host().mean_ns(), before.host_ns),
             ready_ns: or(board.steps.device().mean_ns(), before.ready_ns),
             preparation_ns: or(board.steps.preparation().mean_ns(), before.preparation_ns),
             alone_ns: or(self.pace.as_ref().map_or(0, Pace::alone_ns), before.alone_ns),
             window: self.pace.as_ref().map_or(0, Pace::learned_window),
+            turn: self.pace.as_ref().map_or(0, Pace::learned_turn),
+            rest,
+            patience,
             device_ns: devices.map(|d| or(d.batch.mean_ns(), d.learned_ns)).collect(),
             common: self.ranks.known.or(before.common).filter(CommonTimes::is_known),
         }

@@ -6,7 +6,7 @@ use meetpoint_scheduler::{
 };
 use proptest::prelude::*;
 
-use crate::driver::{Faults, Run, Scenario, Slowed, run};
+use crate::driver::{Faults, Run, Scenario, Slowed, run_ranks};
 
 const MS: u64 = 1_000_000;
 const BATCHES: u32 = 1_500;
@@ -53,6 +53,11 @@ fn case() -> impl Strategy<Value = Case> {
 }
 
 fn epoch(case: &Case, strategy: AnyStrategy) -> Run {
+    run_ranks(&[one_of(1, case, strategy)]).pop().expect("one rank has one run")
+}
+
+/// The rank of a case, of several.
+fn one_of(ranks: u32, case: &Case, strategy: AnyStrategy) -> (Config, Scenario) {
     let period = match u64::from(case.workers) {
         0 => case.host_ns + case.step_ns,
         workers => (case.host_ns / workers).max(case.step_ns),
@@ -77,7 +82,7 @@ fn epoch(case: &Case, strategy: AnyStrategy) -> Run {
         profile_batches: 4,
         learned: if case.is_known { learned } else { Learned::nothing() },
         replay: None,
-        ranks: 1,
+        ranks,
         costs: None,
     };
     let scenario = Scenario {
@@ -93,7 +98,7 @@ fn epoch(case: &Case, strategy: AnyStrategy) -> Run {
         run_ahead_ns: 0,
         slowed: case.slowed,
     };
-    run(&config, &scenario)
+    (config, scenario)
 }
 
 fn auto(order: Order) -> AnyStrategy {
@@ -116,6 +121,46 @@ proptest! {
             with as f64 / alone as f64,
             bound as f64 / alone as f64,
         );
+    }
+}
+
+/// The time of ranks with the same host and devices, some of which slow the host down.
+fn together(case: &Case, slowed: &[Slowed], strategy: AnyStrategy) -> u64 {
+    let ranks = slowed.len() as u32;
+    let of = slowed.iter().zip(1..).map(|(&slowed, at)| {
+        let seed = case.seed.wrapping_add(at);
+        one_of(ranks, &Case { slowed, seed, ..case.clone() }, strategy)
+    });
+    let runs = run_ranks(&of.collect::<Vec<_>>());
+    runs.iter().map(|run| run.ended_ns).max().expect("there is a rank")
+}
+
+/// The mean of all ranks does not show what only one loses: its loss must exceed the random
+/// variation of one rank, and then all withdraw their devices.
+#[test]
+fn one_rank_of_four_that_devices_slow_down_does_not_delay_all() {
+    for (each, most) in [(60, 300), (100, 200), (300, 300)] {
+        for seed in 0..8 {
+            let case = Case {
+                workers: 4,
+                host_ns: 16 * MS,
+                step_ns: MS,
+                device_ns: vec![30 * MS],
+                ahead: 8,
+                order: Order::Any,
+                is_known: true,
+                jitter: true,
+                slowed: Slowed::default(),
+                seed,
+            };
+            let slowed = [Slowed::default(), Slowed::default(), Slowed { each, most }];
+            let slowed = [&slowed[..], &[Slowed::default()]].concat();
+            let alone = together(&case, &slowed, AnyStrategy::HostOnly(HostOnly));
+            let with = together(&case, &slowed, auto(Order::Any));
+            let more = BATCHES_MORE * 4 * (case.host_ns * (100 + most) / 100 + MS);
+            let ratio = with as f64 / alone as f64;
+            assert!(with <= alone + alone / 50 + more, "{each} %, at most {most} %: {ratio}");
+        }
     }
 }
 

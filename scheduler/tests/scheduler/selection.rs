@@ -130,7 +130,7 @@ fn proposals_survive_their_transport_and_combine_in_any_order() {
     let mut random = Random::new(3);
     let mut any = || {
         Proposal::from_words(std::array::from_fn(|at| match at {
-            1 => random.next() & 0x1f_ffff_ffff,
+            1 => random.next() & 0x7f_ffff_ffff,
             6 | 13 => random.next() & u64::from(u32::MAX),
             _ => random.next(),
         }))
@@ -140,7 +140,6 @@ fn proposals_survive_their_transport_and_combine_in_any_order() {
         assert_eq!(Proposal::from_words(a.to_words()), a);
         assert_eq!(a.combine(b), b.combine(a));
         assert_eq!(a.combine(b).combine(c), a.combine(b.combine(c)));
-        assert_eq!(a.combine(a), a);
     }
 }
 

@@ -46,6 +46,7 @@ pub(super) struct Rank {
 }
 
 /// State of the accelerator of a rank.
+#[expect(clippy::large_enum_variant, reason = "one for each rank")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Not started yet, or lost.

@@ -110,6 +110,9 @@ pub(super) fn learned(scenario: &Scenario, layout: &Layout, rank: u32) -> Learne
         preparation_ns: at_least_one(scenario.preparation_ns() * profile.host_factor),
         alone_ns: 0,
         window: 0,
+        turn: 0,
+        rest: 0,
+        patience: 0,
         device_ns: layout.lanes_of_rank(rank).map(device_ns).collect(),
         common: None,
     }

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::time::Duration;
 
 /// Must change whenever the messages change.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Maximum bytes of a message.
 const MESSAGE_MAX: usize = 64 << 10;

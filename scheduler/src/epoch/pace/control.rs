@@ -1,7 +1,9 @@
 //! The window of devices: computes the limit of devices from measurements of host batches.
+//!
+//! With several ranks, all counts and times are means per rank.
 
+use super::measured::{Beside, Known, Level, Measured};
 use super::sums::Sums;
-use crate::board::Board;
 use crate::types::Time;
 
 /// Loss after which devices are withdrawn the first time, as a share of the epoch.
@@ -9,14 +11,14 @@ const LOSS_SHARE: f64 = 0.005;
 
 /// Minimum of the permitted loss, in host batches, for short epochs. An attempt that may lose less
 /// is not made.
-const LOSS_LEAST: f64 = 1.0;
+pub(super) const LOSS_LEAST: f64 = 1.0;
 
 /// Host batches needed for a first judgement, and for a comparison of windows.
-const SAMPLES_LEAST: f64 = 8.0;
+pub(super) const SAMPLES_LEAST: f64 = 8.0;
 const SAMPLES_COMPARED: f64 = 16.0;
 
 /// Host batches after which older measurements are dropped.
-const SAMPLES_MOST: f64 = 32.0;
+pub(super) const SAMPLES_MOST: f64 = 32.0;
 
 /// A host is slower if its batches take longer by this share, and if the difference is more than
 /// [`ERRORS_MIN`] times its standard error.
@@ -28,52 +30,36 @@ const KEPT_SHARE: f64 = 0.97;
 
 /// Withdrawn devices resume with the same window if host and devices did this multiple of the work
 /// of the host alone.
-const WORTH_LEAST: f64 = 1.02;
+pub(super) const WORTH_LEAST: f64 = 1.02;
 
 /// The same while the time of the host alone is known only from its first batches.
 const WORTH_UNKNOWN: f64 = 1.5;
-
-/// Batches of each device in the first window. The window is never smaller than the number of open
-/// batches of the host.
-const AHEAD_FIRST: u32 = 2;
 
 /// Divisor of a window whose devices caused a loss.
 const LOSS_DIVISOR: u32 = 4;
 
 /// Relative error of a time from earlier epochs.
-const PRIOR_ERROR: f64 = 0.05;
+pub(super) const PRIOR_ERROR: f64 = 0.05;
 
 /// Expected gain of an unpublished batch of a device, as a share of the gain of a published one.
 const HELD_SHARE: f64 = 0.15;
 
+/// With several ranks, which may share devices: the window grows up to this multiple of the number
+/// of batches that devices publish in the time of the first batch. More batches would only wait at
+/// the devices while these work for other ranks.
+const TURNS_MOST: f64 = 2.0;
+
+/// Number of batches by which a window that was never limited grows for each published batch.
+const GROWTH_FIRST: u32 = 2;
+
 /// Assumed relative error of a single host batch while there are few.
-const FEW_ERROR: f64 = 0.25;
+pub(super) const FEW_ERROR: f64 = 0.25;
 
 /// Host batches until a limit is raised, or until devices are tried again; doubles each time.
-const PATIENCE_FIRST: u64 = 64;
+const PATIENCE_FIRST: u32 = 64;
 
-/// Measurements under one window.
-#[derive(Debug, Clone, Copy, Default)]
-struct Level {
-    window: u32,
-    /// When devices first held no more than the window; `None` if they still hold more.
-    since: Option<Time>,
-    /// Times of host batches claimed since then.
-    hosts: Sums,
-    /// Number of batches that devices published since then.
-    published: f64,
-}
-
-impl Level {
-    /// The work that host and devices do, relative to the host alone in the same time.
-    fn value(&self, alone_ns: f64, gain_ns: f64) -> f64 {
-        if self.hosts.sum > 0.0 {
-            (self.hosts.count * alone_ns + self.published * gain_ns) / self.hosts.sum
-        } else {
-            0.0
-        }
-    }
-}
+/// Maximum of that number.
+const PATIENCE_MOST: u32 = 4096;
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
@@ -82,13 +68,16 @@ enum Phase {
     /// The window was halved; has the measurements from before.
     Halved(Level),
     /// Devices have no work. `before`: measurements with devices. `alone`: times of the host alone.
-    /// `skipped`: host batches until devices had stopped. `judged`: the host alone was measured.
-    Withdrawn { before: Level, alone: Sums, skipped: f64, judged: bool },
+    /// `judged`: the host alone was measured.
+    Withdrawn { before: Level, alone: Sums, judged: bool },
 }
 
+/// The state of the window. With several ranks it is the same on each, because it changes only by
+/// what all ranks have agreed on.
 #[derive(Debug, Clone)]
-pub(crate) struct Pace {
+pub(super) struct Control {
     batches: f64,
+    ranks: f64,
     ahead_most: u32,
     /// Maximum number of unpublished batches of devices, and the largest value to which published
     /// batches raise it.
@@ -96,8 +85,13 @@ pub(crate) struct Pace {
     ceiling: u32,
     /// The window after the first batch of a device, if that batch caused no loss.
     opened: Option<u32>,
+    /// Number of host batches after which the effect of that first batch is known, once it is
+    /// published.
+    opens_at: Option<f64>,
     phase: Phase,
     level: Level,
+    /// Number of limited windows so far.
+    levels: u32,
     /// Time to prepare a host batch without devices: from earlier epochs (0 if not known), and as
     /// measured in this epoch.
     prior_ns: f64,
@@ -110,125 +104,187 @@ pub(crate) struct Pace {
     judged: f64,
     /// Host batches since the loss was last 0 or negative.
     losing: f64,
-    /// Whether there are other ranks, which also stop using devices if this one does; withdrawal
-    /// then needs a loss that exceeds the noise.
-    is_shared: bool,
     /// Maximum of the loss, as a share of the epoch.
     loss_share: f64,
     /// Total additional time of host batches while devices worked, over the epoch.
     longer_ns: f64,
     /// Host batches so far, and the number after which devices may get more.
-    finished: u64,
-    patience: u64,
-    patient_until: u64,
-    /// When devices are expected to have stopped.
-    pub(super) settles_at: Time,
-    /// Largest number of batches that the host prepared at a time.
-    pub(super) workers: u32,
+    finished: f64,
+    patience: u32,
+    patient_until: f64,
+    /// With several ranks: the time from granting the first batch of a device to publishing it, in
+    /// host batches; 0 if not known.
+    first_turn: f64,
+    /// Host batches before devices had work under this window, and batches that they published
+    /// since.
+    began: Option<f64>,
+    published: f64,
+    /// Whether the next attempt was announced by an earlier epoch, which had waited long enough for
+    /// it.
+    is_carried: bool,
 }
 
-/// The state of the epoch at an event.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Beside {
-    pub(super) now: Time,
-    /// Unpublished batches of devices.
-    pub(super) claimed: u32,
-    /// How much shorter a step on a device batch is, for a host that does not prepare during it.
-    pub(super) shorter_ns: f64,
-}
-
-impl Pace {
-    /// The start of an epoch.
-    pub(crate) fn of(board: &Board) -> Self {
-        let (terms, learned) = (&board.terms, &board.terms.learned);
-        let devices = u32::try_from(board.devices.len()).unwrap_or(u32::MAX);
-        let start = terms.host_ahead.max(devices.saturating_mul(AHEAD_FIRST));
-        let known_ns = if learned.alone_ns > 0 { learned.alone_ns } else { learned.preparation_ns };
-        let is_known = terms.times_known() && learned.ready_ns > 0;
-        let first = match learned.window {
-            0 => is_known.then_some(start),
-            known => Some(known),
-        };
-        let ahead_most = board.ahead_of_devices;
-        let made = Self::new(terms.batches, first, start, ahead_most, known_ns);
-        Self { is_shared: terms.ranks > 1, ..made }
-    }
-
-    /// `first`: the window of the previous epoch, if known; `opened`: the window after a first
-    /// batch without loss; `ahead_most`: maximum number of batches that all devices may hold.
-    fn new(batches: u32, first: Option<u32>, opened: u32, ahead_most: u32, prior_ns: u64) -> Self {
-        let window = first.unwrap_or(1).min(ahead_most).max(1);
-        Self {
+impl Control {
+    /// `ahead_most`: maximum number of batches that all devices of a rank may hold.
+    pub(super) fn new(batches: u32, ranks: u32, ahead_most: u32, known: &Known) -> Self {
+        let mut made = Self {
             batches: f64::from(batches),
+            ranks: f64::from(ranks.max(1)),
             ahead_most,
-            window,
+            window: 1,
             ceiling: ahead_most,
-            opened: first.is_none().then_some(opened.min(ahead_most)),
+            opened: None,
+            opens_at: None,
             phase: Phase::Open,
-            level: Level { window, since: Some(0), ..Level::default() },
-            prior_ns: prior_ns as f64,
+            level: Level::default(),
+            levels: 0,
+            prior_ns: 0.0,
             alone: Sums::default(),
             normal_ns: 0.0,
             loss_ns: 0.0,
             judged: 0.0,
             losing: 0.0,
-            is_shared: false,
             longer_ns: 0.0,
             loss_share: LOSS_SHARE,
-            finished: 0,
+            finished: 0.0,
             patience: PATIENCE_FIRST,
-            patient_until: PATIENCE_FIRST,
-            settles_at: 0,
-            workers: 1,
+            patient_until: f64::from(PATIENCE_FIRST),
+            first_turn: 0.0,
+            began: None,
+            published: 0.0,
+            is_carried: false,
+        };
+        made.begin(known);
+        made
+    }
+
+    /// Begins with what is known from earlier epochs.
+    pub(super) fn begin(&mut self, known: &Known) {
+        self.prior_ns = known.prior_ns as f64;
+        self.first_turn = f64::from(known.turn);
+        self.window = known.window.clamp(1, self.ahead_most.max(1));
+        self.opened = (known.window == 0).then_some(known.opened.min(self.ahead_most));
+        (self.phase, self.ceiling) = (Phase::Open, self.ahead_most);
+        if known.rest > 0 {
+            let before = Level::default();
+            self.phase = Phase::Withdrawn { before, alone: Sums::default(), judged: true };
+            self.patience = known.patience.clamp(PATIENCE_FIRST, PATIENCE_MOST);
+            self.patient_until = f64::from(known.rest);
+            self.is_carried = f64::from(self.patience) * self.loss_share >= LOSS_LEAST;
+            (self.window, self.ceiling) = (0, 1);
         }
+        self.level = Level { window: self.window, since: Some(0), ..Level::default() };
     }
 
     /// Maximum number of unpublished batches of devices.
-    pub(crate) fn window(&self) -> u32 {
+    pub(super) fn window(&self) -> u32 {
         self.window
     }
 
+    /// Whether devices are withdrawn.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        matches!(self.phase, Phase::Withdrawn { .. })
+    }
+
+    /// The ordinal of the window; another follows each time it is limited.
+    pub(super) fn level_number(&self) -> u32 {
+        self.levels
+    }
+
+    /// When devices first held no more than the window.
+    pub(super) fn level_since(&self) -> Option<Time> {
+        self.level.since
+    }
+
     /// Time to prepare a host batch without devices, and its squared error; 0 if not known.
-    fn alone(&self) -> (f64, f64) {
+    pub(super) fn alone(&self) -> (f64, f64) {
         let sure = self.alone.count >= SAMPLES_LEAST;
         if sure || (self.prior_ns == 0.0 && self.alone.count > 0.0) {
             let mean = self.alone.mean();
             let assumed = (mean * FEW_ERROR).powi(2) / self.alone.count;
-            (mean, if sure { self.alone.error_squared() } else { assumed })
+            (mean, if sure { self.error_squared(&self.alone, self.alone.count) } else { assumed })
         } else {
             (self.prior_ns, (self.prior_ns * PRIOR_ERROR).powi(2))
         }
     }
 
-    /// Time to prepare a host batch without devices, for the next epoch.
-    pub(crate) fn alone_ns(&self) -> u64 {
-        self.alone().0 as u64
+    /// The squared standard error of a mean of `count` host batches of each rank.
+    fn error_squared(&self, sums: &Sums, count: f64) -> f64 {
+        sums.error_squared_of(count * self.ranks)
     }
 
-    /// Time that the host has lost because of devices.
-    pub(super) fn slowed_ns(&self) -> u64 {
-        (self.longer_ns / f64::from(self.workers)).max(0.0) as u64
+    /// Total additional time of host batches while devices worked.
+    pub(super) fn longer_ns(&self) -> f64 {
+        self.longer_ns
     }
 
     /// The window with which the next epoch begins.
-    pub(crate) fn learned_window(&self) -> u32 {
+    pub(super) fn learned_window(&self) -> u32 {
         if self.opened.is_some() { 0 } else { self.window.max(1) }
     }
 
-    /// A device published a batch.
-    pub(super) fn published(&mut self, beside: &Beside) {
+    /// Host batches until devices are tried again, and the next such number; 0 if they are used.
+    pub(super) fn learned_rest(&self) -> (u32, u32) {
+        match self.phase {
+            Phase::Withdrawn { judged: true, .. } => {
+                let left = (self.patient_until - self.finished).max(1.0);
+                (left as u32, self.patience)
+            }
+            Phase::Withdrawn { .. } | Phase::Open | Phase::Halved(_) => (0, 0),
+        }
+    }
+
+    /// The time of the first batch of a device, for the next epoch.
+    pub(super) fn learned_turn(&self) -> u32 {
+        self.first_turn as u32
+    }
+
+    /// Devices published batches.
+    pub(super) fn published(&mut self, count: u32, beside: &Beside) {
         let (alone_ns, _) = self.alone();
-        self.lose(-gain_ns(alone_ns, beside), alone_ns);
+        self.lose(-f64::from(count) * gain_ns(alone_ns, beside), alone_ns);
         if self.level.since.is_some() {
-            self.level.published += 1.0;
+            self.level.published += f64::from(count);
         }
         if !matches!(self.phase, Phase::Open) || self.loss_ns > LOSS_LEAST * alone_ns {
             return;
         }
+        let may_grow = self.ranks == 1.0 || self.may_grow(count, beside.working);
+        if self.opened.is_some() {
+            let part = if self.ranks == 1.0 { 1 } else { 2 };
+            let open = self.finished + f64::from(beside.working / part);
+            self.opens_at.get_or_insert(open);
+        } else if may_grow && beside.claimed.saturating_add(count) >= self.window {
+            let is_first = self.ceiling == self.ahead_most;
+            let more = count.saturating_mul(if is_first { GROWTH_FIRST } else { 1 });
+            self.window = self.window.saturating_add(more).min(self.ceiling.max(self.window));
+        }
+    }
+
+    /// Whether more batches at the devices of all ranks would be prepared without waiting for those
+    /// of other ranks.
+    fn may_grow(&mut self, count: u32, working: u32) -> bool {
+        let Some(began) = self.began else { return true };
+        let took = self.finished - began;
+        if self.opened.is_some() && self.first_turn == 0.0 {
+            self.first_turn = took.max(f64::from(working)).max(1.0);
+        }
+        self.published += f64::from(count);
+        // The first batch under this window takes as long.
+        let took = took - self.first_turn;
+        let in_turn = self.published / took * self.first_turn;
+        took < self.first_turn || f64::from(self.window) < TURNS_MOST * in_turn
+    }
+
+    /// Opens the window once the host batches beside the first batch of a device are finished.
+    fn open(&mut self, alone_ns: f64) {
+        let is_due = self.opens_at.is_some_and(|at| self.finished >= at);
+        if !is_due || !matches!(self.phase, Phase::Open) || self.loss_ns > LOSS_LEAST * alone_ns {
+            return;
+        }
         if let Some(opened) = self.opened.take() {
             self.window = opened.max(self.window);
-        } else if beside.claimed + 1 >= self.window {
-            self.window = self.window.saturating_add(1).min(self.ceiling.max(self.window));
+            (self.began, self.published) = (Some(self.finished), 0.0);
         }
     }
 
@@ -237,50 +293,52 @@ impl Pace {
         self.loss_ns = (self.loss_ns + more_ns).max(-self.allowed_ns(alone_ns));
     }
 
-    fn allowed_ns(&self, alone_ns: f64) -> f64 {
+    pub(super) fn allowed_ns(&self, alone_ns: f64) -> f64 {
         (self.batches * self.loss_share).max(LOSS_LEAST) * alone_ns
     }
 
-    /// The host finished a batch, which took `took_ns`; devices worked during `beside_ns` of it.
-    /// Returns whether all work of devices must be reclaimed.
-    pub(super) fn host_finished(
-        &mut self,
-        began_at: Time,
-        took_ns: f64,
-        beside_ns: f64,
-        beside: &Beside,
-    ) -> bool {
-        self.finished += 1;
-        if let Phase::Withdrawn { alone, skipped, .. } = &mut self.phase {
-            // A device may finish its current batch although it was reclaimed.
-            let has_settled = began_at >= self.settles_at || *skipped >= SAMPLES_MOST;
-            if beside_ns == 0.0 && has_settled {
-                alone.add(took_ns);
-            } else {
-                *skipped += 1.0;
-            }
+    /// The expected gain of the batches that devices hold, as far as it permits a larger loss.
+    pub(super) fn held_ns(&self, alone_ns: f64, beside: &Beside) -> f64 {
+        let held_ns = f64::from(beside.claimed) * HELD_SHARE * gain_ns(alone_ns, beside);
+        held_ns.min(self.allowed_ns(alone_ns))
+    }
+
+    /// Applies measurements of host batches. `demanded`: whether a rank demands that devices are
+    /// withdrawn. Returns whether all work of devices must be reclaimed.
+    pub(super) fn apply(&mut self, measured: &Measured, demanded: bool, beside: &Beside) -> bool {
+        self.finished += measured.count();
+        if self.began.is_none() && beside.claimed > 0 {
+            self.began = Some(self.finished);
+        }
+        if let Phase::Withdrawn { alone, .. } = &mut self.phase {
+            alone.join(&measured.alone);
             self.judge_alone(beside);
             return false;
         }
-        if beside_ns * 2.0 <= took_ns {
-            self.alone.add(took_ns);
-            if self.alone.count >= SAMPLES_MOST * 2.0 {
+        if measured.alone.count > 0.0 {
+            self.alone.join(&measured.alone);
+            while self.alone.count >= SAMPLES_MOST * 2.0 {
                 self.alone.fade();
             }
-            return false;
+        }
+        if demanded {
+            self.withdraw();
+            return true;
         }
         let (alone_ns, alone_error) = self.alone();
-        if alone_ns == 0.0 {
+        self.open(alone_ns);
+        let beside_of = measured.beside;
+        if beside_of.count == 0.0 || alone_ns == 0.0 {
             return false;
         }
-        self.lose(took_ns - alone_ns, alone_ns);
-        self.longer_ns += took_ns - alone_ns;
-        self.judged += 1.0;
-        self.losing = if self.loss_ns > 0.0 { self.losing + 1.0 } else { 0.0 };
-        match self.level.since {
-            None if beside.claimed <= self.window => self.level.since = Some(beside.now),
-            Some(since) if began_at >= since => self.level.hosts.add(took_ns),
-            None | Some(_) => {}
+        let longer_ns = beside_of.sum - beside_of.count * alone_ns;
+        self.lose(longer_ns, alone_ns);
+        self.longer_ns += longer_ns;
+        self.judged += beside_of.count;
+        self.losing = if self.loss_ns > 0.0 { self.losing + beside_of.count } else { 0.0 };
+        self.level.hosts.join(&measured.level);
+        if self.level.since.is_none() && beside.claimed <= self.window {
+            self.level.since = Some(beside.now);
         }
         self.judge(beside, alone_ns, alone_error)
     }
@@ -288,7 +346,7 @@ impl Pace {
     fn withdraw(&mut self) {
         self.level.window = self.window;
         let (before, alone) = (self.level, Sums::default());
-        self.phase = Phase::Withdrawn { before, alone, skipped: 0.0, judged: false };
+        self.phase = Phase::Withdrawn { before, alone, judged: false };
         self.window = 0;
     }
 
@@ -296,9 +354,8 @@ impl Pace {
     fn judge(&mut self, beside: &Beside, alone_ns: f64, alone_error: f64) -> bool {
         let allowed_ns = self.allowed_ns(alone_ns);
         if self.loss_ns > allowed_ns && self.judged >= SAMPLES_LEAST {
-            let held_ns = f64::from(beside.claimed) * HELD_SHARE * gain_ns(alone_ns, beside);
-            let is_sure = !self.is_shared || self.loss_ns > self.noise_ns(alone_ns);
-            if is_sure && self.loss_ns > allowed_ns + held_ns.min(allowed_ns) {
+            let is_sure = self.ranks == 1.0 || self.loss_ns > self.noise_ns(alone_ns);
+            if is_sure && self.loss_ns > allowed_ns + self.held_ns(alone_ns, beside) {
                 self.withdraw();
                 return true;
             }
@@ -307,8 +364,8 @@ impl Pace {
         if hosts.count < SAMPLES_COMPARED {
             return false;
         }
-        let error =
-            hosts.error_squared().max(self.alone.error_squared_of(hosts.count)) + alone_error;
+        let of_level = self.error_squared(&hosts, hosts.count);
+        let error = of_level.max(self.error_squared(&self.alone, hosts.count)) + alone_error;
         let is_sure = |difference: f64| difference.powi(2) > ERRORS_MIN.powi(2) * error;
         if let Phase::Halved(before) = self.phase {
             self.compare(&before, alone_ns, gain_ns(alone_ns, beside));
@@ -344,12 +401,12 @@ impl Pace {
     fn noise_ns(&self, alone_ns: f64) -> f64 {
         let known = self.level.hosts.variance().max(self.alone.variance());
         let variance = if known > 0.0 { known } else { (alone_ns * FEW_ERROR).powi(2) };
-        ERRORS_MIN * (variance * self.losing).sqrt()
+        ERRORS_MIN * (variance * self.losing / self.ranks).sqrt()
     }
 
     fn wait_longer(&mut self) {
-        self.patient_until = self.finished.saturating_add(self.patience);
-        self.patience = self.patience.saturating_mul(2);
+        self.patient_until = self.finished + f64::from(self.patience);
+        self.patience = self.patience.saturating_mul(2).min(PATIENCE_MOST);
     }
 
     /// Begins another window.
@@ -357,8 +414,10 @@ impl Pace {
         (self.window, self.ceiling) = (window, window);
         let since = (beside.claimed <= window).then_some(beside.now);
         self.level = Level { window, since, ..Level::default() };
+        self.levels = self.levels.wrapping_add(1);
         (self.loss_ns, self.judged, self.losing) = (0.0, 0.0, 0.0);
         self.normal_ns = 0.0;
+        (self.began, self.published) = (None, 0.0);
         self.wait_longer();
     }
 
@@ -376,21 +435,28 @@ impl Pace {
 
     /// Decides, once the host alone is measured, whether withdrawn devices resume.
     fn judge_alone(&mut self, beside: &Beside) {
-        let Phase::Withdrawn { before, alone, skipped, judged } = self.phase else { return };
+        let Phase::Withdrawn { before, alone, judged } = &mut self.phase else { return };
+        if alone.count < SAMPLES_COMPARED && !*judged {
+            return;
+        }
+        let (before, measured, judged) = (*before, *alone, *judged);
+        if measured.count >= SAMPLES_COMPARED {
+            self.alone = measured;
+        }
         if judged {
+            if alone.count >= SAMPLES_MOST * 2.0 {
+                alone.fade();
+            }
             let allows = self.batches * self.loss_share >= LOSS_LEAST;
-            if allows && self.finished >= self.patient_until {
+            if (allows || self.is_carried) && self.finished >= self.patient_until {
+                self.is_carried = false;
                 self.resume(1, beside);
             }
             return;
         }
-        if alone.count < SAMPLES_COMPARED {
-            return;
-        }
-        let alone_ns = alone.mean();
-        self.alone = alone;
+        let alone_ns = measured.mean();
         let worth = before.value(alone_ns, gain_ns(alone_ns, beside));
-        if worth > WORTH_LEAST {
+        if worth > WORTH_LEAST && !beside.refused {
             let normal_ns = before.hosts.mean();
             self.resume(before.window, beside);
             self.normal_ns = normal_ns;
@@ -403,7 +469,7 @@ impl Pace {
             self.ceiling = (before.window / 2).max(1);
         } else {
             self.wait_longer();
-            self.phase = Phase::Withdrawn { before, alone, skipped, judged: true };
+            self.phase = Phase::Withdrawn { before, alone: measured, judged: true };
         }
     }
 
@@ -414,6 +480,6 @@ impl Pace {
 }
 
 /// Host time that a device batch saves.
-fn gain_ns(alone_ns: f64, beside: &Beside) -> f64 {
+pub(super) fn gain_ns(alone_ns: f64, beside: &Beside) -> f64 {
     (alone_ns + beside.shorter_ns).max(0.0)
 }

@@ -16,23 +16,126 @@
 //! ```
 //!
 //! The sum of all losses is limited to a share of the epoch, because each further attempt may lose
-//! half as much as the one before. All times are those that the driver reports, so the same events
-//! lead to the same decisions.
+//! half as much as the one before. If devices are withdrawn at the end of an epoch, they stay so in
+//! the next, until the next attempt. All times are those that the driver reports, so the same
+//! events lead to the same decisions.
 //!
-//! In reading order: this file (the calls of an epoch), `control` (the window), `sums` (means and
-//! their errors).
+//! Several ranks have one window. Each proposal has the totals of a rank, and every rank applies
+//! their sum when all have agreed, so all change the window in the same step.
+//!
+//! In reading order: this file (the calls of an epoch), `measured` (what is measured), `control`
+//! (the window), `rank` (what one of several ranks measures), `sums` (means and their errors).
 
 mod control;
+mod measured;
+mod rank;
 mod sums;
 
-pub(crate) use control::Pace;
-
+use crate::board::Board;
 use crate::device::Device;
+use crate::effects::Effects;
 use crate::epoch::Epoch;
 use crate::ledger::Began;
+use crate::ranks::Proposal;
 use crate::strategies::plan::Consumption;
-use crate::types::DeviceId;
-use control::Beside;
+use crate::types::{DeviceId, Time};
+use control::{Control, SAMPLES_MOST};
+use measured::{Beside, Class, Known, Measured};
+use rank::OwnRank;
+
+/// Batches of each device in the window after the first batch. That window is never smaller than
+/// the number of open batches of the host divided by the second number.
+const AHEAD_FIRST: u32 = 2;
+const AHEAD_DIVISOR: u32 = 4;
+
+/// The window of devices and the measurements that control it.
+#[derive(Debug, Clone)]
+pub(crate) struct Pace {
+    control: Control,
+    /// The measurements of this rank, if there are others.
+    own: Option<OwnRank>,
+    /// When withdrawn devices are expected to have stopped.
+    settles_at: Time,
+    /// Host batches until they had.
+    skipped: f64,
+    /// Largest number of batches that the host prepared at a time.
+    workers: u32,
+}
+
+impl Pace {
+    /// The start of an epoch.
+    pub(crate) fn of(board: &Board) -> Self {
+        let (terms, learned) = (&board.terms, &board.terms.learned);
+        let devices = u32::try_from(board.devices.len()).unwrap_or(u32::MAX);
+        let prior_ns = if learned.alone_ns > 0 { learned.alone_ns } else { learned.preparation_ns };
+        let is_shared = terms.ranks > 1;
+        let open = terms.host_ahead / AHEAD_DIVISOR;
+        let known = Known {
+            prior_ns,
+            window: learned.window,
+            opened: open.max(devices.saturating_mul(AHEAD_FIRST)),
+            turn: learned.turn,
+            rest: learned.rest,
+            patience: learned.patience,
+        };
+        // Ranks may have different devices, but have one window.
+        let ahead_most = if is_shared { u32::MAX } else { board.ahead_of_devices };
+        Self {
+            control: Control::new(terms.batches, terms.ranks, ahead_most, &known),
+            own: is_shared.then(|| OwnRank::new(terms.ranks, known)),
+            settles_at: 0,
+            skipped: 0.0,
+            workers: 1,
+        }
+    }
+
+    /// Maximum number of unpublished batches of devices.
+    pub(crate) fn window(&self) -> u32 {
+        self.control.window()
+    }
+
+    /// Time to prepare a host batch without devices, for the next epoch.
+    pub(crate) fn alone_ns(&self) -> u64 {
+        self.control.alone().0 as u64
+    }
+
+    /// The window with which the next epoch begins.
+    pub(crate) fn learned_window(&self) -> u32 {
+        self.control.learned_window()
+    }
+
+    /// Host batches during the first batch of a device.
+    pub(crate) fn learned_turn(&self) -> u32 {
+        self.control.learned_turn()
+    }
+
+    /// Host batches until devices are tried again, and the next such number.
+    pub(crate) fn learned_rest(&self) -> (u32, u32) {
+        self.control.learned_rest()
+    }
+
+    /// Time that the host has lost because of devices.
+    fn slowed_ns(&self) -> u64 {
+        (self.control.longer_ns() / f64::from(self.workers)).max(0.0) as u64
+    }
+
+    /// What a host batch that is now finished measures; devices worked during `beside_ns` of it.
+    fn class(&mut self, began_at: Time, took_ns: f64, beside_ns: f64) -> Class {
+        if self.control.is_withdrawn() {
+            // A device may finish its current batch although it was reclaimed.
+            let has_settled = began_at >= self.settles_at || self.skipped >= SAMPLES_MOST;
+            if beside_ns == 0.0 && has_settled {
+                return Class::Alone;
+            }
+            self.skipped += 1.0;
+            return Class::Nothing;
+        }
+        if beside_ns * 2.0 <= took_ns {
+            return Class::Alone;
+        }
+        Class::Beside { level: self.control.level_since().is_some_and(|since| began_at >= since) }
+    }
+}
 
 impl Epoch {
     /// Maximum number of further batches for a device. All devices together hold no more than the
@@ -57,17 +160,23 @@ impl Epoch {
             // All workers may be idle while the devices' part is consumed.
             (true, Consumption::InOrder) => -device_ns * f64::from(workers),
         };
-        Beside { now: board.now, claimed: board.ledger.device_claimed(), shorter_ns }
+        Beside {
+            now: board.now,
+            claimed: board.ledger.device_claimed(),
+            working: board.ledger.host_working(),
+            shorter_ns,
+            refused: false,
+        }
     }
 
     /// A device is about to publish a batch.
     pub(crate) fn pace_published(&mut self) {
-        if self.pace.is_none() {
+        if self.pace.as_ref().is_none_or(|pace| pace.own.is_some()) {
             return;
         }
         let beside = self.beside();
         if let Some(pace) = &mut self.pace {
-            pace.published(&beside);
+            pace.control.published(1, &beside);
         }
     }
 
@@ -77,16 +186,63 @@ impl Epoch {
             return;
         }
         let beside = self.beside();
-        let took_ns = (self.board.now - began.at) as f64;
+        let took_ns = self.board.now - began.at;
         let beside_ns = (self.board.beside_ns - began.beside_ns) as f64;
-        let workers = self.board.ledger.host_working() + 1;
         let Some(pace) = &mut self.pace else { return };
-        pace.workers = pace.workers.max(workers);
-        let withdraws = pace.host_finished(began.at, took_ns, beside_ns, &beside);
-        self.board.slowed_ns = pace.slowed_ns();
+        pace.workers = pace.workers.max(beside.working + 1);
+        let class = pace.class(began.at, took_ns as f64, beside_ns);
+        if let Some(own) = &mut pace.own {
+            own.add(class, took_ns);
+            return;
+        }
+        let withdraws = pace.control.apply(&Measured::one(class, took_ns as f64), false, &beside);
+        self.pace_applied(withdraws);
+    }
+
+    fn pace_applied(&mut self, withdraws: bool) {
+        self.board.slowed_ns = self.pace.as_ref().map_or(0, Pace::slowed_ns);
         if withdraws {
             self.withdraw_devices();
         }
+    }
+
+    /// This rank's measurements, for an agreement.
+    pub(crate) fn pace_effects(&self) -> Effects {
+        let Some(Pace { control, own: Some(own), .. }) = &self.pace else { return Effects::NONE };
+        own.effects(control, &self.beside())
+    }
+
+    /// All ranks have agreed.
+    pub(crate) fn pace_agreed(&mut self, combined: &Proposal) {
+        let (now, of_all) = (self.board.now, combined.effects);
+        let own_beside = self.beside();
+        let Some(pace) = &mut self.pace else { return };
+        let Some(own) = &mut pace.own else { return };
+        if let Some(known) = own.known_of_all(&of_all) {
+            pace.control.begin(&known);
+        }
+        let beside = Beside {
+            now,
+            claimed: of_all.claimed,
+            working: of_all.working,
+            shorter_ns: of_all.shorter_ns as f64,
+            refused: of_all.refuses,
+        };
+        let (measured, published) =
+            own.agreed(&of_all, combined.device_total, pace.control.is_withdrawn());
+        if published > 0 {
+            pace.control.published(published, &beside);
+        }
+        let level = pace.control.level_number();
+        let withdraws = pace.control.apply(&measured, of_all.loses, &beside);
+        if withdraws {
+            own.withdrawn(&pace.control, &own_beside);
+        } else if pace.control.level_number() != level {
+            own.begin_level();
+        } else if !pace.control.is_withdrawn() {
+            own.limit_savings(&pace.control, &own_beside);
+        }
+        self.pace_applied(withdraws);
     }
 
     /// Reclaims the unpublished batches of all devices, which may get work again later.
@@ -94,7 +250,7 @@ impl Epoch {
         let times = self.board.devices.iter().map(Device::batch_ns);
         let settles_at = self.board.now.saturating_add(times.max().unwrap_or(0));
         if let Some(pace) = &mut self.pace {
-            pace.settles_at = settles_at;
+            (pace.settles_at, pace.skipped) = (settles_at, 0.0);
         }
         for at in 0..self.board.devices.len() {
             let id = DeviceId(u16::try_from(at).expect("counted by a u16"));

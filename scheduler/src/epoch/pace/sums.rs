@@ -1,5 +1,7 @@
 //! Means of a few values, and their errors.
 
+use crate::effects::Total;
+
 /// Count, sum and sum of squares.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Sums {
@@ -15,6 +17,22 @@ impl Sums {
         self.squares += value * value;
     }
 
+    /// Adds all values of another sum.
+    pub(super) fn join(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+    }
+
+    /// The mean per rank of the totals of several ranks.
+    pub(super) fn of(total: Total, ranks: f64) -> Self {
+        Self {
+            count: f64::from(total.count) / ranks,
+            sum: total.sum_ns as f64 / ranks,
+            squares: total.squares as f64 * 1e6 / ranks,
+        }
+    }
+
     /// Halves the weight of everything so far.
     pub(super) fn fade(&mut self) {
         *self = Self { count: self.count / 2.0, sum: self.sum / 2.0, squares: self.squares / 2.0 };
@@ -24,12 +42,7 @@ impl Sums {
         self.sum / self.count
     }
 
-    /// The squared standard error of the mean.
-    pub(super) fn error_squared(&self) -> f64 {
-        self.error_squared_of(self.count)
-    }
-
-    /// The same for a mean of `count` values; 0 if there are too few to know.
+    /// The squared standard error of a mean of `count` such values; 0 if there are too few to know.
     pub(super) fn error_squared_of(&self, count: f64) -> f64 {
         self.variance() / (count - 1.0).max(1.0)
     }

@@ -1,0 +1,106 @@
+//! `auto` in epochs of a few hundred batches, with one or many ranks, on links that devices or the
+//! host's own reads saturate.
+
+#[expect(dead_code, reason = "each test uses a part of it")]
+mod random;
+
+use meetpoint_scheduler::StrategyName;
+use meetpoint_sim::scenario::{Bandwidth, Scenario};
+use meetpoint_sim::studies::hosts;
+use meetpoint_sim::{Recording, run_keeping};
+use random::Random;
+
+const UINT8: u64 = hosts::BATCHES[0].1;
+const FLOAT32: u64 = hosts::BATCHES[1].1;
+
+/// A training of the study of hosts: hosts, agents, agents used by each host.
+fn machine(batch_bytes: u64, hosts: [u32; 3], mbit: u64, batches: u32) -> Scenario {
+    let [hosts, agents, each] = hosts;
+    let mut scenario = hosts::scenario(batch_bytes, hosts, (agents, each), 10);
+    scenario.batches = batches;
+    let link = Some(Bandwidth(mbit * 125_000));
+    scenario.hosts.link_bandwidth = link;
+    scenario.devices[0].link_bandwidth = link;
+    scenario
+}
+
+/// Times of all epochs, of the last epoch, and of the middle half of the steps.
+fn times(scenario: &Scenario, seed: u64) -> [f64; 3] {
+    let keep = Recording { middle_half: true, ..Recording::default() };
+    let outcome = run_keeping(scenario, seed, keep).unwrap_or_else(|error| panic!("{error}"));
+    let half = outcome.middle_half.expect("it was recorded");
+    let last = outcome.epochs.last().expect("there is an epoch").total_ns as f64;
+    [outcome.total_ns as f64, last, half.total_ns as f64 / half.steps as f64]
+}
+
+/// The same as multiples of the times of the host alone.
+fn against_host_only(auto: &Scenario, seed: u64) -> [f64; 3] {
+    let alone = Scenario { strategy: StrategyName::HostOnly, ..auto.clone() };
+    let (with, alone) = (times(auto, seed), times(&alone, seed));
+    std::array::from_fn(|at| with[at] / alone[at])
+}
+
+#[test]
+fn agents_that_ranks_share_do_not_make_short_epochs_longer() {
+    for (hosts, middle_most) in [
+        ([250, 63, 1], 0.90),
+        ([250, 188, 3], 0.80),
+        ([250, 250, 1], 0.80),
+        ([250, 375, 3], 0.80),
+        ([64, 8, 1], 0.95),
+        ([64, 4, 1], 0.98),
+    ] {
+        let [all, _, middle] = against_host_only(&machine(FLOAT32, hosts, 10_000, 400), 0);
+        assert!(all < 1.01, "{hosts:?}: {all} of the host alone");
+        assert!(middle < middle_most, "{hosts:?}: {middle} of the host alone in the middle half");
+    }
+}
+
+#[test]
+fn a_trial_costs_a_short_epoch_less_than_two_percent_and_later_epochs_less() {
+    for hosts in [[1, 1, 1], [8, 8, 1], [8, 24, 3]] {
+        for (bytes, mbit) in [(UINT8, 100), (UINT8, 1_000), (FLOAT32, 100), (FLOAT32, 1_000)] {
+            let mut auto = machine(bytes, hosts, mbit, 400);
+            let [first, ..] = against_host_only(&auto, 0);
+            assert!(first < 1.02, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {first}");
+            auto.epochs = 4;
+            let [all, last, _] = against_host_only(&auto, 0);
+            assert!(all < 1.015, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {all} of four epochs");
+            assert!(last < 1.015, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {last} in the last");
+        }
+    }
+}
+
+/// Any such training with up to 64 hosts.
+fn any_machine(seed: u64) -> Scenario {
+    let mut random = Random::new(seed ^ 0x4a2c_0711);
+    let hosts: u32 = random.among(&[1, 2, 3, 8, 17, 64]);
+    let (of, per) =
+        random.among(&[(1, 16), (1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (3, 1)]);
+    let agents = (hosts * of).div_ceil(per);
+    let mbit = random.among(&[100, 1_000, 4_000, 10_000, 25_000]);
+    let bytes = random.among(&[UINT8, FLOAT32]);
+    let batches = random.within(300, 900) as u32;
+    let mut scenario = machine(bytes, [hosts, agents, of.min(agents)], mbit, batches);
+    scenario.epochs = random.among(&[1, 1, 3]);
+    scenario.profile.known = !random.one_in(3);
+    scenario
+}
+
+/// A window is judged by finished host batches, so an epoch may take the time of one batch of each
+/// worker more.
+#[test]
+fn auto_is_never_slower_on_any_such_machine() {
+    let (mut slower, mut gains) = (Vec::new(), 0);
+    for seed in 0..120 {
+        let auto = any_machine(seed);
+        let alone = Scenario { strategy: StrategyName::HostOnly, ..auto.clone() };
+        let ([with, ..], [alone, ..]) = (times(&auto, seed), times(&alone, seed));
+        if with > alone * 1.02 + auto.preparation_ns() {
+            slower.push((seed, with / alone));
+        }
+        gains += u32::from(with < alone * 0.95);
+    }
+    assert!(slower.is_empty(), "{slower:.4?}");
+    assert!(gains > 40, "only {gains} of 120 are faster");
+}
