@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds SPDK from a source tree that you name, builds the storage engine `spdk` with it, and runs
-# the contract tests of the storage engines over files and over an NVMe/TCP target.
+# Builds SPDK from a source tree that you name, builds the storage engine `spdk` with it, runs the
+# contract tests of the storage engines over files and over an NVMe/TCP target, and jobs with a
+# device that serves a dataset by its extents through SPDK.
 #
 #     scripts/spdk.sh SPDK_SOURCE_TREE      builds the tree if it is not built, then tests
 #     scripts/spdk.sh --installed           uses the SPDK that pkg-config finds
@@ -12,7 +13,9 @@
 #
 # No huge pages and no privileges are needed, because drives on the PCIe bus are not used. `JOBS` is
 # the number of parallel compilations, by default that of the processors. The target is tested only
-# if the tree, or PATH, has the program nvmf_tgt.
+# if the tree, or PATH, has the program nvmf_tgt. Only root can mount the image of the dataset; for
+# other users, the device is not tested. `HOST=FILE` names a program that was built with
+# `--features spdk`, instead of building it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -93,33 +96,150 @@ begun=$SECONDS
 cargo test -p meetpoint-storage --features spdk
 ran+=("contract over files, all engines: $((SECONDS - begun)) s with the build")
 
+# make_dataset: an image with a dataset, and the extents of the dataset on it.
+make_dataset() {
+    local mapped=0
+    if [ -z "${HOST:-}" ]; then
+        cargo build -p meetpoint-cli --features spdk
+        HOST="${CARGO_TARGET_DIR:-target}/debug/meetpoint"
+    fi
+    host=$(realpath "$HOST")
+    mkdir "$folder/root" "$folder/mounted"
+    "$host" demo --pictures 48 --keep "$folder/made" >"$base/demo.log" 2>&1 ||
+        fail "the dataset was not made, see $base/demo.log"
+    cp -r "$folder/made/photos.set" "$folder/root/"
+    mke2fs -q -F -t ext4 -b 1024 -d "$folder/root" "$folder/dataset.img" 64M
+    mount -o loop,ro,noload "$folder/dataset.img" "$folder/mounted" 2>"$base/mount.log" || return 1
+    "$host" dataset extents "$folder/mounted/photos.set" --to "$folder/extents.json" \
+        >"$base/extents.log" 2>&1 || mapped=$?
+    umount "$folder/mounted"
+    [ "$mapped" = 0 ] || fail "the dataset was not mapped, see $base/extents.log"
+}
+
+# start_device BLOCK: a device that reads the extents from it through SPDK; sets `device`.
+start_device() {
+    "$host" device serve --socket "$folder/socket" --engine spdk --allow-shared \
+        --extents "$folder/extents.json" --block "$1" >"$base/device.log" 2>&1 &
+    device=$!
+    for _ in $(seq 600); do
+        grep -q '^listening' "$base/device.log" && break
+        kill -0 "$device" 2>/dev/null || break
+        sleep 0.1
+    done
+    grep -q '^storage engine spdk' "$base/device.log" ||
+        fail "the device on $1 does not serve by SPDK, see $base/device.log"
+}
+
+end_device() {
+    local status=0
+    kill "$device"
+    wait "$device" || status=$?
+    device=
+    [ "$status" = 0 ] || fail "the device ended with $status, see $base/device.log"
+}
+
+# run_job ARGUMENT...: a job with the device, in the background; its report is $folder/report.json.
+run_job() {
+    cat >"$folder/job.toml" <<JOB
+dataset = "made/photos.set"
+batch_size = 4
+seed = 7
+workers = 1
+stall_timeout = "120s"
+
+[[recipe.operation]]
+name = "decode"
+[[recipe.operation]]
+name = "random_resized_crop"
+size = 64
+
+[accelerator]
+kind = "emulated"
+step = "$1"
+
+[device]
+kind = "connect"
+socket = "socket"
+JOB
+    shift
+    (cd "$folder" && exec timeout 300 "$host" run job.toml --json "$@") \
+        >"$folder/report.json" 2>"$base/run.log" &
+    job=$!
+}
+
+# end_job CONDITION: the job succeeds, everything is verified, and the condition holds.
+end_job() {
+    wait "$job" || fail "the run with the device failed, see $base/run.log"
+    job=
+    python3 scripts/check_report.py "$folder/report.json" "$1" || fail "the report is wrong"
+}
+
+# test_device BLOCK...: runs jobs with a device on each; then kills the target during a job with the
+# first, which is on the target.
+test_device() {
+    local block before
+    before=$(sha256sum <"$folder/dataset.img")
+    for block in "$@"; do
+        "$host" dataset extents "$folder/extents.json" --engine spdk --verify "$block"
+        start_device "$block"
+        run_job 1ms --strategy device-only,wrr
+        end_job 'device(of("device-only")) == 12 and not of("device-only")["events"]'
+        end_device
+    done
+    start_device "$1"
+    run_job 500ms --strategy device-only --epochs 2 --ledger ledger
+    for _ in $(seq 600); do
+        [ "$(cat "$folder/ledger" 2>/dev/null | wc -l)" -lt 4 ] || break
+        sleep 0.1
+    done
+    kill -KILL "$process"
+    process=
+    end_job 'host(runs[0]) > 0 and device(runs[0]) > 0 and len(runs[0]["events"]) > 0'
+    end_device
+    [ "$(sha256sum <"$folder/dataset.img")" = "$before" ] || fail "the image was written to"
+}
+
 target=$(command -v "$tree/build/bin/nvmf_tgt" || command -v nvmf_tgt || true)
 if [ -z "$target" ]; then
     ran+=("SKIP: an NVMe/TCP target: there is no nvmf_tgt")
 else
     printf '== the contract over an NVMe/TCP target\n'
     folder=$(mktemp -d)
-    process=
+    process= device= job=
     # shellcheck disable=SC2317
     clean_up() {
-        [ -z "$process" ] || kill "$process" 2>/dev/null || true
+        local it
+        for it in $process $device $job; do kill "$it" 2>/dev/null || true; done
         rm -rf "$folder"
     }
     trap clean_up EXIT
     truncate -s 256M "$folder/drive.img"
+    untested=
+    if [ "$(id -u)" != 0 ]; then
+        untested="only root can mount the image of the dataset"
+    elif ! make_dataset; then
+        untested="the image of the dataset was not mounted: $(cat "$base/mount.log")"
+    fi
+    # The namespace exists in any case.
+    [ -e "$folder/dataset.img" ] || truncate -s 1M "$folder/dataset.img"
     port=$((20000 + RANDOM % 20000))
     name=nqn.2016-06.io.spdk:meetpoint
     cat >"$folder/target.json" <<JSON
 {"subsystems": [
   {"subsystem": "bdev", "config": [
     {"method": "bdev_aio_create",
-     "params": {"name": "drive", "filename": "$folder/drive.img", "block_size": 512}}]},
+     "params": {"name": "drive", "filename": "$folder/drive.img", "block_size": 512}},
+    {"method": "bdev_aio_create",
+     "params": {"name": "dataset", "filename": "$folder/dataset.img", "block_size": 512,
+                "readonly": true}}]},
   {"subsystem": "nvmf", "config": [
     {"method": "nvmf_create_transport", "params": {"trtype": "TCP"}},
     {"method": "nvmf_create_subsystem",
      "params": {"nqn": "$name", "allow_any_host": true, "serial_number": "MEETPOINT0"}},
     {"method": "nvmf_subsystem_add_ns",
      "params": {"nqn": "$name", "namespace": {"bdev_name": "drive", "nsid": 1}}},
+    {"method": "nvmf_subsystem_add_ns",
+     "params": {"nqn": "$name", "namespace": {"bdev_name": "dataset", "nsid": 2}}},
     {"method": "nvmf_subsystem_add_listener",
      "params": {"nqn": "$name", "listen_address": {"trtype": "TCP", "adrfam": "IPv4",
                 "traddr": "127.0.0.1", "trsvcid": "$port"}}}]}
@@ -164,6 +284,15 @@ JSON
         cargo test -p meetpoint-storage --features spdk --test contract -- --test-threads=1 \
         reads:: writes:: spdk::
     ran+=("reads and writes over the same target, by a configuration")
+
+    printf '== a device that serves a dataset by its extents\n'
+    if [ -n "$untested" ]; then
+        ran+=("SKIP: a device that serves a dataset by its extents: $untested")
+    else
+        begun=$SECONDS
+        test_device "spdk:$address ns:2" "aio:$folder/dataset.img" "uring:$folder/dataset.img"
+        ran+=("a device that serves a dataset by its extents: $((SECONDS - begun)) s")
+    fi
 fi
 
 printf '\n== ran\n'

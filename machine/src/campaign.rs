@@ -7,7 +7,7 @@ use crate::world::{Fixture, Plan, Report, run};
 use anyhow::Context;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -56,7 +56,8 @@ struct Totals {
 }
 
 impl Campaign {
-    /// Runs all seeds; returns whether none failed.
+    /// Runs all seeds; returns whether none failed. No further seed is started if the reader of
+    /// standard output exits early, as `head` does.
     pub(crate) fn run(self) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let folder = FOLDERS
@@ -69,8 +70,9 @@ impl Campaign {
         let mut running: BTreeMap<libc::pid_t, Running> = BTreeMap::new();
         let (mut totals, mut failures) = (Totals::default(), Vec::new());
         let mut processors: Vec<usize> = (0..self.jobs).collect();
+        let mut has_reader = true;
         loop {
-            let goes_on = failures.is_empty() || self.keeps_going;
+            let goes_on = has_reader && (failures.is_empty() || self.keeps_going);
             while goes_on && let Some(processor) = processors.pop() {
                 let Some(seed) = seeds.next() else { break };
                 let (process, output) = self.start(seed, processor, &fixture, folder.path())?;
@@ -93,16 +95,17 @@ impl Campaign {
                     eprintln!("{}", totals.sentence(begun, &failures));
                 }
                 if self.seeds == 1 {
-                    print!("seed {seed}: {text}");
+                    has_reader &= print(&format!("seed {seed}: {text}"))?;
                 }
             } else {
                 failures.push(seed);
                 let text = if text.is_empty() { "it hung or crashed\n" } else { &text };
-                print!("seed {seed}: {text}");
-                println!("    replay: {REPLAY} {seed}");
+                has_reader &= print(&format!("seed {seed}: {text}    replay: {REPLAY} {seed}\n"))?;
             }
         }
-        println!("{}", totals.sentence(begun, &failures));
+        if has_reader {
+            print(&format!("{}\n", totals.sentence(begun, &failures)))?;
+        }
         Ok(failures.is_empty())
     }
 
@@ -131,6 +134,16 @@ impl Campaign {
             }
             process => Ok((process, File::from(output))),
         }
+    }
+}
+
+/// Writes to standard output; returns whether it still has a reader.
+fn print(text: &str) -> anyhow::Result<bool> {
+    let mut stdout = std::io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(anyhow::Error::new(error).context("failed to write to standard output")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Runs many seeds, and compares the traces of repeated seeds.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// Runs the simulator.
 fn simulate(arguments: &[&str]) -> Output {
@@ -30,4 +30,16 @@ fn a_seed_has_the_same_trace_each_time() {
         assert_eq!(first, second);
         assert!(first.contains("trace "), "{first}");
     }
+}
+
+#[test]
+fn a_reader_that_exits_early_is_not_a_failure() {
+    let (reader, writer) = std::io::pipe().expect("a pipe can be created");
+    drop(reader);
+    let arguments = ["--seeds", "4", "--jobs", "1"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_meetpoint-machine"));
+    let output = command.args(arguments).stdout(writer).stderr(Stdio::piped()).output();
+    let output = output.expect("the simulator can be started");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
 }

@@ -57,6 +57,10 @@ serve() {
         kill -0 "$served" || give_up "the device on $1 has ended"
         sleep 0.2
     done
+    # On a busy machine, the first answer of an emulated process can take longer than a run waits.
+    until $meetpoint device probe --socket socket >probe.out 2>&1; do
+        kill -0 "$served" || give_up "the device on $1 has ended"
+    done
     grep -q 'engine nvme' serve.out serve.err || give_up "the device on $1 uses another engine"
     echo "guest: serving from $1"
 }

@@ -5,7 +5,7 @@
 //! are files with mode 0600. Keys are ECDSA P-256.
 
 use super::handshake::FILE_BYTES_MAX;
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::checksum::hexadecimal;
 use meetpoint_storage::files::read_regular;
 use rcgen::{
@@ -24,6 +24,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum validity of a certificate, in days, which is also the validity of an authority.
 pub const DAYS_MAX: u32 = 3650;
+
+/// Longest list of issued certificates that is read, in bytes: about 500,000 certificates.
+const LIST_BYTES_MAX: u64 = 64 << 20;
 
 /// Certificates are valid from this long before their creation, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(3600);
@@ -79,13 +82,21 @@ impl Validity {
 #[non_exhaustive]
 pub enum KeysError {
     /// A file would be replaced.
-    #[error("{} exists", path.display())]
+    #[error("{} exists", shown(path))]
     Exists {
         /// File.
         path: PathBuf,
     },
+    /// The folder has the certificate of an authority, but not its private key.
+    #[error("{} exists, but its private key {} does not", shown(certificate), shown(key))]
+    NoAuthorityKey {
+        /// The certificate.
+        certificate: PathBuf,
+        /// Where its key would be.
+        key: PathBuf,
+    },
     /// A file cannot be read or written.
-    #[error("failed to {action} {}: {source}", path.display())]
+    #[error("failed to {action} {}: {source}", shown(path))]
     Io {
         /// What was attempted.
         action: &'static str,
@@ -103,7 +114,7 @@ pub enum KeysError {
         of: &'static str,
     },
     /// The authority of this folder did not issue the certificate to revoke.
-    #[error("{} was not issued by the CA in {}", certificate.display(), folder.display())]
+    #[error("{} was not issued by the CA in {}", shown(certificate), shown(folder))]
     NotIssued {
         /// File.
         certificate: PathBuf,
@@ -111,7 +122,7 @@ pub enum KeysError {
         folder: PathBuf,
     },
     /// A file in the folder is damaged, or was not written by this program.
-    #[error("{} cannot be used: {problem}", path.display())]
+    #[error("{} cannot be used: {problem}", shown(path))]
     Damaged {
         /// File.
         path: PathBuf,
@@ -124,6 +135,7 @@ impl Diagnose for KeysError {
     fn cause(&self) -> &'static str {
         match self {
             Self::Exists { .. } => "destination_exists",
+            Self::NoAuthorityKey { .. } => "authority_key_missing",
             Self::Io { .. } => "input_output",
             Self::Name { .. } => "certificate_name",
             Self::NotIssued { .. } => "certificate_not_issued",
@@ -134,6 +146,9 @@ impl Diagnose for KeysError {
     fn remedy(&self) -> Option<Remedy> {
         Some(match self {
             Self::Exists { .. } => Remedy::by("replace it", Setting::Force, Change::On),
+            Self::NoAuthorityKey { .. } => {
+                Remedy::advice("restore the key").or("make new certificates in another folder")
+            }
             Self::Io { .. } => "name a folder that can be written".into(),
             Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, or an IP address".into(),
             Self::NotIssued { .. } => "name a certificate that was issued there".into(),
@@ -154,11 +169,12 @@ impl Authority {
         std::fs::create_dir_all(folder).map_err(io("create", folder))?;
         let (key_path, cert_path) = (folder.join("ca.key"), folder.join("ca.pem"));
         let is_new = !key_path.exists();
-        let key = match std::fs::read_to_string(&key_path) {
+        let key = match read_text(&key_path) {
             Ok(text) => KeyPair::from_pem(&text).map_err(damaged(&key_path))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 if cert_path.exists() {
-                    return Err(KeysError::Exists { path: cert_path });
+                    let (certificate, key) = (cert_path, key_path);
+                    return Err(KeysError::NoAuthorityKey { certificate, key });
                 }
                 let key = KeyPair::generate().map_err(damaged(&key_path))?;
                 let certificate = authority(&key).self_signed(&key).map_err(damaged(&cert_path))?;
@@ -239,7 +255,7 @@ impl Authority {
     /// Returns the list's file.
     pub fn revoke(&self, certificates: &[PathBuf]) -> Result<PathBuf, KeysError> {
         let path = self.folder.join(LIST);
-        let text = std::fs::read_to_string(&path).map_err(io("read", &path))?;
+        let text = read_text(&path).map_err(io("read", &path))?;
         let mut issued = parse_list(&text, &path)?;
         let now = seconds(SystemTime::now());
         for certificate in certificates {
@@ -396,6 +412,12 @@ fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), KeysEr
     written().map_err(io("write", path))
 }
 
+/// Reads a text file of the folder. A pipe in its place is an error and never blocks.
+fn read_text(path: &Path) -> std::io::Result<String> {
+    let text = String::from_utf8(read_regular(path, LIST_BYTES_MAX)?);
+    text.map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
+}
+
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -462,6 +484,36 @@ mod tests {
     }
 
     #[test]
+    fn an_authority_without_its_private_key_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        Authority::open_or_make(folder.path()).unwrap();
+        let certificate = folder.path().join("ca.pem");
+        let before = std::fs::read(&certificate).unwrap();
+        std::fs::remove_file(folder.path().join("ca.key")).unwrap();
+        let refused = Authority::open_or_make(folder.path());
+        assert!(matches!(refused, Err(KeysError::NoAuthorityKey { .. })));
+        assert_eq!(std::fs::read(&certificate).unwrap(), before);
+        assert!(!folder.path().join("ca.key").exists());
+    }
+
+    #[test]
+    fn a_pipe_in_place_of_a_file_is_an_error_and_never_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = Authority::open_or_make(folder.path()).unwrap();
+        let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        for name in ["issued.txt", "ca.key"] {
+            let path = folder.path().join(name);
+            std::fs::remove_file(&path).unwrap();
+            rustix::fs::mkfifoat(rustix::fs::CWD, &path, owner).unwrap();
+            let outcome = match name {
+                "issued.txt" => authority.revoke(&[]).map(drop),
+                _ => Authority::open_or_make(folder.path()).map(drop),
+            };
+            assert!(matches!(outcome, Err(KeysError::Io { .. })), "{name}");
+        }
+    }
+
+    #[test]
     fn what_is_damaged_is_an_error_that_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let authority = Authority::open_or_make(folder.path()).unwrap();
@@ -471,10 +523,6 @@ mod tests {
         std::fs::write(folder.path().join("ca.key"), "damaged").unwrap();
         let damaged = Authority::open_or_make(folder.path()).map(drop).unwrap_err();
         assert!(damaged.to_string().contains("ca.key"), "{damaged}");
-        // A certificate without its key is not replaced.
-        std::fs::remove_file(folder.path().join("ca.key")).unwrap();
-        let orphan = Authority::open_or_make(folder.path()).map(drop);
-        assert!(matches!(orphan, Err(KeysError::Exists { .. })));
         for name in ["", "..", ".hidden", "a/b", "ca", "server", "ü"] {
             let wrong = authority.issue(&host(name), Validity::days(1), true);
             assert!(matches!(wrong, Err(KeysError::Name { .. })), "{name}");
