@@ -13,8 +13,8 @@ use super::measured::{Beside, Class, Known, Measured};
 use super::sums::Sums;
 use crate::effects::{Effects, Total};
 
-/// A rank demands that devices are withdrawn if its loss exceeds this number of standard errors, and
-/// more with many ranks.
+/// A rank demands that devices are withdrawn if its loss exceeds this number of standard errors,
+/// and more with many ranks.
 const ERRORS_OWN: f64 = 3.0;
 
 /// With few ranks, the error of the time without devices is ignored: a withdrawal without cause
