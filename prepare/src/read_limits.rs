@@ -17,8 +17,8 @@ pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 
 /// How long reads have been waited for since one last completed.
 ///
-/// Only waiting counts, and no wait counts for longer than it may last: a machine that was suspended
-/// in between, such as a virtual machine whose snapshot was taken, has not waited.
+/// Only waiting counts, and no wait counts for longer than it may last: a machine that was
+/// suspended in between, such as a virtual machine whose snapshot was taken, has not waited.
 #[derive(Debug)]
 pub(crate) struct ReadPatience {
     /// Maximum time without a completed read.

@@ -1,9 +1,9 @@
 //! The link to a device: one thread that opens it, maintains it, and reports when it is lost.
 //!
 //! In reading order: this file (opening and closing), `session` (what the rest of the host sends),
-//! `events` (what it receives), `reopen` (lost links, in the background), `spawn` (a child process),
-//! `shared` (one for several loaders), `connect` (the calls), `stream` (messages to events),
-//! `pieces` (slots that a device sends).
+//! `events` (what it receives), `reopen` (lost links, in the background), `spawn` (a child
+//! process), `shared` (one for several loaders), `connect` (the calls), `stream` (messages to
+//! events), `pieces` (slots that a device sends).
 
 mod connect;
 mod events;

@@ -2,8 +2,9 @@
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
 use super::waits::add;
-use super::{failed, failed_bytes, real, time};
+use super::{failed, failed_bytes, time};
 use crate::machine::{DescriptorKind, Event, StorageFaults, current, with, yield_now};
+use crate::real;
 use libc::{c_char, c_int, c_void, mode_t, off_t, ssize_t};
 use std::ffi::CStr;
 

@@ -3,8 +3,9 @@
 //! See futex(2). The standard library waits with an absolute deadline of the monotonic clock.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
-use super::{process, real, time};
+use super::{process, time};
 use crate::machine::{Outcome, Wait, block, current, with, yield_now};
+use crate::real;
 use libc::{c_int, c_long, timespec};
 use std::sync::atomic::{AtomicU32, Ordering};
 

@@ -3,7 +3,7 @@
 //!
 //! The linker prefers a definition in the program to one in a library, so the standard library,
 //! tokio and rustix call these. Calls from threads that are not simulated go to the C library. In
-//! reading order: `real` (the functions of the C library), `time`, `memory` (futex waits),
+//! reading order: `time`, `memory` (futex waits),
 //! `threads`, `sockets`, `waits` (for descriptors), `network` (network sockets), `files`,
 //! `process`.
 
@@ -18,6 +18,7 @@ mod waits;
 
 pub(crate) use sockets::descriptors_in;
 
+use crate::real;
 use libc::{c_int, ssize_t};
 
 /// Fails a call.

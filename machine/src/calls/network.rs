@@ -2,9 +2,10 @@
 //! sent over these at once, in the sending thread.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
+use super::failed;
 use super::waits::{add, copy_address, wait_before};
-use super::{failed, real};
 use crate::machine::{DescriptorKind, current, with, yield_now};
+use crate::real;
 use libc::{c_int, sockaddr, sockaddr_in, sockaddr_un, socklen_t};
 
 /// Time between two attempts of a call that connects.

@@ -1,9 +1,10 @@
 //! Reading from and writing to sockets, and closing descriptors.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
+use super::failed_bytes;
 use super::waits::{add, wait_before};
-use super::{failed_bytes, real};
 use crate::machine::{DescriptorKind, Event, current, with, yield_now};
+use crate::real;
 use libc::{c_int, c_void, iovec, msghdr, sockaddr, socklen_t, ssize_t};
 
 /// After a call: other threads may now find a descriptor ready.

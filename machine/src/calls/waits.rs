@@ -1,8 +1,9 @@
 //! Waits for descriptors: poll, epoll and blocking calls.
 #![expect(unsafe_code, reason = "replaces functions of the C library")]
 
-use super::{real, time};
+use super::time;
 use crate::machine::{DescriptorKind, Outcome, Wait, block, current, with, yield_now};
+use crate::real;
 use libc::{c_int, c_short, c_void, nfds_t, sigset_t, timespec};
 
 /// Waits until one of these descriptors is ready, or until the deadline.

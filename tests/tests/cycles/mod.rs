@@ -1,5 +1,5 @@
 //! Files of a crate do not import each other in a cycle, a parent and its own children apart, and
-//! neither do its top-level modules, of which each consists of a file `x.rs` and a folder `x`.
+//! neither do its top-level modules, each of which is a file and the folder of the same name.
 //!
 //! Paths are followed through re-exports to the file that defines what they name. What a file needs
 //! of another only through method calls is not seen.
