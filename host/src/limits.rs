@@ -19,8 +19,8 @@ const TUNED_AHEAD_PER_CORE: u32 = 16;
 /// Batches that a device has queued: the one it works on and the next.
 pub(crate) const DEVICE_AHEAD: u32 = 2;
 
-/// Batches that a device with this number of threads may have to work on: one for each thread, one
-/// that waits for a thread, and one that is on its way.
+/// Maximum number of batches that a device with this number of threads has queued: one for each
+/// thread, one that waits for a thread, and one in transit.
 pub(crate) fn device_ahead(threads: u32) -> u32 {
     match threads {
         0 | 1 => DEVICE_AHEAD,

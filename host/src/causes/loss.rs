@@ -5,7 +5,7 @@ use meetpoint_diagnose::Remedy;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A device that is lost: the cause, and the end of its process if that was seen.
+/// Why a device is lost, and how its process ended if that was observed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
     /// The cause.
@@ -30,7 +30,7 @@ pub enum LossCause {
         /// The message with which the device or the protocol ended it, if there is one.
         detail: Option<String>,
     },
-    /// It did not keep to the protocol, so the host ended the link.
+    /// It violated the protocol, so the host ended the link.
     #[error("{breach}")]
     Breach {
         /// What it did.
@@ -45,7 +45,7 @@ pub enum LossCause {
     /// It had stalled in the previous epoch and had sent nothing since.
     #[error("it was silent at the end of the previous epoch")]
     Silent,
-    /// It announced its end between two epochs.
+    /// It announced between two epochs that it shuts down.
     #[error("it is shutting down")]
     ShuttingDown,
     /// Its process ended before it was ready; [`Loss::process`] has the exit.
@@ -67,7 +67,7 @@ pub enum LossCause {
     },
 }
 
-/// How a device did not keep to the protocol.
+/// How a device violated the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -75,26 +75,26 @@ pub enum Breach {
     /// It left more messages unread than the host queues.
     #[error("it does not read its messages")]
     MessagesUnread,
-    /// It published a slot that it does not have, or that the host holds.
-    #[error("it published slot {slot}, which is not its own to give")]
+    /// It published a slot that does not exist, or that the host owns.
+    #[error("it published slot {slot}, which it does not own")]
     SlotNotOwned {
         /// The slot.
         slot: u32,
     },
     /// It sent data of a slot in memory that both ends share.
-    #[error("it sent data of slot {slot}, which both ends share")]
+    #[error("it sent data of slot {slot}, which is in shared memory")]
     SlotShared {
         /// The slot.
         slot: u32,
     },
-    /// It sent data of a slot that the host holds.
-    #[error("it sent data of slot {slot}, which it gave away")]
+    /// It sent data of a slot that the host owns.
+    #[error("it sent data of slot {slot}, which the host owns")]
     SlotGivenAway {
         /// The slot.
         slot: u32,
     },
     /// It sent data of a slot that does not exist.
-    #[error("it sent data for slot {slot}, of slots 0..{slots}")]
+    #[error("it sent data of slot {slot}, but slots are 0..{slots}")]
     NoSuchSlot {
         /// The slot.
         slot: u32,
@@ -102,7 +102,7 @@ pub enum Breach {
         slots: u32,
     },
     /// It sent a piece that is not within its slot.
-    #[error("it sent {bytes} bytes at {offset} of a slot of {slot_bytes}")]
+    #[error("it sent {bytes} bytes at offset {offset} of a slot of {slot_bytes} bytes")]
     OutsideOfSlot {
         /// First byte.
         offset: u64,
@@ -112,13 +112,13 @@ pub enum Breach {
         slot_bytes: u64,
     },
     /// It sent a piece that does not follow the previous one.
-    #[error("it sent data of slot {slot} at {offset}, where {expected} was next")]
+    #[error("it sent data of slot {slot} at offset {offset}, expected {expected}")]
     OutOfOrder {
         /// The slot.
         slot: u32,
         /// First byte.
         offset: u64,
-        /// The byte that was next.
+        /// The expected first byte.
         expected: u64,
     },
 }
@@ -136,7 +136,7 @@ impl From<LossCause> for Loss {
 }
 
 impl Loss {
-    /// The remedy; `None` if none is known or the host has reacted already.
+    /// The remedy; `None` if none is known, or if the host has already reacted.
     pub fn remedy(&self) -> Option<Remedy> {
         match &self.cause {
             LossCause::ProcessStopped { process_id } => {

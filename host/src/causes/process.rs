@@ -27,7 +27,7 @@ impl From<ExitStatus> for Exit {
     fn from(status: ExitStatus) -> Self {
         match (status.signal(), status.code()) {
             (Some(signal), _) => Self::Signal { signal, dumped_core: status.core_dumped() },
-            // A process that was waited for ended in one way or the other.
+            // A process that ended without an exit code was ended by a signal.
             (None, code) => Self::Code { code: code.unwrap_or_default() },
         }
     }

@@ -1,4 +1,4 @@
-//! What happens on a link, passed to the part of the host that acts on it.
+//! The events of a link, as a trait that the part of the host that acts on them implements.
 
 use super::{Session, SlotLease};
 use crate::causes::Loss;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// Receives the events of links; the loader's driver implements it.
 ///
 /// The thread of the link calls every method, so events of one device arrive in order and those of
-/// several devices concurrently. A method may take a lock for a short time but waits for nothing
-/// else: until it returns, the link's messages are not read. A device is identified by its session,
-/// which is a new one after each reopening; a session that no epoch uses any more is not an error.
+/// several devices concurrently. A method may take a lock for a short time but must not wait for
+/// anything else: until it returns, the link's messages are not read. A session identifies a device,
+/// which has a new session after each reopening; events of a session that no epoch uses are valid.
 pub(crate) trait LinkEvents: Send + Sync {
     /// The device published a batch in a slot, and the host owns the slot until `lease` is dropped.
     /// Its content is not checked yet. Times are of this machine's clock.
@@ -21,23 +21,23 @@ pub(crate) trait LinkEvents: Send + Sync {
     /// The device is alive: it sent a heartbeat or a piece of a slot.
     fn progress(&self, session: &Arc<Session>);
 
-    /// The device cannot prepare a batch, which another part of the host is to prepare.
+    /// The device cannot prepare a batch, so the host must prepare it.
     fn failed(&self, session: &Arc<Session>, failed: &wire::Failed);
 
-    /// The device is about to end: it prepares nothing more, and what it published is still used.
+    /// The device is shutting down: it prepares nothing more, but its published batches are used.
     /// The session is closed after this call, and [`lost`](Self::lost) is not called for it.
     fn leaving(&self, session: &Arc<Session>);
 
-    /// The link ended although this side did not close it as planned. Called once, after the last
-    /// event of the session.
+    /// The link ended, and this side had not closed it as planned. Called once, after the last event
+    /// of the session.
     fn lost(&self, session: &Arc<Session>, loss: Loss);
 
     /// The session has new meters.
     fn meters_arrived(&self);
 
-    /// A lost device has another link. It gets work in the running epoch, as far as the strategy
-    /// has any left for it, or else from the next epoch on. `threads`: batches that it prepares at
-    /// the same time.
+    /// A lost device has a new link. It gets work in the running epoch if the strategy has any left
+    /// for it, otherwise from the next epoch on. `threads`: number of batches that it prepares at the
+    /// same time.
     fn reopened(&self, session: &Arc<Session>, attempt: Attempt, threads: u32);
 
     /// The link of a lost device could not be opened.

@@ -1,6 +1,6 @@
-//! Opens a lost link again in the background, with pauses between the tries.
+//! Reopens a lost link in the background, with pauses between the attempts.
 //!
-//! No epoch waits for a try. A link that opens while an epoch is running joins it.
+//! No epoch waits for an attempt. A link that opens while an epoch is running joins it.
 
 use super::{DeviceLink, Established, LinkEvents, LinkSetup, Opened};
 use crate::config::DeviceSource;
@@ -11,14 +11,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pause after the first failed try. Each further failure doubles it. The beginning of an epoch
+/// Pause after the first failed attempt. Each further failure doubles it. The beginning of an epoch
 /// shortens any pause to this.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause between two tries.
+/// Longest pause between two attempts.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// A lost link whose device is tried until it answers. Dropping it ends the try.
+/// Attempts to reopen a lost link until the device answers. Dropping this ends the attempt in
+/// progress.
 #[derive(Debug)]
 pub(crate) struct Reopening {
     stop: StopHandle,
@@ -38,20 +39,20 @@ struct Tries {
 struct State {
     /// The link, once it is open and until it is taken.
     opened: Option<Opened>,
-    /// Tries that have failed.
+    /// Number of failed attempts.
     failed: u64,
-    /// Whether the thread pauses between two tries.
+    /// Whether the thread pauses between two attempts.
     pauses: bool,
     /// Whether the pause is to end at once.
     is_wanted: bool,
     /// Whether the pause is the shortest one.
     is_short: bool,
-    /// Whether the thread does not try any more.
+    /// Whether the thread has ended.
     is_over: bool,
 }
 
 impl Reopening {
-    /// Starts the thread, which first closes the lost link: a device has one host at a time.
+    /// Starts the thread, which first closes the lost link: a device may serve one host at a time.
     pub(crate) fn begin(
         mut setup: LinkSetup,
         lost: Option<DeviceLink>,
@@ -70,7 +71,7 @@ impl Reopening {
         Ok(Self { stop, tries, thread: Some(thread.map_err(Error::Thread)?) })
     }
 
-    /// The link if it is open; this must then be dropped.
+    /// The link if it is open; `self` must then be dropped.
     pub(crate) fn take_link(&mut self) -> Option<DeviceLink> {
         let Opened { session, info } = self.tries.lock().opened.take()?;
         Some(DeviceLink { session, info, thread: self.thread.take() })
@@ -82,7 +83,7 @@ impl Reopening {
         state.is_over && state.opened.is_none()
     }
 
-    /// An epoch begins: the next try is due within the shortest pause.
+    /// An epoch begins: shortens a pause to [`PAUSE_MIN`].
     pub(crate) fn shorten_pause(&self) {
         let mut state = self.tries.lock();
         state.is_short = state.pauses;
@@ -90,7 +91,7 @@ impl Reopening {
         self.tries.changed.notify_all();
     }
 
-    /// Ends a pause, and returns the number of failed tries after which the next one has failed.
+    /// Ends a pause. Returns the number of failed attempts once the next attempt has failed too.
     pub(crate) fn hurry(&self) -> u64 {
         let mut state = self.tries.lock();
         state.is_wanted = state.pauses;
@@ -100,7 +101,7 @@ impl Reopening {
         until
     }
 
-    /// Waits until the link is open, or this number of tries has failed.
+    /// Waits until the link is open or this number of attempts has failed.
     pub(crate) fn await_tries(&self, failed: u64, stop: &StopHandle) -> Result<(), Error> {
         let mut state = self.tries.lock();
         // The waits of the thread are bounded.
@@ -111,7 +112,7 @@ impl Reopening {
         stop.check()
     }
 
-    /// Ends the try without waiting.
+    /// Ends the attempt in progress, without waiting for its end.
     pub(crate) fn stop(&self) {
         self.stop.stop();
         self.tries.changed.notify_all();
@@ -123,10 +124,10 @@ impl Reopening {
 
 impl Drop for Reopening {
     fn drop(&mut self) {
-        // Otherwise the link was taken.
+        // Without a thread, the link was taken.
         if let Some(thread) = self.thread.take() {
             self.stop();
-            // Its waits end when it is stopped; a panic was reported where it happened.
+            // Its waits end when it is stopped. A panic was reported where it happened.
             let _ = thread.join();
         }
     }
@@ -152,7 +153,7 @@ impl Tries {
         self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Records a failed try and pauses; ends early if the device is wanted at once.
+    /// Records a failed attempt and pauses; [`Reopening::hurry`] ends the pause.
     fn pause(&self, pause: Duration, stop: &StopHandle) {
         let since = Instant::now();
         let mut state = self.lock();
@@ -171,7 +172,7 @@ impl Tries {
     }
 }
 
-/// How a device is reached again.
+/// What an attempt does to reach a device of this source.
 fn attempt_of(source: &DeviceSource) -> Attempt {
     match source {
         DeviceSource::Connect { .. } | DeviceSource::Remote(_) => Attempt::Connect,
@@ -179,7 +180,7 @@ fn attempt_of(source: &DeviceSource) -> Attempt {
     }
 }
 
-/// The thread: tries until the link is open or this is stopped, then serves it.
+/// The thread: attempts to open the link until it is open or `setup` is stopped, then serves it.
 fn run(setup: &LinkSetup, events: &dyn LinkEvents, tries: &Tries) {
     let attempt = attempt_of(&setup.source);
     let mut pause = PAUSE_MIN;
@@ -201,7 +202,7 @@ fn run(setup: &LinkSetup, events: &dyn LinkEvents, tries: &Tries) {
     }
     state.opened = Some(link.opened());
     drop(state);
-    // First, so that an epoch that begins now finds the link.
+    // Before the event, so that an epoch that begins now finds the link.
     tries.changed.notify_all();
     events.reopened(&link.session, attempt, link.info.threads);
     link.serve(setup, events);

@@ -68,7 +68,7 @@ struct State {
     is_closing: bool,
     /// Why devices were lost between epochs, by their numbers.
     lost_between: BTreeMap<u16, Loss>,
-    /// The last tries to open lost links between epochs, by the numbers of their devices.
+    /// The last attempts to reopen lost links between epochs, by the numbers of their devices.
     tries_between: BTreeMap<u16, EndedTry>,
 }
 

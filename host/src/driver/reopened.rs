@@ -1,5 +1,5 @@
-//! Devices whose lost links are opened again while epochs run, and what happened to devices between
-//! two epochs.
+//! Devices whose lost links are reopened during an epoch, and what happens to devices between two
+//! epochs.
 
 use super::State;
 use super::run::{Run, RunSetup};
@@ -10,7 +10,7 @@ use crate::limits::device_ahead;
 use meetpoint_scheduler::DeviceId;
 use std::sync::Arc;
 
-/// The result of a try to open a lost link, between epochs.
+/// The result of an attempt to reopen a lost link between epochs.
 #[derive(Debug)]
 pub(super) struct EndedTry {
     attempt: Attempt,
@@ -20,17 +20,17 @@ pub(super) struct EndedTry {
 
 #[cfg(test)]
 impl super::Driver {
-    /// Number of devices whose try ended between epochs.
+    /// Number of devices with an attempt that ended between epochs.
     pub(crate) fn tries_between(&self) -> usize {
         self.lock().tries_between.len()
     }
 }
 
 impl State {
-    /// A link ended that the running epoch, if there is one, does not use.
+    /// A link ended that no running epoch uses.
     pub(super) fn lost_between(&mut self, session: &Arc<Session>, loss: Loss) {
         match &mut self.run {
-            // It was closing when the epoch began.
+            // The link was closing when the epoch began.
             Some(run) => run.lost_before(session.device(), loss),
             None => {
                 self.lost_between.insert(session.device().0, loss);
@@ -66,7 +66,7 @@ impl State {
         }
     }
 
-    /// Adds to an epoch what happened to its devices since the previous one.
+    /// Adds to an epoch what happened to its devices after the previous epoch.
     pub(super) fn add_changes_between(&mut self, setup: &mut RunSetup) {
         let count = setup.sessions.len();
         let label = |number: u16| DeviceLabel::new(usize::from(number), count);
@@ -109,7 +109,7 @@ impl Run {
     /// As [`State::reopened`].
     fn reopened(&mut self, session: &Arc<Session>, attempt: Attempt, threads: u32) {
         let number = usize::from(session.device().0);
-        // It has begun the epoch already if it was found between the two.
+        // The device has already begun the epoch if the epoch found its link before this event.
         if !self.uses(session) {
             self.join(number, session, device_ahead(threads));
         }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_reports_the_first_failed_try_and_no_other() {
+    fn an_epoch_reports_one_failed_attempt_of_a_device() {
         let driver = Driver::new(StopHandle::new(), Duration::from_secs(1), 0);
         let fail = |reason: &str| {
             let (cause, detail) = ("device_unreachable".to_owned(), reason.to_owned());
@@ -192,7 +192,7 @@ mod tests {
         ["a", "b", "c"].into_iter().for_each(fail);
         assert_eq!(reasons(&driver), ["a"]);
         drop(driver.end());
-        // The last one between two epochs belongs to the next.
+        // The next epoch reports the last attempt before it.
         ["d", "e"].into_iter().for_each(fail);
         driver.begin(setup(1)).unwrap();
         fail("f");

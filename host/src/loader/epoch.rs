@@ -261,7 +261,8 @@ impl<'l> Epoch<'l> {
                 session.revoke(self.epoch, generation.saturating_add(1));
             }
             if end.is_silent() {
-                // The next epoch reopens the link, and restarts a device that this process owns.
+                // The link is reopened in the background once the next epoch begins. A device that
+                // this process owns is restarted.
                 session.break_off(LossCause::Silent);
             }
         }

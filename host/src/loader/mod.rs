@@ -96,7 +96,7 @@ pub struct Loader {
     own: Option<HostPreparer>,
     /// The link of each used device; `None` if it is lost.
     links: Vec<Option<DeviceLink>>,
-    /// For each used device, the tries to open its lost link again.
+    /// For each used device, the attempts to reopen its lost link.
     reopening: Vec<Option<Reopening>>,
     /// The description of each device from its last connection.
     devices: Vec<Option<DeviceInfo>>,
@@ -354,9 +354,9 @@ impl Loader {
         self.config.replay = record;
     }
 
-    /// Begins an epoch. A device that was lost in the previous epoch is tried again in the
-    /// background, until it answers: the epoch begins without it, and it joins as soon as its link
-    /// is open. Events report each link that opened, and the first failed try of each epoch.
+    /// Begins an epoch. The links of lost devices are reopened in the background: the epoch begins
+    /// without these devices, and each joins it as soon as its link is open. Events report each
+    /// reopened link, and for each device at most one failed attempt in an epoch.
     pub fn start_epoch(&mut self, epoch: u32) -> Result<Epoch<'_>, Error> {
         self.config.stop.check()?;
         let order = self.order(epoch)?;

@@ -1,4 +1,4 @@
-//! Devices that were lost: their links are opened again in the background.
+//! Lost devices, whose links are reopened in the background.
 
 use super::{Loader, device_id};
 use crate::Error;
@@ -26,11 +26,12 @@ impl Loader {
         }
     }
 
-    /// Tries at once to reach each device that is lost, and waits until each try has ended, within
+    /// Attempts at once to reach each lost device, and waits until each attempt has ended, within
     /// the time limits of [`Self::open`].
     ///
-    /// Without this, lost devices are tried in the background, and an epoch begins without those
-    /// that have not answered. For callers that want them from the first batch on.
+    /// This is for callers that need the devices from the first batch of an epoch on. Without this
+    /// call, lost devices are reopened in the background, and an epoch begins without those that
+    /// have not answered.
     pub fn reopen_devices(&mut self) -> Result<(), Error> {
         self.begin_reopening()?;
         let tried = self.reopening.iter().flatten();
@@ -42,7 +43,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Uses the lost links that are open again.
+    /// Uses the links that were reopened.
     pub(super) fn use_reopened(&mut self) {
         for number in 0..self.links.len() {
             let link = self.reopening[number].as_mut().and_then(Reopening::take_link);
@@ -53,7 +54,7 @@ impl Loader {
         }
     }
 
-    /// Begins to open lost links again, or shortens the pause between tries that are under way.
+    /// Begins to reopen lost links, or shortens the pause between attempts that have begun.
     pub(super) fn begin_reopening(&mut self) -> Result<(), Error> {
         for number in 0..self.links.len() {
             let is_alive = self.links[number].as_ref().is_some_and(DeviceLink::is_alive);
@@ -72,7 +73,7 @@ impl Loader {
         Ok(())
     }
 
-    /// The events of devices that were lost before they served.
+    /// The events of devices that were lost before they served a batch.
     pub(super) fn losses_at_start(&mut self) -> Vec<EventKind> {
         let count = self.links.len();
         let remaining = Remaining::of_devices(self.links.iter().flatten().count());
@@ -97,7 +98,7 @@ mod tests {
     use std::io::Read;
     use std::net::TcpListener;
 
-    /// A listener that answers nothing, and a loader with a device there that has lost its link.
+    /// A listener that answers nothing, and a loader whose device at its address is lost.
     fn with_silent_device() -> (Loader, TcpListener) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = TcpAddress {
@@ -119,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn closing_a_loader_ends_a_try_before_the_device_answers_or_its_time_is_over() {
+    fn closing_a_loader_ends_an_attempt_before_the_device_answers_or_the_time_limit_ends() {
         let (mut loader, listener) = with_silent_device();
         loader.begin_reopening().unwrap();
         let (mut pending, _) = listener.accept().unwrap();
         let driver = Arc::clone(&loader.driver);
         drop(loader);
-        // A try that ended by itself is recorded.
+        // Only an attempt that ended by itself is recorded.
         assert_eq!(driver.tries_between(), 0);
         let mut greeting = Vec::new();
         pending.read_to_end(&mut greeting).unwrap();

@@ -48,7 +48,7 @@ impl Loader {
 }
 
 impl Loader {
-    /// Batches that a device may have to work on, as far as its threads are known.
+    /// Maximum number of batches that a device has queued, if its number of threads is known.
     fn device_ahead(&self, number: usize) -> u32 {
         let info = self.devices.get(number).and_then(Option::as_ref);
         device_ahead(info.map_or(1, |info| info.threads))
