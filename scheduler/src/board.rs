@@ -336,7 +336,7 @@ impl Board {
         self.refresh(id);
     }
 
-    /// A device whose link was lost has another link: it may be given work again, under the next
+    /// A device whose link was lost has a new link, so it may get work again, under the next
     /// generation. `None` if it is not lost, was lost for another reason, or has no next
     /// generation.
     pub(crate) fn rejoin(&mut self, id: DeviceId, ahead: u32) -> Option<Generation> {

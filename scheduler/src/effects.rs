@@ -1,7 +1,7 @@
 //! The effect of devices on the host batches of a rank, as ranks exchange it in their proposals.
 //!
-//! Everything measured is a total since the beginning of the epoch, modulo its word. So a proposal
-//! may be made again at any time, totals of ranks can be added in any order, and each rank takes
+//! Measurements are totals since the beginning of the epoch, with wrapping arithmetic. So a rank may
+//! repeat a proposal at any time, the totals of ranks can be added in any order, and each rank takes
 //! the difference to the totals of the previous agreement.
 
 /// Number and times of host batches since the beginning of the epoch.
@@ -50,21 +50,23 @@ pub(crate) struct Effects {
     pub(crate) claimed: u32,
     /// Maximum number of host batches in preparation.
     pub(crate) working: u32,
-    /// How much shorter a step on a device batch is, in nanoseconds: the minimum.
+    /// Minimum of the nanoseconds by which a step on a device batch is shorter.
     pub(crate) shorter_ns: i64,
-    /// From earlier epochs: the maximum time of a host batch without devices, the minimum window,
-    /// and the minima of the host batches until devices are tried again, and of the next such
-    /// number. 0 if a rank does not know.
+    /// From earlier epochs: maximum time of a host batch without devices; 0 if no rank knows it.
     pub(crate) prior_ns: u64,
+    /// From earlier epochs: minimum window; 0 if a rank does not know it, as in the next fields.
     pub(crate) window: u32,
+    /// From earlier epochs: minimum of [`Learned::turn`](crate::Learned::turn).
     pub(crate) turn: u32,
+    /// From earlier epochs: minimum of [`Learned::rest`](crate::Learned::rest).
     pub(crate) rest: u32,
+    /// From earlier epochs: minimum of [`Learned::patience`](crate::Learned::patience).
     pub(crate) patience: u32,
     /// Maximum window after a first batch of a device that caused no loss.
     pub(crate) opened: u32,
-    /// Whether the devices of some rank cause it a loss.
+    /// Whether some rank demands that devices are withdrawn, because they cause it a loss.
     pub(crate) loses: bool,
-    /// Whether they would again, according to its measurements without them.
+    /// Whether some rank refuses that withdrawn devices resume with the same window.
     pub(crate) refuses: bool,
 }
 

@@ -76,8 +76,8 @@ pub(crate) struct LinkSetup {
     pub(crate) stop: StopHandle,
     /// Cores for the link's thread; a device process that it starts is not bound to them.
     pub(crate) cores: Option<Vec<usize>>,
-    /// Whether the spool is created before the device is connected to: the first time, so that
-    /// invalid settings are reported, but not for a device that may be absent for long.
+    /// Whether the spool is created before connecting to the device: true for the first attempt, so
+    /// that invalid settings are reported, but not later, because the device may be absent for long.
     pub(crate) begins_with_spool: bool,
 }
 
@@ -219,9 +219,8 @@ impl Established {
                 Ok(Self { runtime, session, info, inbound, process })
             }
             Err(error) => {
-                // The process ends before the opener continues, so that nothing is left behind when
-                // it reports the error. Only name resolution, which cannot be interrupted, may
-                // still be running.
+                // The process ends before the error is reported, so that nothing is left behind.
+                // Only name resolution, which cannot be interrupted, may still be running.
                 drop(process);
                 runtime.shutdown_background();
                 Err(error)

@@ -107,7 +107,7 @@ impl Session {
         }
     }
 
-    /// Closes the session because the device cannot be used; the first cause counts.
+    /// Closes the session because the device cannot be used. Only the first cause is retained.
     pub(crate) fn break_off(&self, cause: LossCause) {
         lock(&self.broken_off).get_or_insert(cause);
         self.close();
@@ -130,7 +130,7 @@ impl Session {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Why this side closed the session, if not as planned.
+    /// Why this side closed the session; `None` if that was planned.
     pub(crate) fn broken_off(&self) -> Option<LossCause> {
         lock(&self.broken_off).clone()
     }

@@ -136,10 +136,9 @@ impl Epoch {
         }
     }
 
-    /// A device that was lost has another link, over which it holds nothing: it may be given work
-    /// again, under the returned generation, as far as the strategy has not assigned all of it.
-    /// `ahead` replaces [`crate::DeviceConfig::ahead`]. `None` if it gets no work before the next
-    /// epoch.
+    /// A lost device has a new link, and holds no batch. It may get work again, under the returned
+    /// generation, if the strategy has not assigned all batches yet. `ahead` replaces
+    /// [`crate::DeviceConfig::ahead`]. `None` if it gets no work before the next epoch.
     pub fn device_joined(&mut self, now: Time, device: DeviceId, ahead: u32) -> Option<Generation> {
         self.advance_clock(now);
         let generation = self.board.rejoin(device, ahead)?;

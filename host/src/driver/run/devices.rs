@@ -70,8 +70,8 @@ impl Run {
         }
     }
 
-    /// A lost device has another link. If the strategy has no work for it any more, it waits for
-    /// the next epoch.
+    /// A lost device has a new link. If the strategy has no work left for it, it waits for the next
+    /// epoch.
     pub(in crate::driver) fn join(&mut self, number: usize, session: &Arc<Session>, ahead: u32) {
         let now = self.now();
         let end = &mut self.devices[number];
@@ -82,7 +82,7 @@ impl Run {
         }
     }
 
-    /// A device has a link before it has begun this epoch.
+    /// A device gets a link before it has begun this epoch.
     pub(in crate::driver) fn adopt(&mut self, session: &Arc<Session>) {
         if let Some(end) = self.devices.get_mut(usize::from(session.device().0)) {
             end.adopt(session);

@@ -62,7 +62,7 @@ impl DeviceEnd {
         }
     }
 
-    /// The device has another link, over which it has begun the epoch and published nothing.
+    /// The device has a new link, over which it has begun the epoch and published nothing.
     pub(super) fn join(&mut self, session: &Arc<Session>, now: u64) {
         self.meters_before = session.meters();
         self.meters_after = None;
@@ -74,7 +74,7 @@ impl DeviceEnd {
         self.heard(now);
     }
 
-    /// The device has a link before it has begun the epoch.
+    /// The device gets a link before it has begun the epoch.
     pub(super) fn adopt(&mut self, session: &Arc<Session>) {
         if !self.has_begun && self.session.as_ref().is_none_or(|own| own.is_closed()) {
             self.session = Some(Arc::clone(session));

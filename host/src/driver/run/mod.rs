@@ -230,7 +230,7 @@ impl Run {
         self.log.add(self.elapsed(), kind);
     }
 
-    /// Whether something happened that meets a condition.
+    /// Whether an event was recorded that meets a condition.
     pub(super) fn has_event(&self, is_it: impl Fn(&EventKind) -> bool) -> bool {
         self.log.any(is_it)
     }

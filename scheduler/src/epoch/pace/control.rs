@@ -52,7 +52,7 @@ const TURNS_MOST: f64 = 2.0;
 /// Number of batches by which a window that was never limited grows for each published batch.
 const GROWTH_FIRST: u32 = 2;
 
-/// Assumed relative error of a single host batch while there are few.
+/// Assumed relative error of the time of a host batch while few were measured.
 pub(super) const FEW_ERROR: f64 = 0.25;
 
 /// Host batches until a limit is raised, or until devices are tried again; doubles each time.
@@ -85,12 +85,12 @@ pub(super) struct Control {
     ceiling: u32,
     /// The window after the first batch of a device, if that batch caused no loss.
     opened: Option<u32>,
-    /// Number of host batches after which the effect of that first batch is known, once it is
-    /// published.
+    /// Once that first batch is published: the value of `finished` from which on its effect on host
+    /// batches is known.
     opens_at: Option<f64>,
     phase: Phase,
     level: Level,
-    /// Number of limited windows so far.
+    /// Number of times that the window was limited.
     levels: u32,
     /// Time to prepare a host batch without devices: from earlier epochs (0 if not known), and as
     /// measured in this epoch.
@@ -115,12 +115,12 @@ pub(super) struct Control {
     /// With several ranks: the time from granting the first batch of a device to publishing it, in
     /// host batches; 0 if not known.
     first_turn: f64,
-    /// Host batches before devices had work under this window, and batches that they published
-    /// since.
+    /// Number of host batches before devices had work under this window, and number of batches that
+    /// devices have published since.
     began: Option<f64>,
     published: f64,
-    /// Whether the next attempt was announced by an earlier epoch, which had waited long enough for
-    /// it.
+    /// Whether an earlier epoch scheduled the next attempt after a wait that is long enough for the
+    /// permitted loss. This epoch may then be too short for the attempt by itself.
     is_carried: bool,
 }
 
@@ -186,7 +186,7 @@ impl Control {
         matches!(self.phase, Phase::Withdrawn { .. })
     }
 
-    /// The ordinal of the window; another follows each time it is limited.
+    /// Number of times that the window was limited, by which ranks notice another window.
     pub(super) fn level_number(&self) -> u32 {
         self.levels
     }
@@ -223,7 +223,8 @@ impl Control {
         if self.opened.is_some() { 0 } else { self.window.max(1) }
     }
 
-    /// Host batches until devices are tried again, and the next such number; 0 if they are used.
+    /// Number of host batches until the next attempt with devices, and that of the wait after it; 0
+    /// if they are used.
     pub(super) fn learned_rest(&self) -> (u32, u32) {
         match self.phase {
             Phase::Withdrawn { judged: true, .. } => {
@@ -234,7 +235,8 @@ impl Control {
         }
     }
 
-    /// The time of the first batch of a device, for the next epoch.
+    /// Number of host batches from granting the first batch of a device to publishing it, for the
+    /// next epoch.
     pub(super) fn learned_turn(&self) -> u32 {
         self.first_turn as u32
     }
@@ -261,8 +263,8 @@ impl Control {
         }
     }
 
-    /// Whether more batches at the devices of all ranks would be prepared without waiting for those
-    /// of other ranks.
+    /// Whether devices would prepare more batches of each rank without delaying them by batches of
+    /// other ranks.
     fn may_grow(&mut self, count: u32, working: u32) -> bool {
         let Some(began) = self.began else { return true };
         let took = self.finished - began;
@@ -270,7 +272,7 @@ impl Control {
             self.first_turn = took.max(f64::from(working)).max(1.0);
         }
         self.published += f64::from(count);
-        // The first batch under this window takes as long.
+        // The first batch under this window takes as long as the first batch of the epoch.
         let took = took - self.first_turn;
         let in_turn = self.published / took * self.first_turn;
         took < self.first_turn || f64::from(self.window) < TURNS_MOST * in_turn
@@ -288,7 +290,7 @@ impl Control {
         }
     }
 
-    /// Adds to the loss. Savings offset no more than the loss that is allowed.
+    /// Adds to the loss, which savings reduce to no less than the negative of the permitted loss.
     fn lose(&mut self, more_ns: f64, alone_ns: f64) {
         self.loss_ns = (self.loss_ns + more_ns).max(-self.allowed_ns(alone_ns));
     }
@@ -297,7 +299,7 @@ impl Control {
         (self.batches * self.loss_share).max(LOSS_LEAST) * alone_ns
     }
 
-    /// The expected gain of the batches that devices hold, as far as it permits a larger loss.
+    /// The expected gain of the batches that devices hold, by which the permitted loss is larger.
     pub(super) fn held_ns(&self, alone_ns: f64, beside: &Beside) -> f64 {
         let held_ns = f64::from(beside.claimed) * HELD_SHARE * gain_ns(alone_ns, beside);
         held_ns.min(self.allowed_ns(alone_ns))

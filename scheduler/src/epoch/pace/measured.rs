@@ -1,4 +1,4 @@
-//! What is measured of host batches, and the state of the epoch meanwhile.
+//! Measurements of host batches, and the state of the epoch at that time.
 
 use super::sums::Sums;
 use crate::types::Time;
@@ -12,9 +12,9 @@ pub(super) struct Known {
     pub(super) window: u32,
     /// The window after a first batch without loss.
     pub(super) opened: u32,
-    /// Host batches during the first batch of a device.
+    /// Number of host batches from granting the first batch of a device to publishing it.
     pub(super) turn: u32,
-    /// Host batches until devices are tried, and the next such number.
+    /// Number of host batches until the next attempt with devices, and that of the wait after it.
     pub(super) rest: u32,
     pub(super) patience: u32,
 }
@@ -26,7 +26,7 @@ pub(super) enum Class {
     Alone,
     /// The host while devices worked. `level`: it began under the current window.
     Beside { level: bool },
-    /// Nothing, because devices were just withdrawn.
+    /// Nothing, because withdrawn devices may still have worked.
     Nothing,
 }
 

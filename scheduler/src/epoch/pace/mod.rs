@@ -16,12 +16,12 @@
 //! ```
 //!
 //! The sum of all losses is limited to a share of the epoch, because each further attempt may lose
-//! half as much as the one before. If devices are withdrawn at the end of an epoch, they stay so in
-//! the next, until the next attempt. All times are those that the driver reports, so the same
+//! half as much as the one before. If devices are withdrawn at the end of an epoch, they remain
+//! withdrawn in the next one until the next attempt. All times are those that the driver reports, so the same
 //! events lead to the same decisions.
 //!
-//! Several ranks have one window. Each proposal has the totals of a rank, and every rank applies
-//! their sum when all have agreed, so all change the window in the same step.
+//! All ranks have the same window. The proposal of a rank contains its totals, and once all ranks
+//! have agreed, each applies the sum of the totals. So all change the window in the same step.
 //!
 //! In reading order: this file (the calls of an epoch), `measured` (what is measured), `control`
 //! (the window), `rank` (what one of several ranks measures), `sums` (means and their errors).
@@ -43,9 +43,10 @@ use control::{Control, SAMPLES_MOST};
 use measured::{Beside, Class, Known, Measured};
 use rank::OwnRank;
 
-/// Batches of each device in the window after the first batch. That window is never smaller than
-/// the number of open batches of the host divided by the second number.
+/// Minimum number of batches for each device in the window that follows a first batch.
 const AHEAD_FIRST: u32 = 2;
+
+/// Divisor of the number of open batches of the host, which is the other minimum of that window.
 const AHEAD_DIVISOR: u32 = 4;
 
 /// The window of devices and the measurements that control it.
@@ -56,7 +57,7 @@ pub(crate) struct Pace {
     own: Option<OwnRank>,
     /// When withdrawn devices are expected to have stopped.
     settles_at: Time,
-    /// Host batches until they had.
+    /// Number of host batches that finished before they had stopped.
     skipped: f64,
     /// Largest number of batches that the host prepared at a time.
     workers: u32,
@@ -104,12 +105,13 @@ impl Pace {
         self.control.learned_window()
     }
 
-    /// Host batches during the first batch of a device.
+    /// Number of host batches from granting the first batch of a device to publishing it.
     pub(crate) fn learned_turn(&self) -> u32 {
         self.control.learned_turn()
     }
 
-    /// Host batches until devices are tried again, and the next such number.
+    /// Number of host batches until the next attempt with devices (0 if they are used), and that of
+    /// the wait after it.
     pub(crate) fn learned_rest(&self) -> (u32, u32) {
         self.control.learned_rest()
     }
@@ -119,7 +121,7 @@ impl Pace {
         (self.control.longer_ns() / f64::from(self.workers)).max(0.0) as u64
     }
 
-    /// What a host batch that is now finished measures; devices worked during `beside_ns` of it.
+    /// What a finished host batch measures; devices worked during `beside_ns` of its time.
     fn class(&mut self, began_at: Time, took_ns: f64, beside_ns: f64) -> Class {
         if self.control.is_withdrawn() {
             // A device may finish its current batch although it was reclaimed.

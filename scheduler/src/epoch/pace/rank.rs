@@ -1,8 +1,8 @@
 //! What one of several ranks measures: its totals for the other ranks, and its own loss.
 //!
-//! The mean of all ranks decides about the window, so that the random variation of one rank does
-//! not. But each step waits for the slowest rank. So a rank whose own loss exceeds what can result
-//! from random variation demands that all ranks withdraw their devices.
+//! The window depends on the mean of all ranks, so that the random variation of one rank does not
+//! change it. But each step waits for the slowest rank. So a rank whose own loss exceeds what can
+//! result from random variation demands that all ranks withdraw their devices.
 
 use std::f64::consts::LN_2;
 
@@ -13,12 +13,12 @@ use super::measured::{Beside, Class, Known, Measured};
 use super::sums::Sums;
 use crate::effects::{Effects, Total};
 
-/// A rank demands that devices are withdrawn if its loss exceeds this number of standard errors,
-/// and more with many ranks.
+/// A rank demands that devices are withdrawn if its loss exceeds this number of standard errors.
+/// With many ranks, it must exceed more.
 const ERRORS_OWN: f64 = 3.0;
 
-/// With few ranks, the error of the time without devices is ignored: a withdrawal without cause
-/// makes it smaller, and happens rarely.
+/// With few ranks, the error of the time without devices is ignored: it rarely causes a withdrawal,
+/// and measuring the host alone then reduces the error.
 const LARGEST_IGNORED: f64 = 4.0 * LN_2;
 
 #[derive(Debug, Clone)]
@@ -35,8 +35,8 @@ pub(super) struct OwnRank {
     has_agreed: bool,
     /// Recent host batches of this rank alone.
     recent_alone: Sums,
-    /// Those beside devices under this window, and the batches that the devices of every rank
-    /// published meanwhile.
+    /// Host batches while devices worked under this window, and the number of batches that the
+    /// devices of every rank published meanwhile.
     recent: Sums,
     published: f64,
     /// Whether this rank caused the last withdrawal.
@@ -161,7 +161,8 @@ impl OwnRank {
         sum - count * alone_ns - self.published * gain_ns(alone_ns, beside)
     }
 
-    /// Savings offset no more than the loss that is allowed.
+    /// Starts another measurement of the loss once savings exceed the permitted loss, so that they
+    /// offset no later loss.
     pub(super) fn limit_savings(&mut self, control: &Control, beside: &Beside) {
         let (alone_ns, _) = self.alone_ns();
         if self.loss_ns(alone_ns, beside) < -control.allowed_ns(alone_ns) {
