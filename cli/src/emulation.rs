@@ -149,15 +149,15 @@ fn describe(share: Option<f64>, core: Option<usize>, pixels: u64, used: &CoreUse
     }
 }
 
-/// A thread that computes without pause. Dropping it ends it.
+/// A thread that is always busy. Dropping this ends the thread.
 struct Neighbour {
     is_over: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Neighbour {
-    /// Starts it on the core that this thread is bound to: a thread is bound like the one that
-    /// starts it. Returns once it runs there.
+    /// Starts it on the core that the calling thread is bound to, since a thread inherits the binding
+    /// of the thread that starts it. Returns once it runs there.
     fn start(core: Option<usize>) -> anyhow::Result<Self> {
         let core = core.context("a neighbour needs a measured thread that is bound to a core")?;
         let is_over = Arc::new(AtomicBool::new(false));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_neighbour_runs_on_the_core_of_the_measured_thread_or_is_an_error() {
-        // In a thread of its own, whose binding ends with it.
+        // A separate thread, because the binding remains until a thread ends.
         let bound = || {
             let allowed = sched_getaffinity(None).unwrap();
             let core = (0..CpuSet::MAX_CPU).find(|core| allowed.is_set(*core)).unwrap();

@@ -1,5 +1,5 @@
-//! Text and paths as messages show them: nothing in them is interpreted by a terminal or continues
-//! on a line of its own in a log.
+//! Text and paths as messages show them: a terminal interprets nothing in them, and they cannot
+//! begin a line of a log.
 
 use std::fmt::{self, Display, Write};
 use std::path::Path;

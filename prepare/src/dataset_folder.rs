@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 const PARTS_PER_THREAD: usize = 64;
 /// Maximum number of threads that read footers.
 const OPEN_THREADS_MAX: usize = 8;
-/// Maximum number of parts of a store whose footers are read at a time.
+/// Maximum number of parts in a store whose footers are read together.
 const FOOTERS_AT_ONCE: usize = 32;
 
 /// Opens a file of a dataset by its path.
@@ -42,7 +42,7 @@ pub(crate) struct DatasetFolder {
     parts: Parts,
     manifest_sha256: [u8; 32],
     keys: OnceLock<Keys>,
-    /// Held while footers of parts in a store are fetched, so that none is fetched twice.
+    /// Locked while footers are fetched from a store, so that none is fetched twice.
     fetches_footers: Mutex<()>,
     /// The files of images that are not in the parts.
     contents: Option<Contents>,
@@ -155,8 +155,8 @@ impl DatasetFolder {
         Ok(Self { path, index, parts, manifest_sha256, keys, fetches_footers, contents })
     }
 
-    /// Reads the footers of parts that were not read yet, of a folder in a store: those of several
-    /// parts together, in the given order.
+    /// Reads the footers of these parts, together and in this order, except for those that were
+    /// read. Does nothing unless the folder is in a store.
     pub(crate) fn read_footers(&self, parts: impl Iterator<Item = usize>) -> Result<(), Error> {
         let Parts::Remote(folder) = &self.parts else { return Ok(()) };
         let mut seen = HashSet::new();

@@ -101,7 +101,7 @@ impl Dataset {
         (!is_read).then_some((first_part + part, range))
     }
 
-    /// Reads the footers of the parts of samples in a store, together, unless they were read.
+    /// Reads the footers that these samples in a store need and that were not read yet, together.
     pub(crate) fn read_footers_of(&self, samples: &[u64]) -> Result<(), Error> {
         let mut parts: Vec<(usize, usize)> = Vec::new();
         for sample in samples {

@@ -59,8 +59,8 @@ impl Drop for Active {
     }
 }
 
-/// Reads the footers of the parts of samples, and begins to fetch the tables of their record
-/// batches, each together.
+/// Reads the footers that samples need, together, then begins to fetch the tables of their record
+/// batches, also together.
 pub(crate) fn begin_tables(dataset: &Dataset, samples: &[u64]) {
     if dataset.read_footers_of(samples).is_err() {
         // The reader of the samples gets the error.

@@ -15,10 +15,10 @@ pub(crate) const REMOTE_READ_TIMEOUT: Duration = Duration::from_secs(180);
 /// little memory is available. A single sample may be longer.
 pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 
-/// How long reads have been waited for since one last completed.
+/// Time spent waiting for reads since a read last completed.
 ///
-/// Only waiting counts, and no wait counts for longer than it may last: a machine that was
-/// suspended in between, such as a virtual machine whose snapshot was taken, has not waited.
+/// A wait counts for no longer than its time limit. So the time does not include a suspension of the
+/// machine, such as that of a virtual machine during a snapshot.
 #[derive(Debug)]
 pub(crate) struct ReadPatience {
     /// Maximum time without a completed read.
@@ -38,8 +38,8 @@ impl ReadPatience {
         self.waited = Duration::ZERO;
     }
 
-    /// A wait of at most `slice` took this long, and no read completed; returns whether that has
-    /// been so for longer than the limit.
+    /// Adds a wait with the time limit `slice` in which no read completed. Returns whether the total
+    /// exceeds the limit.
     pub(crate) fn is_exhausted_by(&mut self, took: Duration, slice: Duration) -> bool {
         self.waited += took.min(slice);
         self.waited > self.limit

@@ -35,7 +35,7 @@ impl OwnCommand {
         }
         let program = std::env::current_exe().or_else(|error| executed().ok_or(error));
         let program = program.map_err(|error| {
-            let message = format!("failed to find this program's own file: {error}");
+            let message = format!("failed to find the file of this program: {error}");
             let remedy = Remedy::advice("mount /proc").or("start the device in another process");
             Fault::new("own_program_unknown", message, remedy)
         })?;
@@ -43,9 +43,8 @@ impl OwnCommand {
     }
 }
 
-/// The file that was executed, as the kernel passes it to a process. It is known without `/proc`;
-/// if it is relative, it is so to the folder in which this program was started, which it never
-/// leaves.
+/// The file that was executed, from the auxiliary vector (`AT_EXECFN`), which exists without
+/// `/proc`. A relative path starts at the working directory, which this program never changes.
 fn executed() -> Option<PathBuf> {
     let name = rustix::param::linux_execfn().to_bytes();
     Path::new(OsStr::from_bytes(name)).canonicalize().ok().filter(|path| path.is_file())

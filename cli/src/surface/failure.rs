@@ -202,7 +202,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Description {
     Description { cause: known.map_or("failed", Diagnose::cause), message, because: lines, remedy }
 }
 
-/// What an error begins with.
+/// The start of an error message.
 fn title(colour: bool) -> &'static str {
     if colour { "\u{1b}[1;31merror:\u{1b}[0m " } else { "error: " }
 }

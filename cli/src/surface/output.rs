@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Whether a document was printed: standard output has at most one.
 static DOCUMENT_PRINTED: AtomicBool = AtomicBool::new(false);
 
-/// Begins a sequence that sets a colour, and other sequences.
+/// The start of a sequence that sets a colour. Other sequences start with it too.
 const COLOUR: &str = "\u{1b}[";
 
 /// Prints the result of a command.
@@ -90,7 +90,8 @@ pub(crate) fn notice(text: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// A message whose further lines are indented, so that text in it cannot pass for another message.
+/// A message whose lines but the first are indented, so that text in it cannot pass for another
+/// message.
 pub(crate) fn continued(text: &str) -> String {
     let mut lines = text.split('\n');
     let mut whole = lines.next().unwrap_or_default().to_owned();

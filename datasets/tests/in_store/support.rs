@@ -83,7 +83,7 @@ impl Given {
         Dataset::open_paths(&self.paths(cache_bytes)).map(Arc::new)
     }
 
-    /// As [`Self::open`], without the footers of parts that no sample was requested from.
+    /// As [`Self::open`], but the footer of a part is read when one of its samples is requested.
     pub(crate) fn open_for_samples(&self, cache_bytes: u64) -> Result<Arc<Dataset>, Error> {
         Dataset::open_for_samples(&self.paths(cache_bytes)).map(Arc::new)
     }

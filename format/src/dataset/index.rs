@@ -1,8 +1,8 @@
 //! Locates a sample's bytes with as little reading as possible.
 //!
-//! Opening reads the footer of each part, or only of the first one: the caller then adds a footer
-//! before it requests a sample of its part, and those of all parts before it requests anything by
-//! the number of a record batch. The table of a record batch is read when one of its samples is
+//! Opening reads the footers of all parts, or only that of the first part. In the second case, the
+//! caller adds the footer of a part before it requests a sample of the part, and the footers of all
+//! parts before it requests anything by the number of a record batch. The table of a record batch is read when one of its samples is
 //! first requested, and cached (16 bytes per sample and 8 for its label).
 //!
 //! Further columns are read individually on request and not cached; their positions are part of the
@@ -89,10 +89,10 @@ pub struct Index {
     /// The columns in the files.
     stored: Arc<Columns>,
     parts: Vec<PartIndex>,
-    /// Footers that were read.
+    /// Number of footers that were read.
     footers: AtomicUsize,
-    /// Number of the first record batch of each part, and the number of all; set once the footers
-    /// of all parts were read.
+    /// Number of the first record batch of each part, then the number of record batches in all
+    /// parts; set once the footers of all parts are read.
     numbers: OnceLock<Vec<usize>>,
     /// Bytes of entry points that may be cached.
     entry_points_granted: AtomicU64,
@@ -149,11 +149,14 @@ impl Index {
         Ok(index)
     }
 
-    /// An index with the footer of the first part only, which says what the columns are; `None` for
-    /// a dataset without parts.
+    /// An index with the footer of only the first part, which names the columns. `first` is `None`
+    /// for a dataset without parts.
     pub fn of_first(manifest: Manifest, first: Option<PartLayout>) -> Result<Self, DatasetError> {
         if first.is_some() == manifest.parts.is_empty() {
-            let problem = format!("a footer of {} parts", manifest.parts.len());
+            let problem = match first {
+                Some(_) => "a footer, but no part".to_owned(),
+                None => "no footer of the first part".to_owned(),
+            };
             return Err(DatasetError::Manifest { problem });
         }
         let mut first_sample = 0;
@@ -215,7 +218,7 @@ impl Index {
     /// Adds the footer of a part. Has no effect if it is already there.
     pub fn add_footer(&self, part: usize, layout: PartLayout) -> Result<(), DatasetError> {
         if *self.stored != layout.columns {
-            let problem = "its columns are not those of the first part".to_owned();
+            let problem = "its columns differ from those of the first part".to_owned();
             let part = self.manifest.parts[part].file.clone();
             return Err(DatasetError::Part { part, problem });
         }
@@ -357,9 +360,10 @@ impl Index {
         Ok((batch.part, batch.place.range(), batch.table.get().is_some()))
     }
 
-    /// The samples that a range of bytes of a part belongs to: those of the record batches that it
-    /// meets or, where it lies within the images of one whose table was read, of these images. All
-    /// samples of the part if its footer was not read.
+    /// The samples that a range of bytes of a part belongs to. These are the samples of the record
+    /// batches that it overlaps. Within a record batch whose table was read, a range of images
+    /// narrows them to the samples of these images. All samples of the part if its footer was not
+    /// read.
     pub fn samples_of_bytes(&self, part: usize, bytes: &Range<u64>) -> Range<u64> {
         let Some(batches) = self.parts[part].batches.get() else {
             return self.samples_of_part(part);

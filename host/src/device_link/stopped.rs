@@ -4,7 +4,8 @@ use crate::causes::{Loss, LossCause};
 use meetpoint_link::fd_channel::connect_now;
 use std::path::Path;
 
-/// The loss if SIGSTOP or a debugger has stopped a process; `None` for any other.
+/// The loss of a device whose process SIGSTOP or a debugger has stopped; `None` if it is not
+/// stopped.
 pub(super) fn if_stopped(process_id: u32) -> Option<Loss> {
     let stat = std::fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
     is_stopped(&stat).then(|| LossCause::ProcessStopped { process_id }.into())

@@ -1,5 +1,5 @@
-//! Lost devices are tried in the background: no epoch waits for one that does not answer, and one
-//! that answers joins the epoch that is running.
+//! Lost devices are reopened in the background: no epoch waits for a device that does not answer,
+//! and a device that answers joins the running epoch.
 
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::relay::{Relay, Relaying};
@@ -12,7 +12,7 @@ use meetpoint_scheduler::{
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A device at a relay, which is not reached when the loader is opened.
+/// The configuration of a loader whose device is at a relay.
 fn without_device(dataset: &Path, relay: &Relay, strategy: AnyStrategy) -> LoaderConfig {
     let mut config = config(dataset);
     config.strategy = strategy;

@@ -101,11 +101,11 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// As [`Self::open_paths`], with a number of requests that does not depend on the number of
-    /// parts: the footer of a part in a store is read when one of its samples is first requested.
-    /// With several folders, all are read.
+    /// As [`Self::open_paths`], but the footer of a part in a store is read when one of its samples
+    /// is first requested, so the number of requests does not depend on the number of parts. With
+    /// several folders, all footers are read.
     ///
-    /// What uses the numbers of record batches, such as [`Self::record_batches`], panics unless
+    /// Methods that use the numbers of record batches, such as [`Self::record_batches`], panic unless
     /// [`Self::read_footers`] was called before.
     pub fn open_for_samples(paths: &DatasetPaths) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(paths.as_slice().len());

@@ -56,7 +56,7 @@ fn epoch(case: &Case, strategy: AnyStrategy) -> Run {
     run_ranks(&[one_of(1, case, strategy)]).pop().expect("one rank has one run")
 }
 
-/// The rank of a case, of several.
+/// One of several ranks, with the host and devices of a case.
 fn one_of(ranks: u32, case: &Case, strategy: AnyStrategy) -> (Config, Scenario) {
     let period = match u64::from(case.workers) {
         0 => case.host_ns + case.step_ns,
@@ -124,7 +124,7 @@ proptest! {
     }
 }
 
-/// The time of ranks with the same host and devices, some of which slow the host down.
+/// The time of ranks with the same host and devices. The devices of some ranks slow the host down.
 fn together(case: &Case, slowed: &[Slowed], strategy: AnyStrategy) -> u64 {
     let ranks = slowed.len() as u32;
     let of = slowed.iter().zip(1..).map(|(&slowed, at)| {
@@ -135,8 +135,8 @@ fn together(case: &Case, slowed: &[Slowed], strategy: AnyStrategy) -> u64 {
     runs.iter().map(|run| run.ended_ns).max().expect("there is a rank")
 }
 
-/// The mean of all ranks does not show what only one loses: its loss must exceed the random
-/// variation of one rank, and then all withdraw their devices.
+/// The mean of all ranks does not show the loss of a single rank. If that exceeds the random
+/// variation of the rank, all ranks withdraw their devices.
 #[test]
 fn one_rank_of_four_that_devices_slow_down_does_not_delay_all() {
     for (each, most) in [(60, 300), (100, 200), (300, 300)] {

@@ -1,5 +1,6 @@
-//! Files of a crate do not import each other in a cycle, a parent and its own children apart, and
-//! neither do its top-level modules, each of which is a file and the folder of the same name.
+//! Files of a crate do not import each other in a cycle, except for a parent and its own children.
+//! Top-level modules, each a file `x.rs` with a folder `x`, do not import each other in a cycle
+//! either.
 //!
 //! Paths are followed through re-exports to the file that defines what they name. What a file needs
 //! of another only through method calls is not seen.
@@ -17,8 +18,8 @@ use std::path::Path;
 /// move what both files need into a file below both, then lower the number here.
 const FILES_IN_CYCLES: [(&str, usize); 0] = [];
 
-/// Top-level modules that are part of a cycle, by crate, as for files. A type that two modules need
-/// belongs in a module below both; where one calls the other back, the one below owns a trait.
+/// Top-level modules that are part of a cycle, by crate, as for files. To remove one, move a type
+/// that both modules need into a module below both. If a module calls back, declare a trait below.
 const MODULES_IN_CYCLES: [(&str, usize); 1] = [("datasets", 15)];
 
 /// The parts of a crate and the paths between them.
@@ -66,7 +67,7 @@ impl Graph {
         Self { nodes: modules.files.iter().map(name).collect(), edges: edges.collect() }
     }
 
-    /// The nodes that a node leads to, itself among them only if it is in a cycle.
+    /// The nodes that a node leads to. It leads to itself only if it is in a cycle.
     fn reachable(&self, from: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open = vec![from];

@@ -54,7 +54,7 @@ fn one_of_two_agents_that_is_absent_leaves_the_other_its_work() {
     check_warning(&done, &words);
     check_warning(&done, &["start a device with", "correct the address"]);
     let kinds = kinds(run);
-    // At most one failed try of each epoch is reported.
+    // Each epoch reports at most one failed attempt.
     assert_eq!(kinds[0], ("device_lost", 1));
     assert!(kinds[1..].iter().all(|kind| *kind == ("device_not_reopened", 1)), "{kinds:?}");
     assert!(kinds.len() <= 3, "{kinds:?}");

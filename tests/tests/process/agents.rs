@@ -97,7 +97,7 @@ fn an_agent_that_gets_sigterm_delivers_its_batch_and_the_host_continues_at_once(
         .iter()
         .filter_map(|it| it["kind"].as_str())
         .collect();
-    // The second epoch may end before a try to connect has failed.
+    // The second epoch may end before an attempt to connect has failed.
     assert_eq!(kinds[0], "device_leaving");
     assert!(kinds[1..].iter().all(|kind| *kind == "device_not_reopened"), "{kinds:?}");
     assert!(kinds.len() <= 2, "{kinds:?}");

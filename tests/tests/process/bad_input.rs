@@ -388,7 +388,7 @@ fn control_characters_in_paths_and_arguments_reach_no_terminal() {
         let said = format!("{}{}", done.stdout, done.stderr);
         let is_active = |it: char| it.is_control() && it != '\n';
         assert!(!said.contains(is_active), "{arguments:?}: {said:?}");
-        // The parser of arguments prints a value as it is, and what it is one of below.
+        // An error of usage quotes the value with its line breaks.
         let is_usage = done.code() == Some(2);
         assert!(is_usage || !said.lines().any(|it| it.starts_with("note: forged")), "{said}");
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What happens to connections, those that are held included.
+/// What happens to connections, including those that are held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Relaying {
     /// They are closed.
@@ -23,7 +23,7 @@ pub(crate) enum Relaying {
 #[derive(Debug)]
 struct State {
     relaying: Relaying,
-    /// Connections that are held, and the highest number at the same time.
+    /// Number of connections that are held, and its maximum so far.
     held: u32,
     held_most: u32,
 }
@@ -58,7 +58,7 @@ impl Relay {
         }
     }
 
-    /// The highest number of connections that were held at the same time.
+    /// The maximum number of connections that were held at the same time.
     pub(crate) fn held_most(&self) -> u32 {
         self.state.lock().unwrap().held_most
     }

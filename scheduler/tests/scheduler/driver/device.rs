@@ -90,7 +90,7 @@ impl Device {
         self.dead = true;
     }
 
-    /// It has another link, without work, and does not die again.
+    /// It has a new link and no work, and does not die again.
     pub(crate) fn join(&mut self, generation: u32) {
         self.queue.clear();
         (self.current, self.due, self.lying_until) = (None, None, None);

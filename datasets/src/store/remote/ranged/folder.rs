@@ -31,7 +31,7 @@ const REQUESTS_MAX: usize = 64;
 const FETCHING_BLOCKS_MAX: u64 = 16 * RUN_BLOCKS_MAX;
 /// Maximum number of blocks of a request.
 const RUN_BLOCKS_MAX: u64 = (4 << 20) / BLOCK_BYTES;
-/// Maximum number of requests in flight for the footers of parts.
+/// Maximum number of concurrent requests for footers.
 const FOOTER_REQUESTS_MAX: usize = 32;
 /// Maximum bytes to prefetch ahead of the readers.
 const WINDOW_BYTES_MAX: u64 = 256 << 20;
@@ -44,7 +44,7 @@ const TAIL_BYTES: u64 = 16 << 10;
 const WHOLE_READ_BYTES: u64 = 4 << 20;
 /// Blocks that a reader needs for the table of a record batch, beside the content.
 const TABLE_BLOCKS: u64 = 3;
-/// How often a wait for a transfer looks whether it is to end.
+/// Interval at which a wait for a transfer checks whether it must end.
 const STOP_POLL: Duration = Duration::from_millis(50);
 /// Time limit for transfers to end once their results are no longer needed.
 const ENDING: Duration = Duration::from_secs(2);
@@ -82,7 +82,7 @@ struct Opened {
     parts: Vec<Object>,
     cache: BlockCache,
     sample_bytes_max: u64,
-    /// The ends of parts, until their footers were read.
+    /// The ends of parts, until their footers are read.
     tails: Mutex<HashMap<usize, (u64, Vec<u8>)>>,
 }
 
@@ -352,7 +352,8 @@ impl Shared {
         self.opened().tails.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of a part whose footer is being read, if it contains a range.
+    /// Copies a range from the end of a part whose footer is being read; returns whether the end
+    /// contains it.
     fn tail(&self, part: usize, range: &Range<u64>, into: Option<&mut [u8]>) -> bool {
         let tails = self.tails();
         let Some((start, bytes)) = tails.get(&part) else { return false };
