@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds SPDK from a source tree that you name, builds the storage engine `spdk` with it, runs the
+# Builds SPDK from a source tree that you name, and the storage engine `spdk` with it. Then runs the
 # contract tests of the storage engines over files and over an NVMe/TCP target, and jobs with a
 # device that serves a dataset by its extents through SPDK.
 #
@@ -96,7 +96,7 @@ begun=$SECONDS
 cargo test -p meetpoint-storage --features spdk
 ran+=("contract over files, all engines: $((SECONDS - begun)) s with the build")
 
-# make_dataset: an image with a dataset, and the extents of the dataset on it.
+# make_dataset: makes an image that contains a dataset, and maps the extents of the dataset.
 make_dataset() {
     local mapped=0
     if [ -z "${HOST:-}" ]; then
@@ -116,7 +116,7 @@ make_dataset() {
     [ "$mapped" = 0 ] || fail "the dataset was not mapped, see $base/extents.log"
 }
 
-# start_device BLOCK: a device that reads the extents from it through SPDK; sets `device`.
+# start_device BLOCK: starts a device that reads the extents from BLOCK through SPDK; sets `device`.
 start_device() {
     "$host" device serve --socket "$folder/socket" --engine spdk --allow-shared \
         --extents "$folder/extents.json" --block "$1" >"$base/device.log" 2>&1 &
@@ -138,7 +138,8 @@ end_device() {
     [ "$status" = 0 ] || fail "the device ended with $status, see $base/device.log"
 }
 
-# run_job ARGUMENT...: a job with the device, in the background; its report is $folder/report.json.
+# run_job STEP ARGUMENT...: starts a job with the device in the background; its report is
+# $folder/report.json.
 run_job() {
     cat >"$folder/job.toml" <<JOB
 dataset = "made/photos.set"
@@ -167,15 +168,16 @@ JOB
     job=$!
 }
 
-# end_job CONDITION: the job succeeds, everything is verified, and the condition holds.
+# end_job CONDITION: waits for the job; fails unless it succeeds, everything is verified and the
+# condition holds.
 end_job() {
     wait "$job" || fail "the run with the device failed, see $base/run.log"
     job=
     python3 scripts/check_report.py "$folder/report.json" "$1" || fail "the report is wrong"
 }
 
-# test_device BLOCK...: runs jobs with a device on each; then kills the target during a job with the
-# first, which is on the target.
+# test_device BLOCK...: runs jobs with a device on each BLOCK; then kills the target during a job
+# with a device on the first BLOCK, which must be on the target.
 test_device() {
     local block before
     before=$(sha256sum <"$folder/dataset.img")

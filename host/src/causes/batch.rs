@@ -38,7 +38,7 @@ pub enum BatchFault {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SlotRefusal {
-    /// Its header or a column is not what was granted.
+    /// Its header or a column differs from what was granted.
     #[error("{error}")]
     Content {
         /// The difference.

@@ -128,7 +128,7 @@ pub enum Fact {
     NoReference,
 }
 
-/// Why a record determines no order.
+/// Why an epoch cannot be replayed from a record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ReplayProblem {
@@ -138,8 +138,8 @@ pub enum ReplayProblem {
         /// The message of the scheduler.
         detail: String,
     },
-    /// It leads no further than a step.
-    #[error("it leads no further than step {step}")]
+    /// It does not determine the order of all steps.
+    #[error("it determines the order of only {step} steps")]
     EndsEarly {
         /// Number of steps.
         step: usize,
