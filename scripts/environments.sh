@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs a job with an emulated device in restricted environments: as an ordinary user with 8 MiB of
 # locked memory, under a seccomp filter without io_uring as in a container, without /proc, with a
-# /proc that hides other users' processes, on tmpfs, on a block device with blocks of 4 KiB, and from
-# a read-only file system. Compares every batch with that of the host alone, and checks the program's
-# messages about the restriction.
+# /proc that hides other users' processes, on tmpfs, on a block device with blocks of 4 KiB, and
+# from a read-only file system. Compares every batch with that of the host alone, and checks the
+# program's messages about the restriction.
 #
 #     scripts/environments.sh             builds the program and runs what this machine allows
 #     HOST=FILE scripts/environments.sh   uses an existing program

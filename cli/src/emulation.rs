@@ -156,8 +156,8 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// Starts it on the core that the calling thread is bound to, since a thread inherits the binding
-    /// of the thread that starts it. Returns once it runs there.
+    /// Starts it on the core that the calling thread is bound to, since a thread inherits the
+    /// binding of the thread that starts it. Returns once it runs there.
     fn start(core: Option<usize>) -> anyhow::Result<Self> {
         let core = core.context("a neighbour needs a measured thread that is bound to a core")?;
         let is_over = Arc::new(AtomicBool::new(false));

@@ -56,8 +56,8 @@ struct Totals {
 }
 
 impl Campaign {
-    /// Runs all seeds; returns whether none failed. If the reader of standard output exits early, as
-    /// `head` does, no further seed is started.
+    /// Runs all seeds; returns whether none failed. If the reader of standard output exits early,
+    /// as `head` does, no further seed is started.
     pub(crate) fn run(self) -> anyhow::Result<bool> {
         let begun = Instant::now();
         let folder = FOLDERS

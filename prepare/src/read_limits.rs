@@ -17,8 +17,8 @@ pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 
 /// Time spent waiting for reads since a read last completed.
 ///
-/// A wait counts for no longer than its time limit. So the time does not include a suspension of the
-/// machine, such as that of a virtual machine during a snapshot.
+/// A wait counts for no longer than its time limit. So the time does not include a suspension of
+/// the machine, such as that of a virtual machine during a snapshot.
 #[derive(Debug)]
 pub(crate) struct ReadPatience {
     /// Maximum time without a completed read.
@@ -38,8 +38,8 @@ impl ReadPatience {
         self.waited = Duration::ZERO;
     }
 
-    /// Adds a wait with the time limit `slice` in which no read completed. Returns whether the total
-    /// exceeds the limit.
+    /// Adds a wait with the time limit `slice` in which no read completed. Returns whether the
+    /// total exceeds the limit.
     pub(crate) fn is_exhausted_by(&mut self, took: Duration, slice: Duration) -> bool {
         self.waited += took.min(slice);
         self.waited > self.limit

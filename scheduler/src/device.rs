@@ -85,8 +85,8 @@ pub(crate) struct Device {
     pub(crate) ahead: u32,
     pub(crate) spool_slots: u32,
     /// Under `auto`: whether other ranks may use it too. Then it publishes several batches in
-    /// succession, and none while it works for other ranks, so its recent batches alone may show too
-    /// high a rate.
+    /// succession, and none while it works for other ranks, so its recent batches alone may show
+    /// too high a rate.
     pub(crate) serves_ranks: bool,
     /// t_s from earlier epochs, 0 if not known.
     pub(crate) learned_ns: u64,

@@ -1,8 +1,8 @@
 //! The effect of devices on the host batches of a rank, as ranks exchange it in their proposals.
 //!
-//! Measurements are totals since the beginning of the epoch, with wrapping arithmetic. So a rank may
-//! repeat a proposal at any time, the totals of ranks can be added in any order, and each rank takes
-//! the difference to the totals of the previous agreement.
+//! Measurements are totals since the beginning of the epoch, with wrapping arithmetic. So a rank
+//! may repeat a proposal at any time, the totals of ranks can be added in any order, and each rank
+//! takes the difference to the totals of the previous agreement.
 
 /// Number and times of host batches since the beginning of the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

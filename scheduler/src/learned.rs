@@ -20,8 +20,8 @@ pub struct Learned {
     /// Number of batches that a host prepared from granting the first batch of a device to
     /// publishing it, under `auto` with several ranks; 0 if not known.
     pub turn: u32,
-    /// Number of host batches until the next attempt of `auto` with devices that cost more than they
-    /// saved; 0 if it uses the devices.
+    /// Number of host batches until the next attempt of `auto` with devices that cost more than
+    /// they saved; 0 if it uses the devices.
     pub rest: u32,
     /// The same number after that attempt, if it does not succeed; 0 if not known.
     pub patience: u32,

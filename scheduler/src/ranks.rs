@@ -49,8 +49,8 @@ impl Proposal {
     /// Number of words of its encoding.
     pub const WORDS: usize = OWN_WORDS + Effects::WORDS;
 
-    /// Combines the proposals of different ranks. Associative and commutative. A proposal must not be
-    /// combined with itself, because measurements are added.
+    /// Combines the proposals of different ranks. Associative and commutative. A proposal must not
+    /// be combined with itself, because measurements are added.
     #[must_use]
     pub fn combine(self, other: Self) -> Self {
         let longest = |at: usize| self.times_ns[at].max(other.times_ns[at]);

@@ -13,7 +13,8 @@ use random::Random;
 const UINT8: u64 = hosts::BATCHES[0].1;
 const FLOAT32: u64 = hosts::BATCHES[1].1;
 
-/// A training of the study of hosts. `hosts`: numbers of hosts, agents, and agents used by each host.
+/// A training of the study of hosts. `hosts`: numbers of hosts, agents, and agents used by each
+/// host.
 fn machine(batch_bytes: u64, hosts: [u32; 3], mbit: u64, batches: u32) -> Scenario {
     let [hosts, agents, each] = hosts;
     let mut scenario = hosts::scenario(batch_bytes, hosts, (agents, each), 10);
@@ -87,8 +88,8 @@ fn any_machine(seed: u64) -> Scenario {
     scenario
 }
 
-/// A window is judged by finished host batches, so an epoch may take longer by the time of one batch
-/// of each worker.
+/// A window is judged by finished host batches, so an epoch may take longer by the time of one
+/// batch of each worker.
 #[test]
 fn auto_is_never_slower_on_any_such_machine() {
     let (mut slower, mut gains) = (Vec::new(), 0);

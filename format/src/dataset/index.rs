@@ -2,8 +2,9 @@
 //!
 //! Opening reads the footers of all parts, or only that of the first part. In the second case, the
 //! caller adds the footer of a part before it requests a sample of the part, and the footers of all
-//! parts before it requests anything by the number of a record batch. The table of a record batch is read when one of its samples is
-//! first requested, and cached (16 bytes per sample and 8 for its label).
+//! parts before it requests anything by the number of a record batch. The table of a record batch
+//! is read when one of its samples is first requested, and cached (16 bytes per sample and 8 for
+//! its label).
 //!
 //! Further columns are read individually on request and not cached; their positions are part of the
 //! table.

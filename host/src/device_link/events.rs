@@ -11,8 +11,9 @@ use std::sync::Arc;
 ///
 /// The thread of the link calls every method, so events of one device arrive in order and those of
 /// several devices concurrently. A method may take a lock for a short time but must not wait for
-/// anything else: until it returns, the link's messages are not read. A session identifies a device,
-/// which has a new session after each reopening; events of a session that no epoch uses are valid.
+/// anything else: until it returns, the link's messages are not read. A session identifies a
+/// device, which has a new session after each reopening; events of a session that no epoch uses are
+/// valid.
 pub(crate) trait LinkEvents: Send + Sync {
     /// The device published a batch in a slot, and the host owns the slot until `lease` is dropped.
     /// Its content is not checked yet. Times are of this machine's clock.
@@ -28,16 +29,16 @@ pub(crate) trait LinkEvents: Send + Sync {
     /// The session is closed after this call, and [`lost`](Self::lost) is not called for it.
     fn leaving(&self, session: &Arc<Session>);
 
-    /// The link ended, and this side had not closed it as planned. Called once, after the last event
-    /// of the session.
+    /// The link ended, and this side had not closed it as planned. Called once, after the last
+    /// event of the session.
     fn lost(&self, session: &Arc<Session>, loss: Loss);
 
     /// The session has new meters.
     fn meters_arrived(&self);
 
     /// A lost device has a new link. It gets work in the running epoch if the strategy has any left
-    /// for it, otherwise from the next epoch on. `threads`: number of batches that it prepares at the
-    /// same time.
+    /// for it, otherwise from the next epoch on. `threads`: number of batches that it prepares at
+    /// the same time.
     fn reopened(&self, session: &Arc<Session>, attempt: Attempt, threads: u32);
 
     /// The link of a lost device could not be opened.

@@ -77,7 +77,8 @@ pub(crate) struct LinkSetup {
     /// Cores for the link's thread; a device process that it starts is not bound to them.
     pub(crate) cores: Option<Vec<usize>>,
     /// Whether the spool is created before connecting to the device: true for the first attempt, so
-    /// that invalid settings are reported, but not later, because the device may be absent for long.
+    /// that invalid settings are reported, but not later, because the device may be absent for
+    /// long.
     pub(crate) begins_with_spool: bool,
 }
 

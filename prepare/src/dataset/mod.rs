@@ -105,8 +105,8 @@ impl Dataset {
     /// is first requested, so the number of requests does not depend on the number of parts. With
     /// several folders, all footers are read.
     ///
-    /// Methods that use the numbers of record batches, such as [`Self::record_batches`], panic unless
-    /// [`Self::read_footers`] was called before.
+    /// Methods that use the numbers of record batches, such as [`Self::record_batches`], panic
+    /// unless [`Self::read_footers`] was called before.
     pub fn open_for_samples(paths: &DatasetPaths) -> Result<Self, Error> {
         let mut members = Vec::with_capacity(paths.as_slice().len());
         for path in paths.as_slice() {

@@ -41,8 +41,8 @@ pub trait RemoteFolder: Debug + Send + Sync {
     /// Prepares to read the parts; called once, before any other function that names a part.
     fn open_parts(&self, manifest: &Manifest, manifest_sha256: [u8; 32]) -> io::Result<()>;
 
-    /// Fetches the ends of these parts together, and waits for them. They stay in memory, outside of
-    /// the cache, until [`Self::ends_read`].
+    /// Fetches the ends of these parts together, and waits for them. They stay in memory, outside
+    /// of the cache, until [`Self::ends_read`].
     fn fetch_ends(&self, parts: &[usize]) -> io::Result<()>;
 
     /// Called once the footers of these parts are read.

@@ -17,8 +17,8 @@
 //!
 //! The sum of all losses is limited to a share of the epoch, because each further attempt may lose
 //! half as much as the one before. If devices are withdrawn at the end of an epoch, they remain
-//! withdrawn in the next one until the next attempt. All times are those that the driver reports, so the same
-//! events lead to the same decisions.
+//! withdrawn in the next one until the next attempt. All times are those that the driver reports,
+//! so the same events lead to the same decisions.
 //!
 //! All ranks have the same window. The proposal of a rank contains its totals, and once all ranks
 //! have agreed, each applies the sum of the totals. So all change the window in the same step.
