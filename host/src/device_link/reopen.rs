@@ -39,6 +39,8 @@ struct Tries {
 struct State {
     /// The link, once it is open and until it is taken.
     opened: Option<Opened>,
+    /// Whether the open link was reported as reopened.
+    is_reported: bool,
     /// Number of failed attempts.
     failed: u64,
     /// Whether the thread pauses between two attempts.
@@ -91,21 +93,23 @@ impl Reopening {
         self.tries.changed.notify_all();
     }
 
-    /// Ends a pause. Returns the number of failed attempts once the next attempt has failed too.
+    /// Skips the pause before the next attempt. Returns the number of failed attempts once an attempt
+    /// that begins from now on has failed too.
     pub(crate) fn hurry(&self) -> u64 {
         let mut state = self.tries.lock();
-        state.is_wanted = state.pauses;
-        let until = state.failed + 1;
+        state.is_wanted = true;
+        // An attempt that is under way does not count: the device may have refused it already.
+        let until = state.failed + if state.pauses { 1 } else { 2 };
         drop(state);
         self.tries.changed.notify_all();
         until
     }
 
-    /// Waits until the link is open or this number of attempts has failed.
+    /// Waits until the link is open and was reported, or this number of attempts has failed.
     pub(crate) fn await_tries(&self, failed: u64, stop: &StopHandle) -> Result<(), Error> {
         let mut state = self.tries.lock();
         // The waits of the thread are bounded.
-        while state.opened.is_none() && state.failed < failed && !state.is_over {
+        while !state.is_reported && state.failed < failed && !state.is_over {
             stop.check()?;
             state = self.tries.wait(state, WAIT_SLICE);
         }
@@ -205,5 +209,54 @@ fn run(setup: &LinkSetup, events: &dyn LinkEvents, tries: &Tries) {
     // Before the event, so that an epoch that begins now finds the link.
     tries.changed.notify_all();
     events.reopened(&link.session, attempt, link.info.threads);
+    tries.lock().is_reported = true;
+    tries.changed.notify_all();
     link.serve(setup, events);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reopening() -> Reopening {
+        Reopening { stop: StopHandle::new(), tries: Arc::default(), thread: None }
+    }
+
+    #[test]
+    fn a_hurried_device_is_tried_again_after_an_attempt_that_had_begun_before() {
+        let reopening = reopening();
+        assert_eq!(reopening.hurry(), 2);
+        // The attempt that was under way fails. The next one follows without a pause.
+        reopening.tries.pause(Duration::MAX, &reopening.stop);
+        let state = reopening.tries.lock();
+        assert_eq!((state.failed, state.pauses, state.is_wanted), (1, false, false));
+    }
+
+    #[test]
+    fn a_hurried_device_that_pauses_is_tried_once() {
+        let reopening = reopening();
+        let tries = Arc::clone(&reopening.tries);
+        let stop = reopening.stop.clone();
+        let pausing = std::thread::spawn(move || tries.pause(Duration::MAX, &stop));
+        let mut state = reopening.tries.lock();
+        while !state.pauses {
+            state = reopening.tries.wait(state, WAIT_SLICE);
+        }
+        drop(state);
+        assert_eq!(reopening.hurry(), 2);
+        pausing.join().unwrap();
+        assert_eq!(reopening.tries.lock().failed, 1);
+    }
+
+    #[test]
+    fn the_wait_for_an_open_link_ends_when_it_was_reported() {
+        let reopening = reopening();
+        let tries = Arc::clone(&reopening.tries);
+        let reporting = std::thread::spawn(move || {
+            tries.lock().is_reported = true;
+            tries.changed.notify_all();
+        });
+        reopening.await_tries(u64::MAX, &reopening.stop).unwrap();
+        reporting.join().unwrap();
+    }
 }

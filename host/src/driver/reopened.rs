@@ -91,6 +91,12 @@ impl State {
         }
         let remaining = Remaining::of_devices(setup.sessions.iter().flatten().count());
         for (number, EndedTry { attempt, outcome }) in tries {
+            let own = &setup.sessions[usize::from(number)];
+            let is_open = own.as_ref().is_some_and(|session| !session.is_closed());
+            if is_open && outcome.is_err() {
+                // A later attempt has opened the link, which is about to be reported.
+                continue;
+            }
             let device = label(number);
             setup.events.push(match outcome {
                 Ok(_) => EventKind::DeviceReopened { device, attempt },
@@ -145,6 +151,9 @@ mod tests {
     use crate::causes::LossCause;
     use crate::device_link::LinkEvents;
     use crate::driver::Driver;
+    use crate::limits::SpoolLimits;
+    use crate::spool::Spool;
+    use crate::{SpoolConfig, SpoolKind};
     use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Wrr};
     use std::time::Duration;
 
@@ -200,5 +209,23 @@ mod tests {
         drop(driver.end());
         driver.begin(setup(2)).unwrap();
         assert_eq!(reasons(&driver), [""; 0]);
+    }
+
+    #[test]
+    fn a_failed_attempt_before_the_one_that_opened_the_link_is_not_reported() {
+        let limits = SpoolLimits { slots: 4, slot_bytes: 8192, slots_scheduled: 4 };
+        let config = SpoolConfig { kind: SpoolKind::Memory, quota_bytes: 1 << 20 };
+        let spool = Spool::create(&config, limits).unwrap();
+        let (session, _sent) = Session::new(DeviceId(0), spool, false);
+        let driver = Driver::new(StopHandle::new(), Duration::from_secs(1), 0);
+        let reason = LossCause::ProcessEnded.into();
+        driver.not_reopened(DeviceId(0), Attempt::Connect, reason);
+        // The link is open, and its thread has not reported it yet.
+        let sessions = vec![Some(Arc::clone(&session))];
+        driver.begin(RunSetup { sessions, ..setup(0) }).unwrap();
+        driver.reopened(&session, Attempt::Connect, 1);
+        let events = driver.ask(|run| run.events_from(0)).unwrap();
+        let kinds: Vec<EventKind> = events.into_iter().map(|event| event.kind).collect();
+        assert!(matches!(kinds[..], [EventKind::DeviceReopened { .. }]), "{kinds:?}");
     }
 }

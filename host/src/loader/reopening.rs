@@ -27,15 +27,22 @@ impl Loader {
     }
 
     /// Attempts at once to reach each lost device, and waits until each attempt has ended, within
-    /// the time limits of [`Self::open`].
+    /// the time limits of [`Self::open`]. If an attempt in the background is under way and fails,
+    /// another one follows it.
     ///
     /// This is for callers that need the devices from the first batch of an epoch on. Without this
     /// call, lost devices are reopened in the background, and an epoch begins without those that
     /// have not answered.
     pub fn reopen_devices(&mut self) -> Result<(), Error> {
+        let is_under_way = |it: &Option<Reopening>| it.as_ref().is_some_and(|it| !it.is_over());
+        let were_under_way: Vec<bool> = self.reopening.iter().map(is_under_way).collect();
         self.begin_reopening()?;
-        let tried = self.reopening.iter().flatten();
-        let tried: Vec<_> = tried.map(|reopening| (reopening, reopening.hurry())).collect();
+        let mut tried = Vec::new();
+        for (reopening, was_under_way) in self.reopening.iter().zip(were_under_way) {
+            let Some(reopening) = reopening else { continue };
+            // Of those that begin here, the first attempt is recent enough.
+            tried.push((reopening, if was_under_way { reopening.hurry() } else { 1 }));
+        }
         for (reopening, failed) in tried {
             reopening.await_tries(failed, &self.config.stop)?;
         }
