@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Code, Request, Response, Status, Streaming};
@@ -183,7 +183,8 @@ async fn serve(
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             if first_byte(&stream).await == Some(b'm') {
-                take_spool(stream.into_std().unwrap(), &spools);
+                // The host may close the link at any time.
+                let _ = take_spool(stream.into_std().unwrap(), &spools);
             } else {
                 links.send(stream).unwrap();
             }
@@ -212,11 +213,10 @@ async fn serve_network(
     let accepting = async {
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut greeting = [0; NETWORK_GREETING.len()];
-            stream.read_exact(&mut greeting).await.unwrap();
-            assert_eq!(greeting, NETWORK_GREETING);
-            stream.write_all(&greeting).await.unwrap();
-            links.send(stream).unwrap();
+            // The host may close the link at any time.
+            if exchange_greetings(&mut stream).await.is_ok() {
+                links.send(stream).unwrap();
+            }
         }
     };
     tokio::select! {
@@ -224,6 +224,14 @@ async fn serve_network(
         () = accepting => {}
         _ = stopped => {}
     }
+}
+
+/// Fails if the host hangs up.
+async fn exchange_greetings(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut greeting = [0; NETWORK_GREETING.len()];
+    stream.read_exact(&mut greeting).await?;
+    assert_eq!(greeting, NETWORK_GREETING);
+    stream.write_all(&greeting).await
 }
 
 /// Peeks, so that the byte remains for the server of the connection.
@@ -242,7 +250,8 @@ async fn first_byte(stream: &UnixStream) -> Option<u8> {
 
 type Spools = Arc<Mutex<Vec<(u64, File)>>>;
 
-fn take_spool(mut stream: std::os::unix::net::UnixStream, spools: &Spools) {
+/// Fails if the host hangs up.
+fn take_spool(mut stream: std::os::unix::net::UnixStream, spools: &Spools) -> std::io::Result<()> {
     stream.set_nonblocking(false).unwrap();
     let mut bytes = [0; 16];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -256,7 +265,7 @@ fn take_spool(mut stream: std::os::unix::net::UnixStream, spools: &Spools) {
             spools.lock().unwrap().extend(files);
         }
     }
-    stream.write_all(&bytes).unwrap();
+    stream.write_all(&bytes)
 }
 
 struct Agent {

@@ -122,10 +122,12 @@ fn relay(mut stream: TcpStream, state: &Mutex<State>) {
     let Some(port) = port else { return };
     stream.set_read_timeout(None).unwrap();
     let mut target = TcpStream::connect(("127.0.0.1", port)).unwrap();
-    target.write_all(&before).unwrap();
+    // Either end may close the connection at any time.
+    if target.write_all(&before).is_err() {
+        return;
+    }
     let copy = |mut from: TcpStream, mut to: TcpStream| {
         std::thread::spawn(move || {
-            // Either end may close the connection at any time.
             let _ = std::io::copy(&mut from, &mut to);
             let _ = to.shutdown(Shutdown::Both);
         })
