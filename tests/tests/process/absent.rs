@@ -2,9 +2,10 @@
 //! uses them from the first epoch in which they can be reached.
 
 use super::agents::{agent, agent_at, metric, plain_job};
+use super::held_run::HeldRun;
 use super::jobs::{BATCHES, check_run, number};
 use super::network::{KEYS, remote_job, serving, temporary_folder};
-use super::support::{Finished, PATIENCE, command, finish, run, until};
+use super::support::{Finished, PATIENCE, command, run, until};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::path::Path;
@@ -94,23 +95,19 @@ fn ranks_without_their_agent_step_together_and_warn_once() {
 fn an_agent_that_starts_after_the_job_is_used_from_a_later_epoch_on() {
     let folder = temporary_folder();
     let port = unused_port();
-    let text = remote_job("mte", port, KEYS).replace("20ms", "2ms");
+    let text = remote_job("device-only", port, KEYS);
     std::fs::write(folder.path().join("job.toml"), text).expect("a job");
-    let arguments = ["run", "job.toml", "--json", "--epochs", "200", "--no-verify"];
-    let mut host = command(folder.path(), &[&arguments[..], &["--ledger", "ledger"]].concat());
-    let host = host.spawn().expect("the program starts");
-    let ledger = folder.path().join("ledger");
-    let consumed = || std::fs::read_to_string(&ledger).unwrap_or_default().lines().count() as u64;
-    assert!(until(PATIENCE, || consumed() > BATCHES), "an epoch ends without the agent");
+    let host = HeldRun::start(folder.path(), &["job.toml", "--json", "--epochs", "3"]);
+    host.await_held();
     let agent = serving(agent_at(folder.path(), port, &["--threads", "2"]));
     let name = r#"meetpoint_agent_batches_total{client="client"}"#;
     assert!(until(PATIENCE, || metric(&agent, name) >= 1.0), "it is used");
-    let done = finish(host).success();
+    let done = host.release().success();
     let report: Value = serde_json::from_str(&done.stdout).expect("a report");
     let run = &report["runs"][0];
     let (host, device) =
         (number(run, "/totals/host_batches"), number(run, "/totals/device_batches"));
-    assert_eq!(host + device, 200 * BATCHES);
+    assert_eq!(host + device, 3 * BATCHES);
     assert!(device > 0, "{run}");
     check_warning(&done, &["was lost at the start"]);
     let kinds = kinds(run);
@@ -129,14 +126,18 @@ fn a_full_agent_is_lost_for_now_and_says_how_many_hosts_it_serves() {
     let mut first = first.expect("the program starts");
     let running = || metric(&agent, "meetpoint_agent_running_jobs") >= 1.0;
     assert!(until(PATIENCE, running), "the first host is served");
-    let done = run(folder.path(), &["run", "job.toml", "--json"]).success();
+    let second = HeldRun::start(folder.path(), &["job.toml", "--json", "--epochs", "2"]);
+    second.await_held();
+    // Its first try, and one in the background.
+    let name = r#"meetpoint_agent_refused_jobs_total{reason="full"}"#;
+    assert!(until(PATIENCE, || metric(&agent, name) >= 2.0), "the second host is refused");
+    let done = second.release().success();
     first.kill().expect("it runs");
     first.wait().expect("it ends");
     let report: Value = serde_json::from_str(&done.stdout).expect("a report");
     check_run(&report["runs"][0]);
-    assert_eq!(number(&report, "/runs/0/totals/host_batches"), BATCHES);
+    assert_eq!(number(&report, "/runs/0/totals/host_batches"), 2 * BATCHES);
     let address = format!("tcp://127.0.0.1:{}", agent.port);
     check_warning(&done, &[&address, "serves another host", "wait until that host has ended"]);
     assert!(!done.stderr.contains("certificate"), "{}", done.stderr);
-    assert_eq!(metric(&agent, r#"meetpoint_agent_refused_jobs_total{reason="full"}"#), 2.0);
 }

@@ -1,5 +1,6 @@
 //! Agents as services: several of them, found by name, watched, and drained by SIGTERM.
 
+use super::held_run::HeldRun;
 use super::jobs::{BATCHES, check_run, job, number};
 use super::network::{KEYS, Served, TLS, remote_job, serving, temporary_folder};
 use super::support::{PATIENCE, command, finish, run, until, wait};
@@ -193,20 +194,21 @@ fn an_agent_that_is_killed_and_restarted_is_used_again_in_a_later_epoch() {
     let folder = temporary_folder();
     let name = r#"meetpoint_agent_batches_total{client="client"}"#;
     let mut first = serving(agent(folder.path(), &["--threads", "2"]));
-    let text = remote_job("mte", first.port, KEYS).replace("20ms", "2ms");
+    let text = remote_job("device-only", first.port, KEYS);
     std::fs::write(folder.path().join("job.toml"), text).expect("a job");
-    let arguments = ["run", "job.toml", "--json", "--epochs", "200", "--no-verify"];
-    let host = command(folder.path(), &arguments).spawn().expect("the program starts");
-    assert!(until(PATIENCE, || metric(&first, name) >= 1.0), "it publishes a batch");
+    let mut host = HeldRun::start(folder.path(), &["job.toml", "--json", "--epochs", "5"]);
+    host.await_held();
     first.child.kill().expect("it runs");
     first.child.wait().expect("it ends");
+    // The next epoch begins without it.
+    host.advance();
     let again = serving(agent_at(folder.path(), first.port, &["--threads", "2"]));
     assert!(until(PATIENCE, || metric(&again, name) >= 1.0), "it is used again");
-    let report: Value = serde_json::from_str(&finish(host).success().stdout).expect("a report");
+    let report: Value = serde_json::from_str(&host.release().success().stdout).expect("a report");
     let run = &report["runs"][0];
     let (host, device) =
         (number(run, "/totals/host_batches"), number(run, "/totals/device_batches"));
-    assert_eq!(host + device, 200 * BATCHES);
+    assert_eq!(host + device, 5 * BATCHES);
     let events = run["events"].as_array().expect("events");
     assert!(events.iter().any(|event| event["kind"] == "device_reopened"), "{events:?}");
 }

@@ -13,6 +13,7 @@ mod extents;
 mod faults;
 mod file_size;
 mod gpu;
+mod held_run;
 mod in_place;
 mod jobs;
 mod leftovers;

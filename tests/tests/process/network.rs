@@ -1,9 +1,10 @@
 //! Devices over a network, with real processes: every strategy, every refusal, and a network that
 //! fails.
 
+use super::held_run::HeldRun;
 use super::jobs::{BATCHES, SAMPLES, check_devices, check_run, job, number, report};
 use super::proxy::{Proxy, TransferFault};
-use super::support::{PATIENCE, command, finish, packed, run, wait};
+use super::support::{PATIENCE, command, finish, packed, run, until, wait};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -204,8 +205,12 @@ fn pipes_as_files_of_keys_and_tokens_are_refused_without_waiting() {
     }
 }
 
-/// Epochs through a proxy: enough for a lost device to join one of them.
-const EPOCHS: u64 = 12;
+/// Epochs through a proxy. The device is lost in the first one, and the second one is held until it
+/// has joined it.
+const EPOCHS: u64 = 3;
+
+/// Bytes of a batch: four pictures of 48 by 48 pixels.
+const BATCH_BYTES: u64 = 4 * 48 * 48 * 3;
 
 /// Runs epochs through a proxy for each fault and number of bytes after which it begins. Each batch
 /// arrives once, and the device is used again.
@@ -219,7 +224,16 @@ pub(crate) fn check_faults(
         let device = serve();
         let proxy = Proxy::start(device.port, trouble, after);
         let text = remote_job("device-only", proxy.port, settings).replace("30s", "500ms");
-        let report = report(folder, &text, &["--epochs", &EPOCHS.to_string()]);
+        std::fs::write(folder.join("job.toml"), text).expect("a job");
+        let epochs = EPOCHS.to_string();
+        let held = HeldRun::start(folder, &["job.toml", "--json", "--epochs", &epochs]);
+        if trouble != TransferFault::Trickle {
+            // Less than a batch is sent before the first one.
+            let is_used_again = || proxy.passed_again.load(Ordering::SeqCst) >= 2 * BATCH_BYTES;
+            assert!(until(PATIENCE, is_used_again), "{trouble:?}: the device is not used again");
+        }
+        let done = held.release().success();
+        let report: Value = serde_json::from_str(&done.stdout).expect("a report");
         let run = &report["runs"][0];
         check_run(run);
         let (host, own) =
@@ -276,7 +290,7 @@ fn a_device_that_is_killed_or_stopped_costs_no_batch() {
                 name.is_ok_and(|name| name.trim() == "prepare") && ns > 3_000_000
             })
         };
-        assert!(super::support::until(PATIENCE, is_preparing), "the device begins to prepare");
+        assert!(until(PATIENCE, is_preparing), "the device begins to prepare");
         let pid = Pid::from_child(&device.child);
         kill_process(pid, signal).expect("a child can be signalled");
         let done = finish(host).success();

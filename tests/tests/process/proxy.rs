@@ -29,6 +29,8 @@ pub(crate) struct Proxy {
     pub(crate) port: u16,
     /// Connections so far.
     pub(crate) connections: Arc<AtomicU64>,
+    /// Bytes that hosts have received after the fault, over other connections.
+    pub(crate) passed_again: Arc<AtomicU64>,
     is_over: Arc<AtomicBool>,
 }
 
@@ -42,6 +44,8 @@ impl Proxy {
             (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let (count, over) = (Arc::clone(&connections), Arc::clone(&is_over));
         let passed = Arc::new(AtomicU64::new(0));
+        let passed_again = Arc::new(AtomicU64::new(0));
+        let again = Arc::clone(&passed_again);
         std::thread::spawn(move || {
             for host in listener.incoming() {
                 if over.load(Ordering::SeqCst) {
@@ -50,11 +54,12 @@ impl Proxy {
                 let Ok(host) = host else { continue };
                 let Ok(device) = TcpStream::connect(("127.0.0.1", to)) else { continue };
                 count.fetch_add(1, Ordering::SeqCst);
-                let link = Link { host, device, passed: Arc::clone(&passed), trouble, after };
+                let (passed, passed_again) = (Arc::clone(&passed), Arc::clone(&again));
+                let link = Link { host, device, passed, passed_again, trouble, after };
                 link.carry(&over);
             }
         });
-        Self { port, connections, is_over }
+        Self { port, connections, passed_again, is_over }
     }
 }
 
@@ -71,6 +76,8 @@ struct Link {
     device: TcpStream,
     /// Bytes that devices have sent.
     passed: Arc<AtomicU64>,
+    /// As in [`Proxy`].
+    passed_again: Arc<AtomicU64>,
     trouble: TransferFault,
     after: u64,
 }
@@ -144,6 +151,9 @@ impl Link {
             };
             if sent.is_err() {
                 break;
+            }
+            if !is_troubled && before > self.after {
+                self.passed_again.fetch_add(bytes as u64, Ordering::SeqCst);
             }
         }
         let _ = self.host.shutdown(Shutdown::Both);
