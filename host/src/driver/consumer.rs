@@ -20,7 +20,7 @@ pub(crate) enum Step {
     /// Prepare this batch itself, then ask again.
     Prepare(BatchIndex),
     /// Send this to all ranks, report their agreement, then ask again.
-    Agree(Proposal),
+    Agree(Box<Proposal>),
     /// The awaited batch is in progress, and the other ranks should be notified. Then ask again.
     AtWork,
     /// Every batch of the epoch was consumed.
@@ -87,7 +87,7 @@ impl Driver {
                     return Ok(Step::Done);
                 }
                 AcceleratorDecision::WaitUntil(until) => until,
-                AcceleratorDecision::Agree(proposal) => return Ok(Step::Agree(proposal)),
+                AcceleratorDecision::Agree(proposal) => return Ok(Step::Agree(Box::new(proposal))),
             };
             if prepares && let HostDecision::Prepare(batch) = run.host() {
                 return Ok(Step::Prepare(batch));

@@ -108,7 +108,7 @@ impl<'l> Epoch<'l> {
                     );
                     drop(guard);
                 }
-                Step::Agree(proposal) => self.agree(&driver, proposal),
+                Step::Agree(proposal) => self.agree(&driver, *proposal),
                 Step::AtWork => {
                     self.heartbeats.at_work();
                     if wait_report_due.is_some_and(|due| Instant::now() >= due) {

@@ -65,10 +65,12 @@ fn failed_batches(events: &[EventKind]) -> Vec<(u32, &BatchFault)> {
 
 /// Why published slots were refused; a panic if a batch failed for another reason.
 fn refusals(events: &[EventKind]) -> Vec<&SlotRefusal> {
-    let refusal = |(_, fault)| match fault {
-        &BatchFault::Refused { ref refusal } => refusal,
-        other => panic!("{other:?}"),
-    };
+    fn refusal((_, fault): (u32, &BatchFault)) -> &SlotRefusal {
+        match fault {
+            BatchFault::Refused { refusal } => refusal,
+            other => panic!("{other:?}"),
+        }
+    }
     failed_batches(events).into_iter().map(refusal).collect()
 }
 
