@@ -93,8 +93,8 @@ impl Reopening {
         self.tries.changed.notify_all();
     }
 
-    /// Skips the pause before the next attempt. Returns the number of failed attempts once an attempt
-    /// that begins from now on has failed too.
+    /// Skips the pause before the next attempt. Returns the number of failed attempts once one that
+    /// begins from now on has failed too.
     pub(crate) fn hurry(&self) -> u64 {
         let mut state = self.tries.lock();
         state.is_wanted = true;

@@ -1,5 +1,5 @@
-//! Runs that are held in the middle of their second epoch until the test releases them, so that what
-//! happens to a device in the background cannot come too late.
+//! Runs that are held in the middle of their second epoch until the test releases them, so that
+//! what happens to a device in the background cannot come too late.
 
 use super::support::{Finished, PATIENCE, command, finish, until};
 use rustix::fs::{CWD, Mode, OFlags};
