@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_for_long_submits_again_and_a_completion_begins_the_time_anew() {
+    fn a_long_wait_submits_requests_again_and_only_once() {
         let Ok(mut engine) = UringEngine::new(1) else {
             println!("SKIP: io_uring is not available");
             return;

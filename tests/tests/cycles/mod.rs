@@ -1,6 +1,6 @@
 //! Files of a crate do not import each other in a cycle, except for a parent and its own children.
-//! Top-level modules, each a file `x.rs` with a folder `x`, do not import each other in a cycle
-//! either.
+//! Top-level modules, each a file with the folder of the same name, do not import each other in a
+//! cycle either.
 //!
 //! Paths are followed through re-exports to the file that defines what they name. What a file needs
 //! of another only through method calls is not seen.
