@@ -107,8 +107,8 @@ fn auto(order: Order) -> AnyStrategy {
     AnyStrategy::Auto(Auto { goal: Goal::Throughput, order })
 }
 
-/// Times of an epoch under `auto` and of the host alone, and the time of the batches that are judged
-/// only when they are finished.
+/// Times of an epoch under `auto` and of the host alone, and the time of the batches that are
+/// judged only when they are finished.
 fn times(case: &Case) -> (u64, u64, u64) {
     let alone = epoch(case, AnyStrategy::HostOnly(HostOnly)).ended_ns;
     let with = epoch(case, auto(case.order)).ended_ns;

@@ -13,6 +13,7 @@ use meetpoint_host::stats::{EpochStats, EventKind};
 use meetpoint_host::{Batch, Epoch, LoaderConfig};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -149,7 +150,10 @@ pub(crate) fn pack_with(
         let part_written = encoder.finish().unwrap();
         let bytes = part_written.sink;
         let sha256 = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        std::fs::write(folder.join(part_name(part)), &bytes).unwrap();
+        let mut file = std::fs::File::create(folder.join(part_name(part))).unwrap();
+        file.write_all(&bytes).unwrap();
+        // As after `pack`: direct reads need not wait until pages are written back.
+        file.sync_data().unwrap();
         parts.push(PartEntry {
             file: part_name(part),
             samples: part_written.samples,
