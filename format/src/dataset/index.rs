@@ -327,11 +327,9 @@ impl Index {
 
     /// The record batch that contains a sample, and the sample's row in it.
     pub fn batch_of(&self, sample: u64) -> Result<(usize, usize), DatasetError> {
-        let (batch, row) = self.find_batch(sample)?;
-        let before = self.numbers()[batch.part];
-        let batches = self.parts[batch.part].batches.get().expect("it contains the batch");
-        let own = batches.partition_point(|other| other.first_sample < batch.first_sample);
-        Ok((before + own, row as usize))
+        let part = self.part_of(sample)?;
+        let (_, own, row) = self.find_in_part(part, sample)?;
+        Ok((self.numbers()[part] + own, row as usize))
     }
 
     /// The samples of the record batch that contains a sample.
@@ -627,7 +625,17 @@ impl Index {
 
     /// The record batch of a sample, and the sample's row in it.
     fn find_batch(&self, sample: u64) -> Result<(&Batch, u32), DatasetError> {
-        let part = self.part_of(sample)?;
+        let (batches, own, row) = self.find_in_part(self.part_of(sample)?, sample)?;
+        Ok((&batches[own], row))
+    }
+
+    /// The record batches of a sample's part, the index of the sample's own among them, and the
+    /// sample's row in it.
+    fn find_in_part(
+        &self,
+        part: usize,
+        sample: u64,
+    ) -> Result<(&[Batch], usize, u32), DatasetError> {
         let out_of_range =
             || DatasetError::OutOfRange { index: sample, samples: self.manifest.samples };
         let batches = self.parts[part].batches.get().ok_or_else(|| DatasetError::Part {
@@ -635,10 +643,10 @@ impl Index {
             problem: "its footer was not read".to_owned(),
         })?;
         let after = batches.partition_point(|batch| batch.first_sample <= sample);
-        let batch = after.checked_sub(1).map(|own| &batches[own]).ok_or_else(out_of_range)?;
-        let row = u32::try_from(sample - batch.first_sample).ok();
-        let row = row.filter(|row| *row < batch.place.rows).ok_or_else(out_of_range)?;
-        Ok((batch, row))
+        let own = after.checked_sub(1).ok_or_else(out_of_range)?;
+        let row = u32::try_from(sample - batches[own].first_sample).ok();
+        let row = row.filter(|row| *row < batches[own].place.rows).ok_or_else(out_of_range)?;
+        Ok((batches, own, row))
     }
 
     /// Reads a record batch without its images and verifies its checksum.

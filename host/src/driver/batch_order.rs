@@ -275,26 +275,15 @@ impl OrderedScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Source, Wrr};
+    use crate::driver::four_batches;
+    use meetpoint_scheduler::Source;
 
     /// Four batches under round robin, one device.
     fn with_order(batches: Vec<u32>) -> OrderedScheduler {
-        let config = Config {
-            batches: 4,
-            strategy: AnyStrategy::Wrr(Wrr),
-            host_ahead: 1,
-            fetch_ahead: 4,
-            devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],
-            holders: Holders::Shared,
-            stall_timeout_ns: 1_000_000_000,
-            stalls_max: 3,
-            profile_batches: 1,
-            learned: Learned::nothing(),
-            replay: None,
-            ranks: 1,
-            costs: None,
-        };
-        OrderedScheduler::new(Epoch::new(config).unwrap(), Some(Arc::new(BatchOrder::new(batches))))
+        OrderedScheduler::new(
+            Epoch::new(four_batches()).unwrap(),
+            Some(Arc::new(BatchOrder::new(batches))),
+        )
     }
 
     #[test]

@@ -337,3 +337,24 @@ impl Driver {
         self.state.lock().expect("no thread panics while it holds the driver")
     }
 }
+
+/// A configuration for tests: four batches under round robin, and one device.
+#[cfg(test)]
+fn four_batches() -> meetpoint_scheduler::Config {
+    use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Wrr};
+    Config {
+        batches: 4,
+        strategy: AnyStrategy::Wrr(Wrr),
+        host_ahead: 1,
+        fetch_ahead: 4,
+        devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],
+        holders: Holders::Shared,
+        stall_timeout_ns: 1_000_000_000,
+        stalls_max: 3,
+        profile_batches: 1,
+        learned: Learned::nothing(),
+        replay: None,
+        ranks: 1,
+        costs: None,
+    }
+}

@@ -150,30 +150,15 @@ mod tests {
     use crate::StopHandle;
     use crate::causes::LossCause;
     use crate::device_link::LinkEvents;
-    use crate::driver::Driver;
+    use crate::driver::{Driver, four_batches};
     use crate::limits::SpoolLimits;
     use crate::spool::Spool;
     use crate::{SpoolConfig, SpoolKind};
-    use meetpoint_scheduler::{AnyStrategy, Config, DeviceConfig, Holders, Learned, Wrr};
     use std::time::Duration;
 
     /// An epoch without its only device.
     fn setup(epoch: u32) -> RunSetup {
-        let config = Config {
-            batches: 4,
-            strategy: AnyStrategy::Wrr(Wrr),
-            host_ahead: 1,
-            fetch_ahead: 4,
-            devices: vec![DeviceConfig { ahead: 2, spool_slots: 4, first_generation: 1 }],
-            holders: Holders::Shared,
-            stall_timeout_ns: 1_000_000_000,
-            stalls_max: 3,
-            profile_batches: 1,
-            learned: Learned::nothing(),
-            replay: None,
-            ranks: 1,
-            costs: None,
-        };
+        let config = four_batches();
         let (order, events, known_before) = Default::default();
         RunSetup { epoch, config, sessions: vec![None], order, events, known_before }
     }

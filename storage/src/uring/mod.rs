@@ -31,10 +31,6 @@ const QUEUED_SHARE: usize = 4;
 /// Longest time that dropping an engine waits for the kernel to release buffers.
 pub const DROP_WAIT: Duration = Duration::from_secs(2);
 
-/// Time of waiting without a completion after which requests are submitted again that the kernel
-/// has not begun.
-const RENEW_AFTER: Duration = Duration::from_secs(5);
-
 /// An engine over one io_uring.
 ///
 /// If it is dropped with requests in flight, it cancels them and waits up to [`DROP_WAIT`] for the
@@ -52,10 +48,6 @@ pub struct UringEngine {
     registered_bytes_max: usize,
     books: Counters,
     notes: Vec<String>,
-    /// Time of waiting since the last completion.
-    waited: Duration,
-    /// Whether the completion of a cancellation is outstanding.
-    is_cancelling: bool,
 }
 
 impl UringEngine {
@@ -80,8 +72,6 @@ impl UringEngine {
             registered_bytes_max,
             books: Counters::default(),
             notes: Vec::new(),
-            waited: Duration::ZERO,
-            is_cancelling: false,
         })
     }
 
@@ -100,11 +90,6 @@ impl UringEngine {
     /// Collects the requests that the kernel has completed.
     fn reap(&mut self, out: &mut Vec<Completion>) {
         while let Some((slot, answer)) = self.ring.pop() {
-            if slot == ring::CANCEL {
-                self.is_cancelling = false;
-                continue;
-            }
-            self.waited = Duration::ZERO;
             match self.slots.get_mut(slot).step(answer) {
                 Step::More => self.push(slot),
                 Step::Done(result) => {
@@ -113,27 +98,6 @@ impl UringEngine {
                 }
             }
         }
-    }
-
-    /// Has the kernel cancel all requests that it has not begun. They end with an error after which
-    /// a transfer is continued, so each is submitted again; those in progress are not affected.
-    fn renew(&mut self) {
-        if !std::mem::replace(&mut self.is_cancelling, true) {
-            self.ring.push_cancel();
-        }
-    }
-
-    /// Waits for a completion, or until it is time to submit requests again.
-    fn wait_for_kernel(&mut self, remaining: Duration) -> Result<(), Error> {
-        let begun = Instant::now();
-        self.ring.enter(remaining).map_err(|error| broken(&error))?;
-        // A machine that was suspended meanwhile has not waited.
-        self.waited += begun.elapsed().min(remaining);
-        if self.waited >= RENEW_AFTER {
-            self.waited = Duration::ZERO;
-            self.renew();
-        }
-        Ok(())
     }
 
     /// Submits the queued entries to the kernel.
@@ -201,7 +165,7 @@ impl Engine for UringEngine {
             }
             let remaining = deadline.saturating_duration_since(Instant::now());
             last = remaining.is_zero();
-            self.wait_for_kernel(remaining)?;
+            self.ring.enter(remaining).map_err(|error| broken(&error))?;
         }
     }
 
@@ -252,66 +216,4 @@ fn not_registered(error: &io::Error) -> String {
 pub(crate) fn broken(error: &io::Error) -> Error {
     let reason = format!("io_uring_enter failed: {error}");
     Error::Unavailable { engine: "io_uring", reason, remedy: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::RequestKind;
-
-    #[test]
-    fn requests_that_are_submitted_again_complete_once_with_their_bytes() {
-        let Ok(mut engine) = UringEngine::new(8) else {
-            println!("SKIP: io_uring is not available");
-            return;
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("data");
-        let content: Vec<u8> = (0..1_u32 << 20).map(|at| (at % 251) as u8).collect();
-        for round in 0..50 {
-            // Pages that are not written back yet are read by another thread of the kernel.
-            std::fs::write(&path, &content).unwrap();
-            let file = engine.open(&path, Access::Read).unwrap();
-            for number in 0..8_u64 {
-                let (offset, bytes) = (number * 100_000 + round, 90_000);
-                let buffer = engine.buffer(bytes + 4096);
-                let request =
-                    Request { token: number, file, kind: RequestKind::Read, offset, bytes, buffer };
-                engine.submit(request).unwrap();
-            }
-            engine.flush();
-            engine.renew();
-            let mut completed = Vec::new();
-            while engine.in_flight() > 0 {
-                engine.wait(Duration::from_secs(1), &mut completed).unwrap();
-            }
-            completed.sort_by_key(|completion| completion.token);
-            assert_eq!(completed.len(), 8);
-            for Completion { token, buffer, start, result, .. } in completed {
-                assert_eq!(result.unwrap(), 90_000);
-                let offset = (token * 100_000 + round) as usize;
-                assert!(buffer.as_slice()[start..][..90_000] == content[offset..][..90_000]);
-            }
-            engine.close(file);
-        }
-    }
-
-    #[test]
-    fn a_long_wait_submits_requests_again_and_only_once() {
-        let Ok(mut engine) = UringEngine::new(1) else {
-            println!("SKIP: io_uring is not available");
-            return;
-        };
-        engine.waited = RENEW_AFTER;
-        engine.wait_for_kernel(Duration::ZERO).unwrap();
-        assert!(engine.is_cancelling && engine.waited.is_zero());
-        // The second one is not needed before the first has completed.
-        engine.renew();
-        assert_eq!(engine.ring.queued(), 1);
-        while engine.is_cancelling {
-            engine.ring.enter(Duration::from_secs(1)).unwrap();
-            engine.reap(&mut Vec::new());
-        }
-        assert_eq!(engine.in_flight(), 0);
-    }
 }

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// The id of the completion of [`Ring::push_cancel`].
-pub(super) const CANCEL: u64 = u64::MAX;
+const CANCEL: u64 = u64::MAX;
 
 /// How long to wait before a retry if the kernel has no room for a request.
 const BUSY_PAUSE: Duration = Duration::from_millis(1);
