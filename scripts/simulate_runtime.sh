@@ -7,5 +7,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds="${1:-100000}"
 first="${2:-0}"
-cargo run --release --quiet -p meetpoint-machine --features simulate -- \
+cargo run --release --quiet -p meetpoint-machine -- \
     --seeds "$seeds" --first "$first" --keep-going

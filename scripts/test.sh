@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Every test: those of the workspace, real processes and injected faults included, then the runtime
-# on a simulated machine (docs/runtime-simulation.md), then those of the Python package. Meanwhile
-# the NEON kernels run under an emulator (scripts/neon_tests.sh), instructions are counted against
-# their baseline (scripts/instructions.sh), and jobs run in restricted environments
+# Every test: those of the workspace, among them real processes, injected faults and the runtime on a
+# simulated machine (docs/runtime-simulation.md), then those of the Python package. Meanwhile the
+# NEON kernels run under an emulator (scripts/neon_tests.sh), instructions are counted against their
+# baseline (scripts/instructions.sh), and jobs run in restricted environments
 # (scripts/environments.sh). The last lines name the instruction sets exercised.
 # Needs Rust, and Python 3.9 or later with pip; makes virtual environments of its own under the
 # target folder.
@@ -64,11 +64,6 @@ trap 'kill -- -"$others" 2>/dev/null || true' EXIT
 
 section 'cargo test --workspace'
 cargo test --workspace
-
-# Separate, since rustix is built differently for it. With all packages, so that the others are not
-# compiled again.
-section 'the runtime on a simulated machine'
-cargo test --workspace --features meetpoint-machine/simulate --test seeds
 
 section 'the Python package'
 scripts/python_tests.sh

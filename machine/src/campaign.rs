@@ -21,7 +21,7 @@ const REAL_LIMIT_S: u32 = 120;
 const FOLDERS: [&str; 2] = ["/dev/shm", "/tmp"];
 
 /// The command that replays a seed.
-const REPLAY: &str = "cargo run -p meetpoint-machine --features simulate -- --seed";
+const REPLAY: &str = "cargo run -p meetpoint-machine -- --seed";
 
 /// Seeds between two reports of progress.
 const REPORT_EVERY: u64 = 1000;
