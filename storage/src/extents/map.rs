@@ -38,7 +38,8 @@ pub fn map_file(path: &Path) -> Result<MappedFile, ExtentError> {
     let bytes = file.metadata().map_err(failed("read its length"))?.len();
     let statistics = rustix::fs::fstatfs(&file)
         .map_err(|errno| failed("ask for its file system")(errno.into()))?;
-    let magic = statistics.f_type.cast_unsigned();
+    // Signed in glibc, unsigned in musl.
+    let magic = statistics.f_type as u64;
     if !SUPPORTED.contains(&magic) {
         return Err(ExtentError::FileSystem { path: path.to_path_buf(), magic });
     }
