@@ -18,13 +18,16 @@ use meetpoint_storage::EngineKind;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum time of a call that waits for a batch.
 const BATCH_LIMIT: Duration = Duration::from_secs(60);
 
 /// Maximum time to open or close a loader or an epoch, which may wait for each device.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
+
+/// Maximum time from the end of an epoch until its slots are released.
+const RELEASE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Time between two attempts to open a loader.
 const RETRY: Duration = Duration::from_millis(500);
@@ -336,11 +339,16 @@ impl Training {
         (stats.records.iter().map(|record| (record.batch, record.source)).collect(), stats)
     }
 
-    /// No slot of a spool is in use when no batch is.
+    /// When no batch is in use, slots of spools are released. A thread that fetches a batch which is
+    /// not needed any more notices that within [`RELEASE_LIMIT`].
     fn check_slots(&self, loader: &Loader) {
-        for (device, slots) in loader.slots_in_use().into_iter().enumerate() {
-            if slots.is_some_and(|slots| slots > 0) {
-                machine::fail(&format!("device {device}: {slots:?} slots were never released"));
+        let deadline = Instant::now() + RELEASE_LIMIT;
+        for device in 0..loader.slots_in_use().len() {
+            while let Some(slots @ 1..) = loader.slots_in_use()[device] {
+                if Instant::now() >= deadline {
+                    machine::fail(&format!("device {device}: {slots} slots were not released"));
+                }
+                std::thread::sleep(Duration::from_millis(1));
             }
         }
     }
