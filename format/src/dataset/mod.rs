@@ -12,12 +12,14 @@
 //! bytes with few reads), [`ContentLocation`] (content that stays in other files),
 //! [`DatasetExtents`] (where on a block device the files are).
 
+mod batch_reader;
 mod columns;
 mod encode;
 mod encode_extra;
 mod error;
 mod extents;
 mod extra;
+mod footers;
 mod in_place;
 mod index;
 mod layout;
