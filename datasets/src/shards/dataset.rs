@@ -1,10 +1,11 @@
 //! Writes parts of a dataset in shards, and joins them to the dataset.
 
+use super::ListingDigest;
 use super::folder::{Attempt, Line, PlanFolder};
-use super::{ListingDigest, ShardError};
 use crate::destination::{Destination, Replace, Staging};
-use crate::index::index_keys;
-use crate::verify::PartFile;
+use crate::error::ShardError;
+use crate::key_index::index_keys;
+use crate::part_file::PartFile;
 use crate::writer::{OnePart, RowCounts, Written, sha256_of};
 use crate::{Error, LeftOut};
 use meetpoint_format::dataset::{

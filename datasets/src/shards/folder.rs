@@ -7,8 +7,9 @@
 //! commit removes them.
 
 use super::plan::{ShardPlan, ShardSummary};
-use super::{ShardError, stamps};
+use super::stamps;
 use crate::Error;
+use crate::error::ShardError;
 use meetpoint_format::checksum::hexadecimal;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;

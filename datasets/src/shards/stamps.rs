@@ -1,9 +1,9 @@
 //! The stamps of all files of a source, which show which file changed: 16 bytes for each file,
 //! sorted.
 
-use super::ShardError;
 use super::plan::PlannedSource;
 use crate::Error;
+use crate::error::ShardError;
 use crate::source::{self, SourceOptions, SourceStamp};
 use crate::store::StorePath;
 use std::path::{Path, PathBuf};

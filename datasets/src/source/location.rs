@@ -3,9 +3,10 @@
 use super::detect::open_kind;
 use super::{Entry, Finished, Size, Source, SourceOptions, SourceSchema, SourceStamp};
 use crate::Error;
+use crate::error::RemoteError;
 #[cfg(feature = "remote")]
 use crate::store::RemoteStore;
-use crate::store::{RemoteError, RemoteOptions, StorePath};
+use crate::store::{RemoteOptions, StorePath};
 use std::path::Path;
 
 pub use meetpoint_prepare::is_url;

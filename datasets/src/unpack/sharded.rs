@@ -7,13 +7,14 @@ use super::convert::{Job, read};
 use super::drive::{Written, drive};
 use super::{CarriedColumns, ConvertSummary, UnpackOptions, foreign};
 use crate::destination::{Destination, Replace, Staging};
+use crate::error::ShardError;
+use crate::key_set::KeySet;
 use crate::pack::can_resume;
 use crate::pack::census::Census;
-use crate::pack::keys::Keys;
 use crate::shards::{
-    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardError,
-    ShardOptions, ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule,
-    folder_of, list_stamps, place,
+    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardOptions,
+    ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule, folder_of,
+    list_stamps, place,
 };
 use crate::sink::{self, Shards, join_indexes, sample_name};
 use crate::source::{self, Entry, Finished, Source, SourceOptions, UnusedLabel};
@@ -85,7 +86,7 @@ fn plan(
     CarriedColumns::of(&source.schema().extra, &options.without)?;
     let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);
-    let (mut names, mut has_labels) = (Keys::default(), None);
+    let (mut names, mut has_labels) = (KeySet::default(), None);
     while let Some(entry) = source.next()? {
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);

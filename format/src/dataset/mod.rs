@@ -41,7 +41,7 @@ pub use extents::{
     FileExtent, FileExtents,
 };
 pub use extra::{ExtraBytes, ExtraTable};
-pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY};
+pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY, locates_content};
 pub use index::{ENTRY_POINTS_BYTES_MAX, Index, KeyedRows, SampleLocation};
 pub use layout::{PartLayout, RecordBatchExtent};
 pub use manifest::{

@@ -1,7 +1,7 @@
 //! Errors of plans, shards and commits.
 
 use crate::message::Message;
-use crate::sink::SinkKind;
+use crate::sink_kind::SinkKind;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting, shown};
 use std::path::PathBuf;
 
