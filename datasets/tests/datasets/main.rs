@@ -14,6 +14,7 @@ mod inspecting;
 mod keys;
 mod kinds;
 mod labels;
+mod memory_source;
 mod packing;
 mod resume;
 mod side_tables;
