@@ -205,7 +205,9 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
     for name in entries.iter().map(|(_, entry)| entry.file.as_str()).chain(["keys.idx"]) {
         files += to.join(name).metadata().map_or(0, |metadata| metadata.len());
     }
-    cleaned.extend(folder.remove()?);
+    let (attempts, note) = folder.remove();
+    cleaned.extend(attempts);
+    notes.extend(note);
     Ok(Written { destination: to, manifest, file_bytes: files, cleaned, notes, replaced })
 }
 

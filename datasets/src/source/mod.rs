@@ -50,7 +50,7 @@ pub use budget::{MEMORY_BYTES, memory_bytes_default};
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
 pub(crate) use in_place::InPlace;
 pub use location::{find, is_url, open, open_in};
-pub(crate) use location::{refuse_destination, stamp, stamp_listing};
+pub(crate) use location::{missing, refuse_destination, stamp, stamp_listing};
 pub use options::SourceOptions;
 pub use pixels::PixelStore;
 pub(crate) use pixels::as_png;

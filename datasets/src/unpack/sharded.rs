@@ -372,7 +372,7 @@ fn commit(folder: PlanFolder, mut cleaned: Vec<PathBuf>) -> Result<ConvertSummar
         cleaned.append(&mut destination.cleaned);
     }
     let index_bytes = sink.index_name().and_then(|name| to.join(name).metadata().ok());
-    let summary = ConvertSummary {
+    let mut summary = ConvertSummary {
         destination: to,
         sink,
         samples,
@@ -385,11 +385,13 @@ fn commit(folder: PlanFolder, mut cleaned: Vec<PathBuf>) -> Result<ConvertSummar
         damaged,
         not_samples: job.not_samples,
         ignored: job.ignored,
-        cleaned: Vec::new(),
+        cleaned,
         replaced,
     };
-    cleaned.extend(folder.remove()?);
-    Ok(ConvertSummary { cleaned, ..summary })
+    let (attempts, note) = folder.remove();
+    summary.cleaned.extend(attempts);
+    summary.notes.extend(note);
+    Ok(summary)
 }
 
 /// Whether all files are already at the destination, because an earlier commit was killed after the

@@ -75,6 +75,8 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// The problems; empty for a sound dataset.
     pub problems: Vec<Problem>,
+    /// Notes, as sentences: the folder of a plan that was not removed.
+    pub notes: Vec<String>,
     /// The results of [`verify_deep`], if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepReport>,

@@ -130,6 +130,6 @@ pub fn commit_verify(folder: PlanFolder, options: &VerifyOptions) -> Result<Veri
     }
     let dataset = folder.plan().destination.clone();
     check_whole(&dataset, &manifest, &sums, options, &mut report, &mut |_| ())?;
-    folder.remove()?;
+    report.notes.extend(folder.remove().1);
     Ok(report)
 }

@@ -17,6 +17,7 @@ mod labels;
 mod memory_source;
 mod packing;
 mod resume;
+mod sharding;
 mod side_tables;
 mod sinks;
 mod sources;
