@@ -32,13 +32,14 @@
 
 mod choice;
 mod destination;
-mod diagnose;
 mod error;
 pub mod extents;
 mod in_store;
 pub mod index;
 pub mod inspect;
 mod jpeg;
+mod key_index;
+mod key_set;
 mod left_out;
 mod message;
 mod named_lock;
@@ -47,11 +48,14 @@ pub mod operations;
 pub mod options;
 mod over_budget;
 pub mod pack;
+mod part_file;
 mod pattern;
 mod preview;
 mod sample_origin;
 pub mod shards;
+mod share;
 pub mod sink;
+mod sink_kind;
 pub mod source;
 pub mod store;
 mod threads;
@@ -59,6 +63,7 @@ pub mod unpack;
 pub mod verify;
 mod walk;
 pub mod writer;
+mod writer_inputs;
 
 pub use error::Error;
 pub use in_store::open_dataset;

@@ -22,6 +22,7 @@ const FILES: [(&str, &str); 6] = [
 
 /// Options of programs that are not part of this project: file, program, options.
 const FOREIGN: [(&str, &str, &[&str]); 15] = [
+    ("datasets/src/error/remote.rs", "cargo", &["--path", "--features"]),
     ("datasets/src/source/tar/members.rs", "tar", &["--sparse"]),
     (
         "datasets/src/source/tar/samples.rs",
@@ -29,7 +30,6 @@ const FOREIGN: [(&str, &str, &[&str]); 15] = [
         &["--dereference", "--hard-dereference", "--sparse", "--sort"],
     ),
     ("datasets/src/source/zip.rs", "zip", &["--symlinks"]),
-    ("datasets/src/store/remote/error.rs", "cargo", &["--path", "--features"]),
     ("device/src/cgroup.rs", "systemd-run", &["--user", "--scope"]),
     (
         "format/src/recipe/shipped/mod.rs",

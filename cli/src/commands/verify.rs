@@ -106,6 +106,9 @@ pub(super) fn text(report: &VerifyReport, dataset: &Path) -> String {
             deep.decoded, deep.converted, deep.entry_points
         ));
     }
+    for note in &report.notes {
+        text.push_str(&format!("{note}\n"));
+    }
     text
 }
 

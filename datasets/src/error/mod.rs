@@ -1,23 +1,34 @@
 //! Errors of reading and writing datasets.
 //!
-//! The variants are facts; `message` puts them into words.
+//! In reading order: [`Error`], whose variants are facts, `message` (puts them into words) and
+//! `diagnose` (their causes and remedies); then the errors of single modules, each with its words
+//! and remedies: [`OperationError`] (operations on datasets), [`ShardError`] (work divided into
+//! shards), [`RemoteError`] (stores). These modules return [`Error`], which contains their own, so
+//! both are below them; each re-exports its own.
 
+mod diagnose;
 mod message;
+mod operation;
+mod remote;
+mod shard;
 
 pub(crate) use message::{link_leads_out, size_and_limit};
+pub use operation::OperationError;
+pub use remote::RemoteError;
+pub use shard::ShardError;
 
 use crate::left_out::LeftOut;
 use crate::message::Message;
-use crate::operations::OperationError;
 use crate::over_budget::OverBudget;
 use crate::sample_origin::SampleOrigin;
-use crate::shards::ShardError;
-use crate::sink::SinkKind;
-use crate::store::RemoteError;
-use crate::writer::ResumeConflict;
+use crate::sink_kind::SinkKind;
+use crate::writer_inputs::ResumeConflict;
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::ContentKind;
 use std::path::PathBuf;
+
+/// Maximum number of labels without names. Their names are the numbers from 0.
+pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
 
 /// A source that cannot become a dataset, or a dataset that cannot be read.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The values of one column, sample by sample, used to split and list a dataset.
 
-use super::error::OperationError;
+use crate::error::OperationError;
 use crate::message::Message;
 use crate::{Error, natural_order};
 use arrow_array::Array;

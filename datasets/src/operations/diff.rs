@@ -4,13 +4,13 @@
 //! datasets.
 
 use super::copy_options::Progress;
-use super::gather::{carried, is_place};
+use super::gather::carried;
 use super::merge::difference;
 use crate::Error;
 use crate::jpeg::form_of;
 use crate::threads::{start_thread, threads};
 use arrow_array::RecordBatch;
-use meetpoint_format::dataset::Form;
+use meetpoint_format::dataset::{Form, locates_content};
 use meetpoint_kernels::{Error as PictureError, Interrupt};
 use meetpoint_prepare::{Dataset, abandoning, original_until};
 use sha2::{Digest, Sha256};
@@ -235,12 +235,13 @@ impl<'a> DatasetPair<'a> {
     ) -> Self {
         let others = right.columns().extra.fields();
         let fields = left.columns().extra.fields().iter().enumerate();
-        let of_both = fields.filter(|(_, field)| !is_place(field)).filter_map(|(at, field)| {
-            let other = others.iter().position(|other| {
-                other.name() == field.name() && other.data_type() == field.data_type()
-            })?;
-            Some((field.name().as_str(), at, other))
-        });
+        let of_both =
+            fields.filter(|(_, field)| !locates_content(field)).filter_map(|(at, field)| {
+                let other = others.iter().position(|other| {
+                    other.name() == field.name() && other.data_type() == field.data_type()
+                })?;
+                Some((field.name().as_str(), at, other))
+            });
         Self { left, right, options, interrupt, columns: of_both.collect() }
     }
 

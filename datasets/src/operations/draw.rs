@@ -4,9 +4,9 @@
 //! sample belongs to the owner of its position. No state is stored for a sample, so a selection
 //! takes a few bytes per label for any number of samples.
 
-use super::error::OperationError;
-use super::share::Share;
 use crate::Error;
+use crate::error::OperationError;
+use crate::share::Share;
 use meetpoint_diagnose::Setting;
 use meetpoint_format::order::Order;
 use meetpoint_prepare::Dataset;

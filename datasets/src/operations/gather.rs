@@ -8,10 +8,8 @@ use super::copy_options::CopyOptions;
 use crate::Error;
 use crate::threads::{start_thread, threads};
 use arrow_array::{RecordBatch, UInt64Array};
-use arrow_schema::Field;
 use arrow_select::take::take_record_batch;
-use meetpoint_format::dataset::schema::KIND_KEY;
-use meetpoint_format::dataset::{Columns, Row};
+use meetpoint_format::dataset::{Columns, Row, locates_content};
 use meetpoint_prepare::Dataset;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +17,6 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// Maximum number of rows in a window, so that very small rows do not make it long.
 const WINDOW_ROWS_MAX: usize = 1 << 16;
-/// The kind of a column with the locations of content that is not in the parts.
-const PLACE_KIND: &str = "content_place";
 /// Bytes of memory per row in addition to its bytes in the part.
 const ROW_BYTES: u64 = 256;
 
@@ -44,14 +40,9 @@ pub(super) struct Input {
 pub fn carried(columns: &Columns) -> (Columns, Vec<usize>) {
     let fields = columns.extra.fields();
     let carried: Vec<usize> =
-        (0..fields.len()).filter(|column| !is_place(&fields[*column])).collect();
+        (0..fields.len()).filter(|column| !locates_content(&fields[*column])).collect();
     let extra = columns.extra.project(&carried).expect("they are columns of it");
     (Columns { extra: Arc::new(extra), ..columns.clone() }, carried)
-}
-
-/// Whether a column contains the locations of content.
-pub(crate) fn is_place(field: &Field) -> bool {
-    field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_KIND)
 }
 
 impl Input {

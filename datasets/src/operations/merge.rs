@@ -2,8 +2,8 @@
 
 use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
-use super::error::OperationError;
 use super::gather::{Input, InputSample};
+use crate::error::OperationError;
 use crate::{Error, natural_order};
 use meetpoint_format::dataset::{Columns, ContentKind, EntryPointSpacing, Form};
 use meetpoint_prepare::Dataset;

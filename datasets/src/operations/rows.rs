@@ -4,6 +4,7 @@
 
 use super::select::{Fitting, Selection};
 use crate::Error;
+use crate::error::OperationError;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
@@ -96,7 +97,7 @@ fn columns(dataset: &Dataset, only: Option<&[String]>) -> Result<Vec<usize>, Err
     let index = |name: &String| {
         fields.iter().position(|field| field.name() == name).ok_or_else(|| {
             let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
-            super::OperationError::NoColumn {
+            OperationError::NoColumn {
                 path: dataset.path().to_path_buf(),
                 column: name.clone(),
                 available: if names.is_empty() { "none".to_owned() } else { names.join(", ") },

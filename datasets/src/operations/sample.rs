@@ -3,10 +3,10 @@
 use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
 use super::draw::{Strata, apportion};
-use super::error::OperationError;
 use super::gather::{Input, InputSample};
-use super::share::Share;
 use crate::Error;
+use crate::error::OperationError;
+use crate::share::Share;
 use meetpoint_diagnose::Setting;
 use meetpoint_prepare::Dataset;
 use std::path::Path;

@@ -2,9 +2,9 @@
 
 use super::copy::{CopySummary, DatasetWrite};
 use super::copy_options::{CopyOptions, Progress};
-use super::error::OperationError;
 use super::gather::{Input, InputSample};
 use crate::Error;
+use crate::error::OperationError;
 use glob::{MatchOptions, Pattern};
 use meetpoint_diagnose::{Command, Remedy};
 use meetpoint_prepare::Dataset;

@@ -1,17 +1,15 @@
 //! Checks the keys and labels of all samples of a source, whether packed or left out: keys must be
 //! unique, and labels must have names or be small numbers.
 
-use super::keys::Keys;
 use crate::Error;
-use crate::source::Item;
-
-/// Maximum number of labels without names. Their names are the numbers from 0.
-pub(crate) const DIGIT_LABELS_MAX: i32 = 1 << 20;
+use crate::error::DIGIT_LABELS_MAX;
+use crate::key_set::KeySet;
+use crate::source::{Entry, Item, SampleOrigin, Source};
 
 /// The samples so far.
 #[derive(Default)]
 pub(crate) struct Census {
-    keys: Keys,
+    keys: KeySet,
     /// The highest label, and the key of a sample that has it.
     label_max: Option<(i32, String)>,
 }
@@ -44,4 +42,19 @@ impl Census {
         }
         Err(Error::LabelWithoutName { key, label, names: named.len() as u64 })
     }
+}
+
+/// The first location of a key in a source; `None` if the source does not contain it.
+pub(super) fn first_place(
+    key: &str,
+    source: &mut dyn Source,
+) -> Result<Option<SampleOrigin>, Error> {
+    while let Some(entry) = source.next()? {
+        if let Entry::Sample(item) = entry
+            && item.key == key
+        {
+            return Ok(Some(item.origin));
+        }
+    }
+    Ok(None)
 }

@@ -1,10 +1,11 @@
 //! Checks whether a sample can be read and is valid, and converts it to its stored form.
 
 use super::Check;
+use crate::error::RemoteError;
 use crate::jpeg::{ConversionOutcome, Converted, Converter, Interrupted, JpegOptions};
 use crate::message::Message;
 use crate::source::{Content, ContentKind, Item};
-use crate::store::{RemoteError, StorePath};
+use crate::store::StorePath;
 use meetpoint_format::dataset::schema::{IMAGE_BYTES_MAX, KEY_BYTES_MAX};
 use meetpoint_kernels::{Error as PictureError, Interrupt, Picture, jpeg, probe};
 use meetpoint_prepare::{DecodeMemory, NoMemory, Reserved, TooLargeToDecode, picture_bytes};

@@ -1,35 +1,32 @@
 //! Packs a source into a dataset, which appears complete or not at all.
 //!
 //! In reading order: `check` (checks and converts a sample), `pipeline` (parallel checks, ordered
-//! results, bounded memory), `keys` (duplicate keys), `census` (keys and labels of all samples),
-//! `rows` (checked samples become rows and are counted), [`sharded`] (the same on many hosts).
+//! results, bounded memory), `census` (keys and labels of all samples), `rows` (checked samples
+//! become rows and are counted), [`sharded`] (the same on many hosts).
 
 pub(crate) mod census;
 mod check;
-pub(crate) mod keys;
 mod pipeline;
 mod rows;
 pub mod sharded;
 
 use crate::choice::Choice;
-use crate::index::InPlace;
+use crate::error::RemoteError;
 use crate::jpeg::{JpegOptions, Progressive};
 use crate::message::Message;
-use crate::operations::is_place;
 use crate::shards::PartRule;
 use crate::source::{
-    self, ContentKind, Finished, PixelStore, Source, SourceOptions, SourceStamp, UnusedLabel,
-    is_url,
+    self, ContentKind, Finished, InPlace, PixelStore, Source, SourceOptions, SourceStamp,
+    UnusedLabel, is_url,
 };
-use crate::store::{RemoteError, StorePath};
+use crate::store::StorePath;
 use crate::writer::{PART_BYTES_TARGET, TOOL, Value, WriterInput, WriterInputs};
 use crate::{Error, LeftOut, Writer, WriterOptions};
-pub(crate) use census::DIGIT_LABELS_MAX;
+use census::first_place;
 use check::SampleCheck;
-use keys::first_place;
 use meetpoint_diagnose::{Remedy, Setting};
 use meetpoint_format::dataset::schema::IMAGE_BYTES_MAX;
-use meetpoint_format::dataset::{Provenance, Stored};
+use meetpoint_format::dataset::{Provenance, Stored, locates_content};
 use pipeline::PipelineOptions;
 use rows::PackState;
 use serde::{Deserialize, Serialize};
@@ -323,7 +320,7 @@ fn finish(
     unreadable.append(&mut found);
     let kind = writer.columns().kind;
     let is_image = kind == ContentKind::Image;
-    let fields = writer.columns().extra.fields().iter().filter(|field| !is_place(field));
+    let fields = writer.columns().extra.fields().iter().filter(|field| !locates_content(field));
     let columns = fields.map(|field| field.name().clone()).collect();
     stored.entry_points.spacing = options.jpeg.entry_points.filter(|_| is_image);
     let provenance = Provenance {

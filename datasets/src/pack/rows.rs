@@ -7,7 +7,7 @@ use super::{OnError, PackOptions, PackProgress};
 use crate::LeftOut;
 use crate::jpeg::{ConversionOutcome, Converted};
 use crate::source::{Item, Size};
-use crate::writer::ResumeConflict;
+use crate::writer_inputs::ResumeConflict;
 use crate::{Error, Writer};
 use meetpoint_format::dataset::{Row, Stored};
 use serde::{Deserialize, Serialize};

@@ -1,28 +1,26 @@
 //! Packing divided into shards; with a [`PartRule`](crate::shards::PartRule), one process packs by
 //! the same code.
 
-use super::census::Census;
+use super::census::{Census, first_place};
 use super::check::{SampleCheck, Verdict};
-use super::keys::first_place;
 use super::pipeline::{self, PipelineEvent, PipelineOptions};
 use super::rows::count;
 use super::{
     OnError, PackOptions, PackProgress, PackSummary, can_resume, refuse_in_place_elsewhere,
     refuse_longer_samples, refuse_options_without_use, without_rewriting,
 };
-use crate::index::InPlace;
+use crate::error::ShardError;
 use crate::jpeg::Converted;
-use crate::operations::is_place;
 use crate::shards::{
-    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardError,
-    ShardOptions, ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone,
-    check_rule, folder_of, join, list_stamps, with_remains,
+    Attempt, Joined, PartBuilder, PartResult, PartSplitter, PlanFolder, ShardCommand, ShardOptions,
+    ShardPlan, ShardSummary, Totals, absolute_options, absolute_source, alone, check_rule,
+    folder_of, join, list_stamps, with_remains,
 };
-use crate::source::{self, Entry, Finished, Item, Source, UnusedLabel};
+use crate::source::{self, Entry, Finished, InPlace, Item, Source, UnusedLabel};
 use crate::store::StorePath;
 use crate::writer::TOOL;
 use crate::{Error, LeftOut, Writer, WriterOptions};
-use meetpoint_format::dataset::{Columns, ContentKind, Provenance, Row};
+use meetpoint_format::dataset::{Columns, ContentKind, Provenance, Row, locates_content};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -79,7 +77,7 @@ fn plan(from: &Path, to: &Path, options: &PackOptions) -> Result<(ShardPlan, Vec
     let kind = source.schema().kind;
     refuse_options_without_use(kind, &options)?;
     let options = without_rewriting(kind, &options);
-    let fields = source.schema().extra.fields().iter().filter(|field| !is_place(field));
+    let fields = source.schema().extra.fields().iter().filter(|field| !locates_content(field));
     let columns = fields.map(|field| field.name().clone()).collect();
     let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);

@@ -1,10 +1,10 @@
 //! Runs all shards of a plan and the commit in this process, with the same code as on many hosts.
 
-use super::ShardError;
 use super::folder::{PlanFolder, remove};
 use super::paths::absolute_source;
 use super::plan::{ShardPlan, folder_of};
 use crate::Error;
+use crate::error::ShardError;
 use std::path::{Path, PathBuf};
 
 /// Runs `run` and `commit` on the folder of a plan for one process. `commit` also receives the

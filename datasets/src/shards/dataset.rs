@@ -1,10 +1,11 @@
 //! Writes parts of a dataset in shards, and joins them to the dataset.
 
+use super::ListingDigest;
 use super::folder::{Attempt, Line, PlanFolder};
-use super::{ListingDigest, ShardError};
 use crate::destination::{Destination, Replace, Staging};
-use crate::index::index_keys;
-use crate::verify::PartFile;
+use crate::error::ShardError;
+use crate::key_index::index_keys;
+use crate::part_file::PartFile;
 use crate::writer::{OnePart, RowCounts, Written, sha256_of};
 use crate::{Error, LeftOut};
 use meetpoint_format::dataset::{
@@ -204,7 +205,9 @@ pub fn join(folder: PlanFolder, parts: &[PartResult], joined: Joined) -> Result<
     for name in entries.iter().map(|(_, entry)| entry.file.as_str()).chain(["keys.idx"]) {
         files += to.join(name).metadata().map_or(0, |metadata| metadata.len());
     }
-    cleaned.extend(folder.remove()?);
+    let (attempts, note) = folder.remove();
+    cleaned.extend(attempts);
+    notes.extend(note);
     Ok(Written { destination: to, manifest, file_bytes: files, cleaned, notes, replaced })
 }
 

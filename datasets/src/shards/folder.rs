@@ -7,8 +7,10 @@
 //! commit removes them.
 
 use super::plan::{ShardPlan, ShardSummary};
-use super::{ShardError, stamps};
+use super::stamps;
 use crate::Error;
+use crate::error::ShardError;
+use meetpoint_diagnose::shown;
 use meetpoint_format::checksum::hexadecimal;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -258,9 +260,19 @@ impl PlanFolder {
         Ok(Attempt { folder: self, shard, prefix })
     }
 
-    /// Removes the folder; returns the files of unfinished attempts that were in it.
-    pub fn remove(self) -> Result<Vec<PathBuf>, Error> {
-        remove(&self.path)
+    /// Removes the folder once the result is complete. Returns the files of unfinished attempts
+    /// that were in it, and a note for the user if it cannot be removed.
+    pub fn remove(self) -> (Vec<PathBuf>, Option<String>) {
+        let why = match remove(&self.path) {
+            Ok(attempts) => return (attempts, None),
+            Err(Error::Write { source, .. }) => source.to_string(),
+            Err(error) => error.to_string(),
+        };
+        let note = format!(
+            "{} is not removed: {why}; remove it, since the result is complete",
+            shown(&self.path)
+        );
+        (Vec::new(), Some(note))
     }
 }
 

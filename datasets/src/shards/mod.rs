@@ -14,7 +14,6 @@
 
 mod alone;
 mod dataset;
-mod error;
 mod folder;
 mod options;
 mod paths;
@@ -22,10 +21,10 @@ mod plan;
 mod rule;
 mod stamps;
 
+pub use crate::error::ShardError;
 pub use alone::{alone, with_remains};
 pub(crate) use dataset::place;
 pub use dataset::{Joined, PartBuilder, PartResult, Totals, join};
-pub use error::ShardError;
 pub use folder::{Attempt, Line, PlanFolder};
 pub use options::ShardOptions;
 pub use options::check_rule;

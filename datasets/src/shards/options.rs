@@ -1,8 +1,9 @@
 //! Options of a shard's run, and the check of a plan's rule.
 
+use super::PartRule;
 use super::folder::Line;
-use super::{PartRule, ShardError};
 use crate::Error;
+use crate::error::ShardError;
 use meetpoint_diagnose::Setting;
 use serde::Serialize;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The content of a plan: the command, its options, the listing of the source cut into parts, and
 //! the number of shards.
 
-use super::ShardError;
 use super::paths::absolute_source;
 use super::rule::PlannedPart;
+use crate::error::ShardError;
 use crate::source::SourceOptions;
 use crate::writer::TOOL;
 use meetpoint_format::checksum::hexadecimal;

@@ -1,9 +1,9 @@
 //! The stamps of all files of a source, which show which file changed: 16 bytes for each file,
 //! sorted.
 
-use super::ShardError;
 use super::plan::PlannedSource;
 use crate::Error;
+use crate::error::ShardError;
 use crate::source::{self, SourceOptions, SourceStamp};
 use crate::store::StorePath;
 use std::path::{Path, PathBuf};
@@ -27,9 +27,13 @@ pub(super) fn to_bytes(stamps: &[u128]) -> Vec<u8> {
     stamps.iter().flat_map(|stamp| stamp.to_le_bytes()).collect()
 }
 
-/// Fails if a file of the source has changed. `stamps` is the file with the stamps of the plan.
+/// Fails if the source does not exist, or if a file of it has changed. `stamps` is the file with
+/// the stamps of the plan.
 pub(super) fn check(source: &PlannedSource, stamps: &Path) -> Result<(), Error> {
     let place = source::find(&source.path, &source.options.remote)?;
+    if let Some(source) = source::missing(&place, &source.options)? {
+        return Err(ShardError::SourceMissing { source }.into());
+    }
     let mut now: Vec<(u128, PathBuf)> = Vec::new();
     let stamp = source::stamp_listing(&place, &source.options, &mut |path, stamp| {
         now.push((stamp, path.to_path_buf()));

@@ -17,7 +17,6 @@ pub(crate) mod feed;
 mod files;
 mod folder;
 mod huggingface;
-mod kind;
 mod mds;
 mod parquet;
 mod tfrecord;
@@ -25,9 +24,8 @@ pub(crate) mod tree;
 mod value;
 mod webdataset;
 
-pub use kind::SinkKind;
-
 use crate::Error;
+pub use crate::sink_kind::SinkKind;
 use crate::source::{ContentKind, SourceSchema};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, SchemaRef};

@@ -10,7 +10,7 @@ use super::files::{Output, write_labels};
 use super::{Closed, OutSample, Refusal, Shards, Sink, SinkKind, Tally, Value, type_notes};
 use super::{tree, unheld, value};
 use crate::Error;
-use crate::pack::keys::Keys;
+use crate::key_set::KeySet;
 use crate::source::tar::WHOLE_KEY;
 use crate::source::{ContentKind, SourceSchema};
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ pub(super) struct WebDataset {
     open: Option<(Builder<Output>, u64)>,
     begun: usize,
     /// Names of the samples so far.
-    names: Keys,
+    names: KeySet,
     has_renamed: bool,
     tally: Tally,
     notes: Vec<String>,
@@ -69,7 +69,7 @@ impl WebDataset {
             shards,
             open: None,
             begun: 0,
-            names: Keys::default(),
+            names: KeySet::default(),
             has_renamed: false,
             tally: Tally::default(),
             notes,

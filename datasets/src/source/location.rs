@@ -3,10 +3,12 @@
 use super::detect::open_kind;
 use super::{Entry, Finished, Size, Source, SourceOptions, SourceSchema, SourceStamp};
 use crate::Error;
+use crate::error::RemoteError;
 #[cfg(feature = "remote")]
 use crate::store::RemoteStore;
-use crate::store::{RemoteError, RemoteOptions, StorePath};
-use std::path::Path;
+use crate::store::{RemoteOptions, StorePath};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 pub use meetpoint_prepare::is_url;
 
@@ -59,10 +61,34 @@ pub(crate) fn stamp_listing(
     options: &SourceOptions,
     each: &mut dyn FnMut(&Path, u128),
 ) -> Result<SourceStamp, Error> {
+    SourceStamp::listing(&given_paths(from, options), options.follow_links, each)
+}
+
+/// The paths that the user named: the source, its table, its root.
+fn given_paths(from: &StorePath, options: &SourceOptions) -> Vec<StorePath> {
     let given = [&options.table, &options.root];
     let given = given.into_iter().flatten().map(|path| from.given(path));
-    let paths: Vec<StorePath> = std::iter::once(from.clone()).chain(given).collect();
-    SourceStamp::listing(&paths, options.follow_links, each)
+    std::iter::once(from.clone()).chain(given).collect()
+}
+
+/// The first path on this machine that the user named and that does not exist; of a pattern, its
+/// folder. [`stamp`] cannot tell a missing path from a pattern.
+pub(crate) fn missing(from: &StorePath, options: &SourceOptions) -> Result<Option<PathBuf>, Error> {
+    for path in given_paths(from, options) {
+        let is_pattern = path.shown().contains('{') && !path.exists();
+        let path = if is_pattern { path.folder() } else { path };
+        if is_url(path.path()) || path.path().as_os_str().is_empty() {
+            continue;
+        }
+        match path.metadata() {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Some(path.to_path_buf()));
+            }
+            Err(source) => return Err(Error::Source { path: path.to_path_buf(), source }),
+        }
+    }
+    Ok(None)
 }
 
 /// Refuses a URL as a destination.
@@ -105,7 +131,9 @@ impl Source for StoreChecked {
 
 #[cfg(test)]
 mod tests {
-    use super::is_url;
+    use super::{is_url, missing};
+    use crate::source::SourceOptions;
+    use crate::store::StorePath;
     use std::path::Path;
 
     #[test]
@@ -116,5 +144,21 @@ mod tests {
         for path in ["/a/b", "a://b".get(1..).unwrap(), "a b://c", "./s3://x", "1a://b", ""] {
             assert!(!is_url(Path::new(path)), "{path}");
         }
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_missing_unless_it_is_a_pattern_in_a_folder_that_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let missing = |from: &str, table: Option<&str>| {
+            let options = SourceOptions { table: table.map(at), ..SourceOptions::default() };
+            missing(&StorePath::local(at(from)), &options).unwrap()
+        };
+        std::fs::write(at("a.tar"), "").unwrap();
+        assert_eq!(missing("a.tar", None), None);
+        assert_eq!(missing("a.tar", Some("a.csv")), Some(at("a.csv")));
+        assert_eq!(missing("b.tar", None), Some(at("b.tar")));
+        assert_eq!(missing("{a,b}.tar", None), None);
+        assert_eq!(missing("below/{a,b}.tar", None), Some(at("below")));
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! In reading order: [`Source`] (the trait), [`SourceSchema`] (the columns of its samples),
 //! [`Entry`] and [`Item`] (one of them), [`Finished`] (totals at the end), [`SourceOptions`] (the
-//! user's options), [`detect()`] (the kind of a source), and then a module for each kind.
+//! user's options), [`detect()`] (the kind of a source), then a module for each kind, and
+//! `in_place` (a source of any kind with the locations of its samples as a further column).
 
 pub mod arrow;
 mod budget;
@@ -18,6 +19,7 @@ mod detect;
 pub mod ffcv;
 pub mod folder;
 pub mod idx;
+mod in_place;
 mod input;
 mod json;
 mod limit;
@@ -46,8 +48,9 @@ pub use crate::over_budget::OverBudget;
 pub use crate::sample_origin::SampleOrigin;
 pub use budget::{MEMORY_BYTES, memory_bytes_default};
 pub use detect::{KINDS, OpenSource, SourceKind, detect, kind_named};
+pub(crate) use in_place::InPlace;
 pub use location::{find, is_url, open, open_in};
-pub(crate) use location::{refuse_destination, stamp, stamp_listing};
+pub(crate) use location::{missing, refuse_destination, stamp, stamp_listing};
 pub use options::SourceOptions;
 pub use pixels::PixelStore;
 pub(crate) use pixels::as_png;

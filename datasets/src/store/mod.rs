@@ -13,15 +13,14 @@ mod remote;
 mod traits;
 mod tree;
 
+pub use crate::error::RemoteError;
 pub use faulty::Faulty;
 pub use local::Local;
 pub use memory::Memory;
 pub use path::StorePath;
 #[cfg(feature = "remote")]
 pub(crate) use remote::RemoteStore;
-pub use remote::{
-    CACHE_BYTES, Deadlines, RemoteError, RemoteOptions, RemoteStores, TransferMonitor,
-};
+pub use remote::{CACHE_BYTES, Deadlines, RemoteOptions, RemoteStores, TransferMonitor};
 pub use traits::{
     FileKind, FolderEntry, List, Metadata, Store, Walk, WalkEntry, WalkError, WalkOptions,
 };

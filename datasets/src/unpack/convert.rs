@@ -3,10 +3,11 @@
 use super::drive::{Outcome, ReadSample, Written, drive};
 use super::{CarriedColumns, UnpackOptions, foreign};
 use crate::destination::{Destination, Replace, Staging};
-use crate::pack::keys::Keys;
+use crate::error::RemoteError;
+use crate::key_set::KeySet;
 use crate::sink::{self, SinkKind};
 use crate::source::{Content, Entry, Finished, Item, Size, Source, UnusedLabel};
-use crate::store::{RemoteError, StorePath};
+use crate::store::StorePath;
 use crate::{Error, LeftOut, OnError};
 use meetpoint_storage::is_of_the_file;
 use std::io::Read;
@@ -105,7 +106,7 @@ pub fn convert(
     let mut sink = sink::create(options.sink, staging.content(), &schema, options.shards)?;
 
     let size = source.size();
-    let mut keys = Keys::default();
+    let mut keys = KeySet::default();
     let mut bytes_done = 0;
     let taken = AtomicU64::new(0);
     let mut next = || {

@@ -7,13 +7,14 @@ use super::convert::{Job, read};
 use super::drive::{Written, drive};
 use super::{CarriedColumns, ConvertSummary, UnpackOptions, foreign};
 use crate::destination::{Destination, Replace, Staging};
+use crate::error::ShardError;
+use crate::key_set::KeySet;
 use crate::pack::can_resume;
 use crate::pack::census::Census;
-use crate::pack::keys::Keys;
 use crate::shards::{
-    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardError,
-    ShardOptions, ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule,
-    folder_of, list_stamps, place,
+    Attempt, Line, ListingDigest, PartRule, PartSplitter, PlanFolder, ShardCommand, ShardOptions,
+    ShardPlan, ShardSummary, absolute_options, absolute_source, alone, check_rule, folder_of,
+    list_stamps, place,
 };
 use crate::sink::{self, Shards, join_indexes, sample_name};
 use crate::source::{self, Entry, Finished, Source, SourceOptions, UnusedLabel};
@@ -85,7 +86,7 @@ fn plan(
     CarriedColumns::of(&source.schema().extra, &options.without)?;
     let (mut census, mut splitter) = (Census::default(), PartSplitter::new(rule));
     let (mut unreadable, mut not_samples, mut ignored) = (Vec::new(), Vec::new(), 0);
-    let (mut names, mut has_labels) = (Keys::default(), None);
+    let (mut names, mut has_labels) = (KeySet::default(), None);
     while let Some(entry) = source.next()? {
         if options.stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -371,7 +372,7 @@ fn commit(folder: PlanFolder, mut cleaned: Vec<PathBuf>) -> Result<ConvertSummar
         cleaned.append(&mut destination.cleaned);
     }
     let index_bytes = sink.index_name().and_then(|name| to.join(name).metadata().ok());
-    let summary = ConvertSummary {
+    let mut summary = ConvertSummary {
         destination: to,
         sink,
         samples,
@@ -384,11 +385,13 @@ fn commit(folder: PlanFolder, mut cleaned: Vec<PathBuf>) -> Result<ConvertSummar
         damaged,
         not_samples: job.not_samples,
         ignored: job.ignored,
-        cleaned: Vec::new(),
+        cleaned,
         replaced,
     };
-    cleaned.extend(folder.remove()?);
-    Ok(ConvertSummary { cleaned, ..summary })
+    let (attempts, note) = folder.remove();
+    summary.cleaned.extend(attempts);
+    summary.notes.extend(note);
+    Ok(summary)
 }
 
 /// Whether all files are already at the destination, because an earlier commit was killed after the

@@ -4,11 +4,12 @@
 //! In reading order: [`verify`] and [`verify_with`] (each file against its SHA-256), `diagnose`
 //! (a part that differs: which of its checksums do), `locate` (which byte a checksum points to),
 //! `consistency` (a part that does not differ: whether the manifest tells the truth about it),
-//! [`sharded`] (the same on many hosts), `in_store`
+//! `contents` (files of content in place), [`sharded`] (the same on many hosts), `in_store`
 //! (a dataset at a URL), [`verify_deep`] (each sample decoded, its form and entry
 //! points rebuilt).
 
 mod consistency;
+pub(crate) mod contents;
 mod deep;
 mod diagnose;
 mod in_store;
@@ -20,21 +21,21 @@ pub use deep::verify_deep;
 pub use problem::{DamageLocation, Problem};
 
 use crate::Error;
-use crate::index::{check_contents, check_keys};
+use crate::key_index::check_keys;
+use crate::part_file::PartFile;
 use crate::store::RemoteOptions;
 use consistency::Sums;
+use contents::check_contents;
 pub(crate) use diagnose::cause_of;
-use meetpoint_format::dataset::{
-    MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartBytes, PartEntry,
-};
+use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest, PartEntry};
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::{Dataset, is_url};
-use meetpoint_storage::files::{open_regular, read_regular};
+use meetpoint_storage::files::read_regular;
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,6 +75,8 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// The problems; empty for a sound dataset.
     pub problems: Vec<Problem>,
+    /// Notes, as sentences: the folder of a plan that was not removed.
+    pub notes: Vec<String>,
     /// The results of [`verify_deep`], if it ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deep: Option<DeepReport>,
@@ -301,25 +304,4 @@ fn sha256_of(
         }
     }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-/// The file of a part, opened for each access, since the drive may be failing.
-pub(crate) struct PartFile {
-    pub(crate) path: PathBuf,
-}
-
-impl PartFile {
-    fn open(&self) -> std::io::Result<File> {
-        open_regular(&self.path)
-    }
-}
-
-impl PartBytes for PartFile {
-    fn part_bytes(&self, _part: usize) -> std::io::Result<u64> {
-        Ok(self.open()?.metadata()?.len())
-    }
-
-    fn read_exact_at(&self, _part: usize, offset: u64, into: &mut [u8]) -> std::io::Result<()> {
-        self.open()?.read_exact_at(into, offset)
-    }
 }

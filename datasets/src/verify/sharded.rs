@@ -4,9 +4,10 @@
 use super::consistency::Sums;
 use super::{Problem, VerifyOptions, VerifyReport, check_entry, check_whole};
 use crate::Error;
+use crate::error::ShardError;
 use crate::shards::{
-    Attempt, PlanFolder, PlannedPart, ShardCommand, ShardError, ShardOptions, ShardPlan,
-    ShardSummary, folder_of,
+    Attempt, PlanFolder, PlannedPart, ShardCommand, ShardOptions, ShardPlan, ShardSummary,
+    folder_of,
 };
 use meetpoint_format::checksum::hexadecimal;
 use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest};
@@ -129,6 +130,6 @@ pub fn commit_verify(folder: PlanFolder, options: &VerifyOptions) -> Result<Veri
     }
     let dataset = folder.plan().destination.clone();
     check_whole(&dataset, &manifest, &sums, options, &mut report, &mut |_| ())?;
-    folder.remove()?;
+    report.notes.extend(folder.remove().1);
     Ok(report)
 }

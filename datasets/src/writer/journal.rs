@@ -5,17 +5,16 @@
 //! is appended and synced after its part was synced. An incomplete last line was being written when
 //! the process was killed, and is ignored.
 
-use super::inputs::{ResumeConflict, WriterInputs};
 use super::written::{RowCounts, WrittenParts, sha256_of};
 use crate::Error;
+use crate::destination::JOURNAL_NAME;
+use crate::writer_inputs::{ResumeConflict, WriterInputs};
 use meetpoint_format::dataset::{PartEntry, part_name};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Its file name.
-pub(crate) const JOURNAL_NAME: &str = "journal.jsonl";
 /// Longest journal that is read, in bytes.
 const JOURNAL_BYTES_MAX: u64 = 1 << 30;
 

@@ -1,11 +1,10 @@
 //! Writes rows into a dataset, which appears complete or not at all.
 //!
 //! Rows are stored unchanged: the form of an image and its entry points are decided by the caller.
-//! In reading order: [`Writer`], [`WriterOptions`] and [`Written`], then `parts` (rows into part
-//! files), `one_part` (one of them), `part_file` and `part_drain` (their bytes to the drive),
-//! `inputs` (what determines the bytes) and `journal` (what another process needs to resume).
+//! In reading order: [`Writer`], [`WriterOptions`], [`WriterInputs`] (what determines the bytes),
+//! [`Written`], then `parts` (rows into part files), `one_part` (one of them), `part_file` and
+//! `part_drain` (their bytes to the drive), and `journal` (what another process needs to resume).
 
-mod inputs;
 mod journal;
 mod one_part;
 mod part_drain;
@@ -14,10 +13,9 @@ mod parts;
 mod written;
 
 use crate::Error;
-use crate::destination::{Destination, LeftoverFolder, Replace, Staging};
-use crate::index::index_keys;
-pub use inputs::{ResumeConflict, Value, WriterInput, WriterInputs};
-pub(crate) use journal::JOURNAL_NAME;
+use crate::destination::{Destination, JOURNAL_NAME, LeftoverFolder, Replace, Staging};
+use crate::key_index::index_keys;
+pub use crate::writer_inputs::{ResumeConflict, Value, WriterInput, WriterInputs};
 use journal::{Journal, JournalContent};
 use meetpoint_format::dataset::{Columns, EntryPointsStored, Manifest, Provenance, Row, Stored};
 pub(crate) use one_part::OnePart;

@@ -56,6 +56,11 @@ impl ContentLocation {
     }
 }
 
+/// Whether a further column contains the locations of content.
+pub fn locates_content(field: &Field) -> bool {
+    field.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_COLUMN)
+}
+
 fn place_fields() -> Fields {
     Fields::from(vec![
         Field::new("path", DataType::Utf8, false),
@@ -83,7 +88,7 @@ impl Columns {
     pub fn root(&self) -> Option<&str> {
         let last = self.extra.fields().last()?;
         let is_place = last.name() == PLACE_COLUMN
-            && last.metadata().get(KIND_KEY).is_some_and(|kind| kind == PLACE_COLUMN)
+            && locates_content(last)
             && !last.is_nullable()
             && *last.data_type() == DataType::Struct(place_fields());
         last.metadata().get(ROOT_KEY).filter(|_| is_place).map(String::as_str)

@@ -12,12 +12,14 @@
 //! bytes with few reads), [`ContentLocation`] (content that stays in other files),
 //! [`DatasetExtents`] (where on a block device the files are).
 
+mod batch_reader;
 mod columns;
 mod encode;
 mod encode_extra;
 mod error;
 mod extents;
 mod extra;
+mod footers;
 mod in_place;
 mod index;
 mod layout;
@@ -39,7 +41,7 @@ pub use extents::{
     FileExtent, FileExtents,
 };
 pub use extra::{ExtraBytes, ExtraTable};
-pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY};
+pub use in_place::{ContentFile, ContentLocation, PLACE_COLUMN, ROOT_KEY, locates_content};
 pub use index::{ENTRY_POINTS_BYTES_MAX, Index, KeyedRows, SampleLocation};
 pub use layout::{PartLayout, RecordBatchExtent};
 pub use manifest::{

@@ -210,6 +210,8 @@ class Verified:
     parts: int
     bytes: int
     problems: List[Problem]
+    notes: List[str]
+    """As sentences: the folder of a plan that was not removed."""
     deep: Optional[DeepChecks] = None
     """``None`` unless requested, and for a damaged dataset."""
 

@@ -4,9 +4,14 @@
 use super::support::{PATIENCE, command, finish, pictures, run, until, wait};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 
+/// A user whom permissions bind, unlike root.
+const OTHER_USER: u32 = 65_534;
 /// Number of pictures in the source.
 const SAMPLES: u32 = 40;
 /// Number of parts of the plans.
@@ -250,6 +255,61 @@ fn plan_refused(folder: &Path) {
     at_epoch(folder, &words).refused(&["a.set.shards", "4 shards"]);
     let words = [&["pack", "pictures", "a.set"], &RULE[..]].concat();
     at_epoch(folder, &words).refused(&["a.set.shards", "4 shards"]);
+}
+
+/// Runs the program as a user whom permissions bind, and to whom everything in the folder belongs.
+fn restricted(folder: &Path, arguments: &[&str]) -> super::support::Finished {
+    let mut command = command(folder, arguments);
+    if !rustix::process::geteuid().is_root() {
+        return finish(command.spawn().expect("the program starts"));
+    }
+    // That user may not reach the folder in which the program was built.
+    let programs = tempfile::tempdir().unwrap();
+    let program = programs.path().join("meetpoint");
+    std::fs::set_permissions(programs.path(), Permissions::from_mode(0o755)).unwrap();
+    std::fs::hard_link(command.get_program(), &program)
+        .or_else(|_| std::fs::copy(command.get_program(), &program).map(drop))
+        .unwrap();
+    for entry in walkdir::WalkDir::new(folder) {
+        chown(entry.unwrap().path(), Some(OTHER_USER), Some(OTHER_USER)).unwrap();
+    }
+    let mut command = Command::new(&program);
+    command.args(arguments).current_dir(folder).env_clear().uid(OTHER_USER).gid(OTHER_USER);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    finish(command.spawn().expect("the program starts"))
+}
+
+#[test]
+fn a_commit_that_cannot_remove_the_plan_succeeds_with_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let alone = source(folder);
+    plan(folder, "a.set", 1);
+    at_epoch(folder, &["shards", "plan", "verify", "kept", "--shards", "1"]).success();
+    let words = ["shards", "plan", "convert", "pictures", "a.out", "--to", "parquet"];
+    at_epoch(folder, &[&words[..], &["--shards", "1"], &RULE[..]].concat()).success();
+    let plans = ["a.set.shards", "kept.shards", "a.out.shards"];
+    for plan in plans {
+        finish(shard(folder, plan, 0)).success();
+    }
+    let allow = |mode| {
+        for plan in plans {
+            std::fs::set_permissions(folder.join(plan), Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    allow(0o555);
+    // The second commit finds the result of the first.
+    for plan in plans.into_iter().chain(plans) {
+        let done = restricted(folder, &["shards", "commit", plan]).success();
+        assert!(done.stdout.contains(&format!("{plan} is not removed: ")), "{done:?}");
+    }
+    assert_eq!(hashes(&folder.join("a.set")), alone);
+    allow(0o755);
+    for plan in plans {
+        let done = restricted(folder, &["shards", "commit", plan]).success();
+        assert!(!done.stdout.contains("not removed"), "{done:?}");
+    }
+    assert_eq!(names(folder), ["a.out", "a.set", "kept", "pictures"]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Recovers or reconstructs the manifest of a damaged dataset.
 
 use super::super::copy::history;
-use super::super::error::OperationError;
+use crate::error::OperationError;
 use crate::jpeg::{entry_points, form_of};
 use crate::message::Message;
 use crate::writer::{TOOL, utc_time};

@@ -8,17 +8,16 @@ mod part;
 
 use super::copy::CopySummary;
 use super::copy_options::{CopyOptions, Progress};
-use super::error::OperationError;
-use super::gather::is_place;
 use crate::Error;
-use crate::index::index_keys;
+use crate::error::OperationError;
+use crate::key_index::index_keys;
 use crate::message::Message;
 use crate::verify::{VerifyOptions, verify_with};
 use crate::writer::{Writer, WriterOptions};
 pub use manifest::{LabelsFrom, ManifestState};
 use manifest::{PriorManifest, RecoveredSamples};
 use meetpoint_diagnose::{Command, Remedy};
-use meetpoint_format::dataset::Columns;
+use meetpoint_format::dataset::{Columns, locates_content};
 use meetpoint_format::key_index::KEY_INDEX_NAME;
 use meetpoint_prepare::Dataset;
 use part::{Part, RepairLosses};
@@ -98,7 +97,7 @@ pub fn repair(
                 .remedy(Remedy::advice("restore a part").or("pack again")),
         )
     })?;
-    if columns.extra.fields().iter().any(|field| is_place(field)) {
+    if columns.extra.fields().iter().any(|field| locates_content(field)) {
         return Err(hopeless(
             Message::from("its content is in other files").remedy(Remedy::run(Command::Index)),
         )

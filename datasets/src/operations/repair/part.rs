@@ -6,7 +6,8 @@
 
 use super::Lost;
 use crate::Error;
-use crate::verify::{PartFile, cause_of};
+use crate::part_file::PartFile;
+use crate::verify::cause_of;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::convert::try_fb_to_schema;
 use meetpoint_format::checksum::crc32c;

@@ -1,6 +1,6 @@
 //! Parses a URL into a store and a name in it, or a pattern of names.
 
-use super::RemoteError;
+use crate::error::RemoteError;
 use crate::pattern::expand;
 use object_store::path::Path as Key;
 use object_store::{ObjectStoreScheme as Scheme, path};

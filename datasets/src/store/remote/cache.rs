@@ -4,7 +4,7 @@
 //! locked while the process lives. An unlocked folder belongs to a killed process, and the next
 //! process removes it. Only the user can read the objects, and no link is followed.
 
-use super::RemoteError;
+use crate::error::RemoteError;
 use crate::named_lock::lock_named;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;

@@ -1,8 +1,9 @@
 //! Connects to a store: credentials and options from the environment, and the meaning of its
 //! errors.
 
+use super::RemoteOptions;
 use super::address::Address;
-use super::{RemoteError, RemoteOptions};
+use crate::error::RemoteError;
 use crate::message::Message;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::aws::AmazonS3Builder;

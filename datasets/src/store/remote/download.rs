@@ -1,9 +1,10 @@
 //! Fetches one object into a file: the complete object that was listed, or nothing.
 
+use super::TransferMonitor;
 use super::cache::create_private;
 use super::connect::{Client, refused};
 use super::listing::{Object, modified, tag};
-use super::{RemoteError, TransferMonitor};
+use crate::error::RemoteError;
 use futures_util::TryStreamExt;
 use meetpoint_diagnose::{Change, Remedy, Setting};
 use object_store::{GetOptions, GetRange, ObjectStoreScheme as Scheme};

@@ -4,13 +4,14 @@
 //! closed. So the space on the drive is at most the limit of the cache plus the files that a source
 //! has open at once.
 
+use super::TransferMonitor;
 use super::address::Address;
 use super::cache::Folder;
 use super::connect::Client;
 use super::download::{DownloadRequest, download};
 use super::listing::Object;
 use super::object_cache::{Eviction, ObjectCache, Slot};
-use super::{RemoteError, TransferMonitor};
+use crate::error::RemoteError;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

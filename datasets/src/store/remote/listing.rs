@@ -1,8 +1,9 @@
 //! Lists the objects of a URL, with their paths.
 
+use super::TransferMonitor;
 use super::address::Address;
 use super::connect::{Client, refused};
-use super::{RemoteError, TransferMonitor};
+use crate::error::RemoteError;
 use crate::natural_order;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path as Key;

@@ -4,11 +4,11 @@
 //! opened, the next ones are prefetched, and objects that were read are evicted. The cache is
 //! bounded by [`RemoteOptions::cache_bytes`].
 //!
-//! In reading order: [`RemoteOptions`], [`RemoteError`], with the
-//! feature `remote`, `address` (parsed URLs), `connect` (clients and credentials), `listing` (the
-//! objects), `download` (of one object), `cache` (the folder), `object_cache` (the state of the
-//! cache), `fetcher` (transfers and prefetch), `store` (all of it as a store), `ranged` (datasets
-//! of our own, read in ranges) and [`RemoteStores`] (opens those).
+//! In reading order: [`RemoteOptions`], with the feature `remote`, `address` (parsed URLs),
+//! `connect` (clients and credentials), `listing` (the objects), `download` (of one object),
+//! `cache` (the folder), `object_cache` (the state of the cache), `fetcher` (transfers and
+//! prefetch), `store` (all of it as a store), `ranged` (datasets of our own, read in ranges) and
+//! [`RemoteStores`] (opens those).
 
 #[cfg(feature = "remote")]
 mod address;
@@ -19,7 +19,6 @@ mod connect;
 mod deadlines;
 #[cfg(feature = "remote")]
 mod download;
-mod error;
 #[cfg(feature = "remote")]
 mod fetcher;
 #[cfg(feature = "remote")]
@@ -33,11 +32,12 @@ mod ranged;
 mod store;
 
 pub use deadlines::Deadlines;
-pub use error::RemoteError;
 pub use open::RemoteStores;
 #[cfg(feature = "remote")]
 pub(crate) use store::RemoteStore;
 
+#[cfg(feature = "remote")]
+use crate::error::RemoteError;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};

@@ -1,7 +1,7 @@
 //! The state of the cache: cached objects, transfers in progress, and evictions. Only bookkeeping,
 //! no files.
 
-use super::RemoteError;
+use crate::error::RemoteError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Maximum number of concurrent transfers.

@@ -1,6 +1,7 @@
 //! Opens datasets in stores, for readers that are given this as a value.
 
-use super::{Deadlines, RemoteError, RemoteOptions};
+use super::{Deadlines, RemoteOptions};
+use crate::error::RemoteError;
 use meetpoint_prepare::{OpenRemote, RemoteFailure, RemoteFolder};
 use std::io;
 use std::path::Path;

@@ -1,12 +1,13 @@
 //! Objects as the files of a store: listed once, fetched when they are opened.
 
+use super::RemoteOptions;
 use super::address::Address;
 use super::cache::Folder;
 use super::connect::connect;
 use super::fetcher::Fetcher;
 use super::listing::{Object, list};
-use super::{RemoteError, RemoteOptions};
 use crate::Error;
+use crate::error::RemoteError;
 use crate::store::StorePath;
 use crate::store::traits::{FileKind, Metadata};
 use crate::store::tree::{Tree, TreeFiles};

@@ -1,12 +1,11 @@
 //! The cached blocks of a dataset: a sparse file with each block at its place, and evictions.
 //!
-//! The folder is `store-HASH` in the cache folder, by the SHA-256 of `dataset.json`. The space of
-//! an evicted block is freed by a hole in the file.
+//! The space of an evicted block is freed by a hole in the file.
 
-use super::super::RemoteError;
-use super::super::cache::{private_cache, private_folders};
 use super::blocks::{BLOCK_BYTES, Blocks};
-use super::state::{BlockState, Found, State, is_idle, lock_exclusive, open_private};
+use super::cache_folder::{BLOCKS_NAME, DatasetCacheFolder, not_written};
+use super::state::{BlockState, Found, State, open_private};
+use crate::error::RemoteError;
 use meetpoint_format::split_mix::SplitMix64;
 use meetpoint_prepare::NextUse;
 use rustix::fs::{FallocateFlags, fallocate};
@@ -14,14 +13,11 @@ use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 
-/// Prefix of the names of folders.
-const PREFIX: &str = "store-";
 /// Maximum number of blocks among which those to evict are selected.
 const CANDIDATES_MAX: usize = 1024;
 /// Blocks that are evicted together.
@@ -64,26 +60,13 @@ impl BlockCache {
         (blocks, manifest_sha256): (Blocks, [u8; 32]),
         bytes_max: u64,
     ) -> Result<Self, RemoteError> {
-        let cache = private_cache(cache)?;
-        let failed = |path: &Path, error: io::Error| RemoteError::Cache {
-            path: path.to_path_buf(),
-            problem: error.to_string(),
-        };
-        let lock_path = cache.join("stores.lock");
-        let _lock = lock_exclusive(&lock_path).map_err(|it| failed(&lock_path, it))?;
-        let name: String = manifest_sha256[..16].iter().map(|it| format!("{it:02x}")).collect();
-        let folder = cache.join(format!("{PREFIX}{name}"));
         let limit = (bytes_max / BLOCK_BYTES).min(blocks.len());
-        clean(&cache, &folder, bytes_max - limit * BLOCK_BYTES);
-        match private_folders().create(&folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                return Err(failed(&folder, error));
-            }
-            _ => {}
-        }
-        check_private(&folder)?;
-        let path = folder.join("blocks");
-        let file = open_private(&path).map_err(|it| failed(&path, it))?;
+        let others_bytes_max = bytes_max - limit * BLOCK_BYTES;
+        let DatasetCacheFolder { path: folder, lock: _lock } =
+            DatasetCacheFolder::create(cache, manifest_sha256, others_bytes_max)?;
+        let path = folder.join(BLOCKS_NAME);
+        let failed = |error: io::Error| not_written(&path, &error);
+        let file = open_private(&path).map_err(failed)?;
         let mut free = |block: u64| punch(&file, block..block + 1);
         let (state, found) = State::attach(&folder, blocks.len(), &mut free)?;
         let prepare = || -> io::Result<()> {
@@ -97,7 +80,7 @@ impl BlockCache {
                 _ => Ok(()),
             }
         };
-        prepare().map_err(|it| failed(&path, it))?;
+        prepare().map_err(failed)?;
         let mut books = Books {
             pins: HashMap::new(),
             held: Vec::new(),
@@ -346,7 +329,7 @@ impl BlockCache {
     }
 
     fn failed(&self, error: &io::Error) -> RemoteError {
-        RemoteError::Cache { path: self.path.clone(), problem: error.to_string() }
+        not_written(&self.path, error)
     }
 
     fn lock(&self) -> MutexGuard<'_, Books> {
@@ -372,51 +355,11 @@ fn punch(file: &File, blocks: Range<u64>) -> io::Result<()> {
     Ok(fallocate(file, flags, blocks.start * BLOCK_BYTES, bytes)?)
 }
 
-/// Refuses a folder that is not this user's alone.
-fn check_private(folder: &Path) -> Result<(), RemoteError> {
-    let problem = match folder.symlink_metadata() {
-        Ok(found) if !found.is_dir() => "it is not a folder",
-        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
-            "it belongs to another user"
-        }
-        Ok(found) if found.mode() & 0o077 != 0 => "others have access to it (chmod go-rwx)",
-        Ok(_) => return Ok(()),
-        Err(_) => "it cannot be opened",
-    };
-    Err(RemoteError::NotPrivate { path: folder.to_path_buf(), problem })
-}
-
-/// Removes caches of other datasets that no process uses, the oldest first, until their bytes are
-/// at most `bytes_max`. The caller has locked the cache folder.
-fn clean(cache: &Path, own: &Path, bytes_max: u64) {
-    let mut idle: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
-    for entry in std::fs::read_dir(cache).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        let is_other = name.to_str().is_some_and(|name| name.starts_with(PREFIX)) && path != own;
-        if !is_other || check_private(&path).is_err() || !is_idle(&path) {
-            continue;
-        }
-        let Ok(found) = path.join("blocks").symlink_metadata() else {
-            idle.push((SystemTime::UNIX_EPOCH, 0, path));
-            continue;
-        };
-        let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        idle.push((used, found.blocks().saturating_mul(512), path));
-    }
-    idle.sort_unstable_by(|left, right| right.cmp(left));
-    let mut bytes = 0_u64;
-    for (_, own_bytes, path) in idle {
-        bytes = bytes.saturating_add(own_bytes);
-        if bytes > bytes_max {
-            // The next process removes what cannot be removed now.
-            let _ = std::fs::remove_dir_all(path);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::cache_folder::name_of;
     use super::*;
+    use std::os::unix::fs::MetadataExt;
 
     const BLOCK: u64 = BLOCK_BYTES;
 
@@ -447,8 +390,8 @@ mod tests {
     }
 
     fn allocated(folder: &Path) -> u64 {
-        let name = folder.join(format!("{PREFIX}{}/blocks", "07".repeat(16)));
-        name.metadata().unwrap().blocks() * 512
+        let path = folder.join(name_of([7; 32])).join(BLOCKS_NAME);
+        path.metadata().unwrap().blocks() * 512
     }
 
     #[test]
@@ -509,7 +452,7 @@ mod tests {
             let parts = Blocks::new(vec![2 * BLOCK]);
             BlockCache::open(Some(folder.path()), (parts, [8; 32]), limit * BLOCK).unwrap()
         };
-        let path = folder.path().join(format!("{PREFIX}{}", "07".repeat(16)));
+        let path = folder.path().join(name_of([7; 32]));
         drop(other(2));
         assert!(path.exists(), "it is in use");
         drop(cache);

@@ -1,21 +1,20 @@
 //! A dataset in a store: its manifest, and ranges of its parts through the cache.
 //!
-//! Consecutive missing blocks are fetched by one request. Blocks that readers wait for are
-//! requested before prefetched ones; both have a limit.
+//! Blocks that readers wait for are requested before prefetched ones; both have a limit.
 
 use super::super::address::Address;
 use super::super::connect::connect_once;
-use super::super::{Deadlines, RemoteError, RemoteOptions, TransferMonitor};
+use super::super::{Deadlines, RemoteOptions, TransferMonitor};
 use super::blocks::{BLOCK_BYTES, Blocks};
 use super::cache::BlockCache;
+use super::ends::PartEnds;
+use super::in_use::io_error;
+use super::queue::{FetchQueue, Urgency};
 use super::request::{Counts, Object, Requests};
-use futures_util::{StreamExt, TryStreamExt};
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, Surface};
+use crate::error::RemoteError;
 use meetpoint_format::dataset::{MANIFEST_BYTES_MAX, MANIFEST_NAME, Manifest};
 use meetpoint_kernels::Interrupt;
-use meetpoint_prepare::{NextUse, RemoteFailure, RemoteFolder, RemoteUse, Wanted};
-use std::collections::{HashMap, HashSet, VecDeque};
-use std::fmt;
+use meetpoint_prepare::{NextUse, RemoteFolder, RemoteUse, Wanted};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -24,22 +23,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 
-/// Maximum number of requests in flight. There are many, because short requests, as in a shuffled
-/// order, are limited by the latency of the store, not by its bandwidth.
-const REQUESTS_MAX: usize = 64;
-/// Maximum number of blocks that are being fetched: 16 long requests.
-const FETCHING_BLOCKS_MAX: u64 = 16 * RUN_BLOCKS_MAX;
-/// Maximum number of blocks of a request.
-const RUN_BLOCKS_MAX: u64 = (4 << 20) / BLOCK_BYTES;
-/// Maximum number of concurrent requests for footers.
-const FOOTER_REQUESTS_MAX: usize = 32;
 /// Maximum bytes to prefetch ahead of the readers.
 const WINDOW_BYTES_MAX: u64 = 256 << 20;
 /// Share of the cache for what is prefetched.
 const WINDOW_SHARE: u64 = 4;
-/// Bytes at the end of each part that are fetched before its first sample is located: enough for
-/// the footers of parts with about a thousand record batches.
-const TAIL_BYTES: u64 = 16 << 10;
 /// Longest read of a reader that is longer than its sample: a record batch of small samples.
 const WHOLE_READ_BYTES: u64 = 4 << 20;
 /// Blocks that a reader needs for the table of a record batch, beside the content.
@@ -64,7 +51,7 @@ struct Shared {
     cache_folder: Option<PathBuf>,
     cache_bytes: u64,
     opened: OnceLock<Opened>,
-    work: Mutex<Work>,
+    queue: Mutex<FetchQueue>,
     /// Notified when something has arrived or failed.
     changed: Condvar,
     wanted: AtomicU64,
@@ -82,85 +69,7 @@ struct Opened {
     parts: Vec<Object>,
     cache: BlockCache,
     sample_bytes_max: u64,
-    /// The ends of parts, until their footers are read.
-    tails: Mutex<HashMap<usize, (u64, Vec<u8>)>>,
-}
-
-/// Requests that wait, and what failed.
-#[derive(Debug, Default)]
-struct Work {
-    /// Runs of claimed blocks for which readers wait.
-    demanded: VecDeque<Range<u64>>,
-    /// Runs of claimed blocks to prefetch.
-    ahead: VecDeque<Range<u64>>,
-    in_flight: usize,
-    /// Blocks of the requests in flight.
-    fetching: u64,
-    /// All blocks that this process has claimed.
-    claimed: HashSet<u64>,
-    /// Blocks that could not be fetched, and why.
-    failed: HashMap<u64, RemoteError>,
-    /// Requests that have ended.
-    ended: u64,
-}
-
-impl Work {
-    /// The run to fetch next, which is in flight from now on: what readers wait for goes first.
-    /// `None` if no run waits, or if a limit of requests or blocks in flight is reached.
-    fn next(&mut self) -> Option<Range<u64>> {
-        let queue = match self.demanded.is_empty() {
-            true => &mut self.ahead,
-            false => &mut self.demanded,
-        };
-        let run = queue.front()?;
-        let blocks = run.end - run.start;
-        let is_over = self.fetching > 0 && self.fetching + blocks > FETCHING_BLOCKS_MAX;
-        if self.in_flight >= REQUESTS_MAX || is_over {
-            return None;
-        }
-        self.in_flight += 1;
-        self.fetching += blocks;
-        queue.pop_front()
-    }
-}
-
-/// An error of a dataset in use, whose cache has an option of another name than that of a source.
-struct InUse<'e>(&'e RemoteError);
-
-impl fmt::Display for InUse<'_> {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self.0, to)
-    }
-}
-
-impl Diagnose for InUse<'_> {
-    fn cause(&self) -> &'static str {
-        self.0.cause()
-    }
-
-    fn message(&self, surface: Surface) -> String {
-        Diagnose::message(self.0, surface)
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        match self.0 {
-            RemoteError::Cache { .. } | RemoteError::NotPrivate { .. } => Some(
-                Remedy::by("choose another folder", Setting::CacheDir, Change::Other)
-                    .or_set(Setting::CacheSize, Change::Lower),
-            ),
-            RemoteError::NoCache => {
-                Some(Remedy::by("choose a folder", Setting::CacheDir, Change::Other))
-            }
-            other => other.remedy(),
-        }
-    }
-}
-
-fn io_error(error: &RemoteError) -> io::Error {
-    match error {
-        RemoteError::Interrupted => RemoteFailure::interruption(error).into(),
-        _ => RemoteFailure::of(&InUse(error)).into(),
-    }
+    ends: PartEnds,
 }
 
 impl StoreFolder {
@@ -200,7 +109,7 @@ impl StoreFolder {
             cache_folder: options.cache.clone(),
             cache_bytes: options.cache_bytes,
             opened: OnceLock::new(),
-            work: Mutex::default(),
+            queue: Mutex::default(),
             changed: Condvar::new(),
             wanted: AtomicU64::new(0),
             read_bytes: AtomicU64::new(0),
@@ -234,8 +143,8 @@ impl StoreFolder {
     }
 
     /// Starts as many waiting requests as the limits allow.
-    fn pump(&self, work: &mut Work) {
-        while let Some(run) = work.next() {
+    fn pump(&self, queue: &mut FetchQueue) {
+        while let Some(run) = queue.next() {
             self.shared.spawn(self.runtime().handle(), run);
         }
     }
@@ -246,8 +155,8 @@ impl Shared {
         self.opened.get().expect("parts are opened before they are named")
     }
 
-    fn lock(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, FetchQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_stopped(&self) -> bool {
@@ -298,19 +207,10 @@ impl Shared {
 
     /// Records the end of a run, and returns those to fetch next.
     fn ended(&self, run: Range<u64>, fetched: &Result<(), RemoteError>) -> Vec<Range<u64>> {
-        let mut work = self.lock();
-        work.ended += 1;
-        work.in_flight -= 1;
-        work.fetching -= run.end - run.start;
-        for block in run {
-            work.claimed.remove(&block);
-            match fetched {
-                Ok(()) => drop(work.failed.remove(&block)),
-                Err(error) => drop(work.failed.insert(block, error.clone())),
-            }
-        }
-        let next = std::iter::from_fn(|| work.next()).collect();
-        drop(work);
+        let mut queue = self.lock();
+        queue.end(run, fetched);
+        let next = std::iter::from_fn(|| queue.next()).collect();
+        drop(queue);
         self.changed.notify_all();
         next
     }
@@ -320,51 +220,6 @@ impl Shared {
         let (part, range) = cache.blocks().place_of(run);
         let mut sink = |offset: u64, bytes: &[u8]| cache.write(part, offset, bytes);
         self.requests.range(&parts[part], range, &mut sink).await
-    }
-
-    /// Queues claimed blocks as runs, and moves what readers wait for to the front.
-    fn queue(&self, work: &mut Work, mut claimed: Vec<u64>, demanded: bool) {
-        claimed.sort_unstable();
-        let blocks = self.opened().cache.blocks();
-        let mut runs: Vec<Range<u64>> = Vec::new();
-        for block in claimed {
-            work.claimed.insert(block);
-            work.failed.remove(&block);
-            let (part, _) = blocks.place(block);
-            match runs.last_mut() {
-                Some(run)
-                    if run.end == block
-                        && run.end - run.start < RUN_BLOCKS_MAX
-                        && blocks.place(run.start).0 == part =>
-                {
-                    run.end = block + 1;
-                }
-                _ => runs.push(block..block + 1),
-            }
-        }
-        match demanded {
-            true => work.demanded.extend(runs),
-            false => work.ahead.extend(runs),
-        }
-    }
-
-    fn tails(&self) -> MutexGuard<'_, HashMap<usize, (u64, Vec<u8>)>> {
-        self.opened().tails.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Copies a range from the end of a part whose footer is being read; returns whether the end
-    /// contains it.
-    fn tail(&self, part: usize, range: &Range<u64>, into: Option<&mut [u8]>) -> bool {
-        let tails = self.tails();
-        let Some((start, bytes)) = tails.get(&part) else { return false };
-        let Some(first) = range.start.checked_sub(*start) else { return false };
-        let first = usize::try_from(first).unwrap_or(usize::MAX);
-        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
-        let found = first.checked_add(length).and_then(|end| bytes.get(first..end));
-        if let (Some(found), Some(into)) = (found, into) {
-            into.copy_from_slice(found);
-        }
-        found.is_some()
     }
 }
 
@@ -387,12 +242,8 @@ impl RemoteFolder for StoreFolder {
             let blocks = Blocks::new(manifest.parts.iter().map(|part| part.bytes).collect());
             let (folder, bytes) = (shared.cache_folder.as_deref(), shared.cache_bytes);
             let cache = BlockCache::open(folder, (blocks, manifest_sha256), bytes)?;
-            Ok(Opened {
-                parts,
-                cache,
-                sample_bytes_max: manifest.image_bytes_max,
-                tails: Mutex::default(),
-            })
+            let (sample_bytes_max, ends) = (manifest.image_bytes_max, PartEnds::default());
+            Ok(Opened { parts, cache, sample_bytes_max, ends })
         };
         let opened = open().map_err(|error| io_error(&error))?;
         let _ = shared.opened.set(opened);
@@ -400,39 +251,13 @@ impl RemoteFolder for StoreFolder {
     }
 
     fn fetch_ends(&self, parts: &[usize]) -> io::Result<()> {
-        let shared = &self.shared;
-        let missing: Vec<usize> = {
-            let tails = shared.tails();
-            parts.iter().copied().filter(|part| !tails.contains_key(part)).collect()
-        };
-        let objects = &shared.opened().parts;
-        let fetched = self.block_on(async {
-            let ends = missing.into_iter().map(|part| async move {
-                let object = &objects[part];
-                let bytes = object.bytes.unwrap_or(0);
-                let start = bytes.saturating_sub(TAIL_BYTES);
-                let mut end = Vec::new();
-                let mut sink = |_: u64, bytes: &[u8]| {
-                    end.extend_from_slice(bytes);
-                    Ok(())
-                };
-                if start < bytes {
-                    shared.requests.range(object, start..bytes, &mut sink).await?;
-                }
-                Ok::<_, RemoteError>((part, (start, end)))
-            });
-            futures_util::stream::iter(ends)
-                .buffer_unordered(FOOTER_REQUESTS_MAX)
-                .try_collect::<Vec<_>>()
-                .await
-        });
-        shared.tails().extend(fetched.map_err(|error| io_error(&error))?);
-        Ok(())
+        let Opened { parts: objects, ends, .. } = self.shared.opened();
+        let fetched = self.block_on(ends.fetch(parts, objects, &self.shared.requests));
+        fetched.map_err(|error| io_error(&error))
     }
 
     fn ends_read(&self, parts: &[usize]) {
-        let mut tails = self.shared.tails();
-        parts.iter().for_each(|part| drop(tails.remove(part)));
+        self.shared.opened().ends.forget(parts);
     }
 
     fn part_bytes(&self, part: usize) -> io::Result<u64> {
@@ -458,19 +283,15 @@ impl RemoteFolder for StoreFolder {
     }
 
     fn want(&self, part: usize, range: Range<u64>, forced: bool) -> Option<Wanted> {
-        let cache = &self.shared.opened().cache;
+        let Opened { cache, ends, .. } = self.shared.opened();
         let id = self.shared.wanted.fetch_add(1, Ordering::Relaxed);
         let wanted = Wanted { part, range: range.clone(), id };
-        if !cache.blocks().contains(part, &range) || self.shared.tail(part, &range, None) {
+        if !cache.blocks().contains(part, &range) || ends.contain(part, &range) {
             return Some(wanted);
         }
         let blocks = cache.blocks().of(part, &range);
         let missing = cache.pin(blocks.clone(), forced)?;
-        let mut work = self.shared.lock();
-        if !work.failed.is_empty() {
-            blocks.for_each(|block| drop(work.failed.remove(&block)));
-        }
-        drop(work);
+        self.shared.lock().forget_failures(blocks);
         let bytes = range.end - range.start;
         self.shared.read_bytes.fetch_add(bytes, Ordering::Relaxed);
         if missing == 0 {
@@ -487,39 +308,33 @@ impl RemoteFolder for StoreFolder {
     }
 
     fn fetch(&self, wanted: &[&Wanted]) {
-        let shared = &self.shared;
-        let cache = &shared.opened().cache;
-        let mut work = shared.lock();
+        let Opened { cache, ends, .. } = self.shared.opened();
+        let mut queue = self.shared.lock();
         let mut claimed = Vec::new();
         for Wanted { part, range, .. } in wanted {
-            if !cache.blocks().contains(*part, range) || shared.tail(*part, range, None) {
+            if !cache.blocks().contains(*part, range) || ends.contain(*part, range) {
                 continue;
             }
             let blocks = cache.blocks().of(*part, range);
-            if blocks.clone().any(|block| work.failed.contains_key(&block)) {
+            if queue.failure(blocks.clone()).is_some() {
                 continue;
             }
             if let Err(error) = cache.claim(blocks.clone(), true, &mut claimed) {
-                work.failed.insert(blocks.start, error);
+                queue.fail(blocks.start, error);
             }
-            // What is to be prefetched later is needed now.
-            let is_wanted = |run: &Range<u64>| run.start < blocks.end && blocks.start < run.end;
-            if let Some(index) = work.ahead.iter().position(is_wanted) {
-                let run = work.ahead.remove(index).expect("the index was found");
-                work.demanded.push_back(run);
-            }
+            queue.hurry(&blocks);
         }
-        shared.queue(&mut work, claimed, true);
-        self.pump(&mut work);
+        queue.push(claimed, cache.blocks(), Urgency::Demanded);
+        self.pump(&mut queue);
     }
 
     fn outcome(&self, Wanted { part, range, .. }: &Wanted) -> Option<io::Result<()>> {
         let shared = &self.shared;
-        let cache = &shared.opened().cache;
+        let Opened { cache, ends, .. } = shared.opened();
         if !cache.blocks().contains(*part, range) {
             return Some(Err(io::ErrorKind::UnexpectedEof.into()));
         }
-        if shared.tail(*part, range, None) {
+        if ends.contain(*part, range) {
             return Some(Ok(()));
         }
         let blocks = cache.blocks().of(*part, range);
@@ -529,27 +344,26 @@ impl RemoteFolder for StoreFolder {
         if shared.is_stopped() {
             return Some(Err(io_error(&RemoteError::Interrupted)));
         }
-        let (work, mut blocks) = (shared.lock(), blocks);
-        let failed = blocks.find_map(|block| work.failed.get(&block));
-        failed.map(|error| Err(io_error(error)))
+        shared.lock().failure(blocks).map(|error| Err(io_error(error)))
     }
 
     fn read(&self, Wanted { part, range, .. }: &Wanted, into: &mut [u8]) -> io::Result<bool> {
-        if self.shared.tail(*part, range, Some(&mut *into)) {
+        let Opened { cache, ends, .. } = self.shared.opened();
+        if ends.read(*part, range, into) {
             return Ok(true);
         }
-        let read = self.shared.opened().cache.read(*part, range, into);
+        let read = cache.read(*part, range, into);
         read.map_err(|error| io_error(&error))
     }
 
     fn arrivals(&self) -> u64 {
-        self.shared.lock().ended
+        self.shared.lock().ended()
     }
 
     fn wait(&self, seen: u64, timeout: Duration) {
-        let work = self.shared.lock();
-        if work.ended == seen {
-            drop(self.shared.changed.wait_timeout(work, timeout));
+        let queue = self.shared.lock();
+        if queue.ended() == seen {
+            drop(self.shared.changed.wait_timeout(queue, timeout));
         }
     }
 
@@ -569,9 +383,9 @@ impl RemoteFolder for StoreFolder {
             }
             taken += 1;
         }
-        let mut work = shared.lock();
-        shared.queue(&mut work, claimed, false);
-        self.pump(&mut work);
+        let mut queue = shared.lock();
+        queue.push(claimed, cache.blocks(), Urgency::Ahead);
+        self.pump(&mut queue);
         taken
     }
 
@@ -580,8 +394,8 @@ impl RemoteFolder for StoreFolder {
     }
 
     fn discard(&self, part: usize, range: Range<u64>) {
-        let cache = &self.shared.opened().cache;
-        self.shared.tails().remove(&part);
+        let Opened { cache, ends, .. } = self.shared.opened();
+        ends.forget(&[part]);
         if cache.blocks().contains(part, &range) {
             let bytes = cache.discard(part, &range);
             self.shared.refetched_bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -627,7 +441,7 @@ impl Drop for StoreFolder {
             runtime.shutdown_timeout(ENDING);
         }
         // What was being fetched is not complete.
-        let claimed: Vec<u64> = self.shared.lock().claimed.drain().collect();
+        let claimed = self.shared.lock().take_claimed();
         if let Some(opened) = self.shared.opened.get() {
             claimed.into_iter().for_each(|block| opened.cache.give_up(block..block + 1));
         }

@@ -1,9 +1,10 @@
 //! One range of an object: requested with deadlines, repeated with backoff and jitter, and refused
 //! if the object is not the one that was opened.
 
+use super::super::Deadlines;
 use super::super::connect::{Client, credentials, refused};
 use super::super::listing::tag;
-use super::super::{Deadlines, RemoteError};
+use crate::error::RemoteError;
 use futures_util::StreamExt;
 use meetpoint_diagnose::Remedy;
 use object_store::path::Path as Key;

@@ -13,8 +13,8 @@
 //! number, which the kernel releases if its process is killed. Nothing is trusted that an earlier
 //! boot of the machine left, since its writes may be lost.
 
-use super::super::RemoteError;
 use super::super::cache::create_private;
+use crate::error::RemoteError;
 use meetpoint_storage::SharedWords;
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use std::collections::HashMap;

@@ -1,20 +1,15 @@
-//! Indexes: the index of keys, and datasets with content in place.
+//! Indexes: datasets with content in place, and the index of keys.
 //!
 //! In reading order: [`index()`] (a source becomes a dataset without a copy of its content),
-//! `in_place` (the locations of its samples), [`index_keys`] (from key to sample),
-//! [`check_contents`] (whether files are unchanged).
-
-mod contents;
-mod in_place;
-mod keys;
+//! [`check_contents`] (whether files are unchanged), [`index_keys`] and [`check_keys`] (from key to
+//! sample).
 
 use crate::Error;
 use crate::pack::{PackOptions, PackProgress, PackSummary, pack};
 use std::path::Path;
 
-pub use contents::check_contents;
-pub(crate) use in_place::InPlace;
-pub use keys::{IndexProgress, KeysSummary, check_keys, index_keys};
+pub use crate::key_index::{IndexProgress, KeysSummary, check_keys, index_keys};
+pub use crate::verify::contents::check_contents;
 
 /// Indexes the source `from` in place: the dataset `to` has keys, labels, checksums, entry points
 /// and further columns, and for each sample the file of its content.

@@ -1,8 +1,6 @@
-//! Causes and remedies of operations on datasets.
+//! Causes and remedies of errors.
 
-use crate::Error;
-use crate::error::link_leads_out;
-use crate::pack::DIGIT_LABELS_MAX;
+use super::{DIGIT_LABELS_MAX, Error, link_leads_out};
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, Surface, known, nearest};
 use meetpoint_format::units::show_bytes;
 use meetpoint_storage::open_files_limit;

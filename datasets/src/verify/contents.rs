@@ -1,9 +1,9 @@
 //! Checks the files of content in place: each is compared with its recorded length and time, and
 //! each sample with its checksum.
 
+use super::{DamageLocation, Problem};
 use crate::Error;
 use crate::threads::threads;
-use crate::verify::{DamageLocation, Problem};
 use crate::walk::{Sample, VisitedSample, each_sample};
 use meetpoint_format::dataset::{MANIFEST_NAME, SampleLocation};
 use meetpoint_prepare::{Dataset, Error as ReadError};

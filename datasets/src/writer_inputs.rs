@@ -99,7 +99,7 @@ impl WriterInputs {
     }
 
     /// The first input whose value differs in `now`.
-    pub(super) fn difference(&self, now: &Self) -> Option<ResumeConflict> {
+    pub(crate) fn difference(&self, now: &Self) -> Option<ResumeConflict> {
         let inputs = now.0.iter().chain(&self.0).map(|(input, _)| *input);
         let values = |input| (self.value(input).cloned(), now.value(input).cloned());
         inputs

@@ -1,8 +1,8 @@
 //! A source whose samples are indexed in place: for each sample it yields the file of the content,
 //! with the length and time of the file.
 
+use super::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
 use crate::message::Message;
-use crate::source::{Content, Entry, Finished, Item, Size, Source, SourceSchema};
 use crate::store::{Metadata, StorePath};
 use crate::{Error, LeftOut};
 use arrow_array::RecordBatch;

@@ -1,7 +1,7 @@
 //! Errors of plans, shards and commits.
 
 use crate::message::Message;
-use crate::sink::SinkKind;
+use crate::sink_kind::SinkKind;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting, shown};
 use std::path::PathBuf;
 
@@ -73,6 +73,11 @@ pub enum ShardError {
         /// The folder.
         folder: PathBuf,
     },
+    /// A source that does not exist where the plan expects it.
+    SourceMissing {
+        /// The source, or the table or root of its options.
+        source: PathBuf,
+    },
     /// A source that changed since it was planned.
     SourceChanged {
         /// The source.
@@ -139,6 +144,7 @@ impl ShardError {
             Self::Index { .. } => "no_such_shard",
             Self::PlanExists { .. } => "shard_plan_exists",
             Self::InUse { .. } => "in_use",
+            Self::SourceMissing { .. } => "source_missing",
             Self::SourceChanged { .. } | Self::PartChanged { .. } => "source_changed",
             Self::Missing { .. } => "shards_missing",
             Self::OtherPlan { .. } => "part_of_other_plan",
@@ -179,6 +185,9 @@ impl ShardError {
             }
             Self::InUse { folder } => {
                 format!("{} is in use by another process", shown(folder))
+            }
+            Self::SourceMissing { source } => {
+                format!("{}, which the plan reads, does not exist on this host", shown(source))
             }
             Self::SourceChanged { source, file: Some(file), .. } => format!(
                 "{} changed since it was planned: {} is new or was changed",
@@ -247,6 +256,10 @@ impl ShardError {
                 Remedy::run(Command::CommitShards).or("remove the folder to start over")
             }
             Self::InUse { .. } => Remedy::advice("wait for it").or("stop it"),
+            Self::SourceMissing { .. } => {
+                Remedy::advice("mount or restore it under the same path on every host")
+                    .or("remove the folder of the plan, and plan again")
+            }
             Self::SourceChanged { .. } | Self::PartChanged { .. } => {
                 Remedy::advice("restore the source")
                     .or("remove the folder of the plan, and plan again")

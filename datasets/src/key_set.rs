@@ -4,20 +4,18 @@
 //! hash with a probability of 2^-69; the second pass over the source, which finds both locations,
 //! would detect that too.
 
-use crate::Error;
-use crate::source::{Entry, SampleOrigin, Source};
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
 /// The keys inserted so far.
 #[derive(Default)]
-pub(crate) struct Keys {
+pub(crate) struct KeySet {
     seen: HashSet<u128, BuildHasherDefault<IdentityHasher>>,
     high: RandomState,
     low: RandomState,
 }
 
-impl Keys {
+impl KeySet {
     /// Adds a key; `false` if it was already present.
     pub(crate) fn insert(&mut self, key: &str) -> bool {
         let high = u128::from(self.high.hash_one(key));
@@ -46,28 +44,13 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// The first location of a key in a source; `None` if the source does not contain it.
-pub(super) fn first_place(
-    key: &str,
-    source: &mut dyn Source,
-) -> Result<Option<SampleOrigin>, Error> {
-    while let Some(entry) = source.next()? {
-        if let Entry::Sample(item) = entry
-            && item.key == key
-        {
-            return Ok(Some(item.origin));
-        }
-    }
-    Ok(None)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::Keys;
+    use super::KeySet;
 
     #[test]
     fn only_a_key_that_occurred_is_reported() {
-        let mut keys = Keys::default();
+        let mut keys = KeySet::default();
         assert!((0..10_000).all(|index| keys.insert(&format!("key {index}"))));
         assert!((0..10_000).all(|index| !keys.insert(&format!("key {index}"))));
         assert!(keys.insert("") && !keys.insert(""));

@@ -1,7 +1,7 @@
 //! Why an operation on datasets is refused.
 
-use super::share::Share;
 use crate::message::Message;
+use crate::share::Share;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, Surface, shown};
 use std::fmt;
 use std::path::PathBuf;

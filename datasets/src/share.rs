@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The size of one of several parts, in billionths; only the proportion of the parts matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Share(pub(super) u64);
+pub struct Share(pub(crate) u64);
 
 impl Share {
     /// The whole, if shares are fractions of a whole.
@@ -33,7 +33,7 @@ impl Share {
     }
 
     /// The rest of the whole; `None` if nothing remains.
-    pub(super) fn rest(self) -> Option<Self> {
+    pub(crate) fn rest(self) -> Option<Self> {
         Self::ONE.0.checked_sub(self.0).filter(|rest| *rest > 0).map(Self)
     }
 }
