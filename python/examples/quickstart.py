@@ -19,7 +19,16 @@ import numpy
 import meetpoint
 from meetpoint import transforms as T
 
-STRATEGIES = ["host-only", "mte", "mte-feedback", "wrr", "windowed", "auto"]
+STRATEGIES = [
+    "host-only",
+    "device-only",
+    "mte",
+    "mte-feedback",
+    "wrr",
+    "wrr-frozen",
+    "windowed",
+    "auto",
+]
 
 
 def png(pixels: Any) -> bytes:

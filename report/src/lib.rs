@@ -55,9 +55,9 @@ pub const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// Explains a limit of the emulation that is off its target, with the remedy.
 pub const INVALID: &str = "the device was faster or slower than its settings, so its times do not \
-    count; every batch and level still does. Use an idle machine, a core for the device that the \
-    host does not use (core, host_cores), and more batches; a latency below that of the machine's \
-    own timers and storage cannot be emulated";
+    count; batches and guarantees remain valid. Use an idle machine, a core for the device that \
+    the host does not use (core, host_cores), and more batches; a latency below that of the \
+    machine's own timers and storage cannot be emulated";
 
 /// One invocation of `run` or `demo`: a job with one strategy or several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -148,7 +148,7 @@ pub(super) fn run(arguments: Arguments, output: Output) -> anyhow::Result<()> {
 /// The hosts that a device serves.
 fn state(info: &DeviceInfo) -> String {
     match (&info.hosts[..], &info.remote_hosts[..]) {
-        ([], []) => "free".to_owned(),
+        ([], []) => "serves no host at present".to_owned(),
         ([host], []) if info.hosts_max == 1 => {
             format!("busy: works for the host with process id {host}")
         }

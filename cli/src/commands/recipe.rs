@@ -120,7 +120,7 @@ fn list(output: Output) -> anyhow::Result<()> {
         })
         .collect();
     output.result(&serde_json::json!({ "recipes": recipes }), || {
-        let mut grid = Grid::new(&["recipe", "what for"], 0..0);
+        let mut grid = Grid::new(&["recipe", "purpose"], 0..0);
         grid.rows = SHIPPED.iter().map(|it| vec![it.to_string(), it.about.to_owned()]).collect();
         grid.text(table_style())
     })

@@ -109,7 +109,8 @@ impl Error {
                 format!("unknown kind of source {name:?}; known are:{}", kinds(known))
             }
             Self::NoFilesOfKind { path, kind, others } => {
-                format!("no files of kind {kind:?} in {} ({others} other files)", shown(path))
+                let kind = kind.name();
+                format!("no files of kind {kind} in {} ({others} other files)", shown(path))
             }
             Self::NoSamples { path } => format!("no samples in {}", shown(path)),
             Self::DuplicateKey { key, first, second } => {

@@ -231,7 +231,9 @@ impl Diagnose for RemoteError {
             }
             Self::NoCache => Remedy::by("choose a folder", Setting::Cache, Change::Other),
             Self::NotBuilt { .. } => {
-                "install a build that does: cargo install --path cli --features remote".into()
+                "install a build with the feature `remote`: cargo install --path cli --locked \
+                 --features full, or build the Python package with --features remote"
+                    .into()
             }
             Self::Destination { .. } => {
                 "write to a folder on this machine, and copy it from there".into()

@@ -278,7 +278,7 @@ impl SamplerError {
 /// The known words to choose from, with the most similar one first if the given word looks like a
 /// typo.
 fn one_of(what: &str, given: &str, known: &[&str]) -> String {
-    let all = format!("choose a {what} of {}", known.join(", "));
+    let all = format!("choose one {what} of {}", known.join(", "));
     match nearest(given, known) {
         Some(meant) => format!("did you mean {meant:?}? {all}"),
         None => all,

@@ -115,7 +115,7 @@ fn stored(request: &Request, chosen: &PlanChoice, epochs: &str) -> String {
 fn strategy(request: &Request, chosen: &PlanChoice) -> String {
     let best = chosen.best();
     if request.device.is_none() {
-        return "There is no device. A GPU cannot prepare batches yet.".to_owned();
+        return "There is no device. Plans do not consider GPUs.".to_owned();
     }
     let device = chosen.with_device.map(|index| &chosen.ranked[index]);
     if best.alternative.strategy == StrategyName::HostOnly {
@@ -180,8 +180,8 @@ fn cache(request: &Request, best: &RankedAlternative) -> String {
             "A cache of prepared samples gains nothing, or exceeds the memory limit.".to_owned()
         }
         Some(cache) => format!(
-            "It holds the results of {}: {} of the samples of each later epoch, which then takes \
-             {} instead of {}.",
+            "The cache holds the results of {}: {} of the samples of each later epoch, which then \
+             takes {} instead of {}.",
             cache.point,
             percent(cache.hit_share),
             seconds(best.prediction.later.seconds),

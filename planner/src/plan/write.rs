@@ -143,7 +143,7 @@ pub fn write(request: &Request, chosen: &PlanChoice, origin: &Origin<'_>) -> Str
     value(&reasons.stored, format!("dataset = {}", quoted(&dataset)));
     let sampler = if request.shuffle { "" } else { "\nshuffle = false" };
     value(
-        "As they were given.",
+        "As given to `meetpoint plan`.",
         format!(
             "recipe = {}\nbatch_size = {}\nepochs = {}\nseed = {}{sampler}",
             quoted(origin.recipe_name),

@@ -24,16 +24,15 @@ _REFUSED = {
     "collate_fn": "batches are made in native memory without Python; set collate for pictures of different "
     "sizes, and change batches with batch_transform",
     "worker_init_fn": "workers are native threads that run no Python, so there is nothing to set "
-    "up in them; the seed of the draws is the argument seed",
+    "up in them; the argument seed determines the random parameters",
     "multiprocessing_context": "there are no worker processes; workers are native threads",
-    "generator": "draws follow from (seed, epoch, sample, operation) alone; use the argument seed",
+    "generator": "random parameters follow from (seed, epoch, sample, operation) alone; use the argument seed",
     "transform": "what is done to a picture is the argument recipe; "
     "meetpoint.from_torchvision translates torchvision's transforms",
     "transforms": "what is done to a picture is the argument recipe; "
     "meetpoint.from_torchvision translates torchvision's transforms",
     "target_transform": "labels come as they are packed; change them with batch_transform",
-    "pin_memory_device": "batches lie in pageable memory; "
-    "move them with tensor.to(device) after they come",
+    "pin_memory_device": "batches are in pageable memory; move them with tensor.to(device)",
 }
 
 # Arguments without effect, and the values that are accepted for them.
@@ -51,7 +50,7 @@ _AS_IT_IS: Dict[str, Any] = {
 }
 
 _VALUES = {
-    "pin_memory": 'batches lie in pageable memory, and only output="torch" can pin them; leave it '
+    "pin_memory": 'batches are in pageable memory, and only output="torch" can pin them; leave it '
     "out",
     "timeout": "every wait is bounded already, and ends with the host preparing the batch itself; "
     "stall_timeout says when a device is declared lost",

@@ -71,7 +71,7 @@ class Loader(DataLoaderLike[BatchT], Closing):
 
     :param dataset: folder of a packed dataset (:func:`meetpoint.pack` creates one), or a list of
         them, which are served as one: the samples of the first, those of the second, and so on. Their
-        columns must be the same; labels are united by name. ``meetpoint.samplers.Mixture`` mixes them.
+        columns must be the same; labels are merged by name. ``meetpoint.samplers.Mixture`` mixes them.
     :param recipe: a :class:`meetpoint.transforms.Compose`, a list of transforms, torchvision
         transforms, the path of a recipe file, or the name of a recipe of
         :mod:`meetpoint.recipes`, such as ``"deit@1"``.

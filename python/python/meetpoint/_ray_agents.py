@@ -392,7 +392,7 @@ def agents(
     ::
 
         with meetpoint.ray.agents("storage=nvme", roots="/data/photos.set") as agents:
-            loader = meetpoint.Loader("/data/photos.set", recipe, device=agents.devices)
+            loader = meetpoint.Loader("/data/photos.set", recipe=recipe, device=agents.devices)
 
     Each agent is the program ``meetpoint agent``, which an actor runs on a different node. If the
     agent or its actor dies, the agent is started again on the same node and, if possible, on the

@@ -39,14 +39,17 @@ def floats(key: str, value: object) -> List[float]:
 
 def numbers(key: str, value: object) -> Union[float, List[float]]:
     """A number or a sequence of them."""
-    return float(value) if isinstance(value, Real) else floats(key, value)
+    if isinstance(value, Real):
+        return float(value)
+    return [number(key, item) for item in _items(key, value, "a number or a sequence of numbers")]
 
 
 def wholes(key: str, value: object) -> Union[int, List[int]]:
     """A whole number or a sequence of them."""
     if isinstance(value, Real):
         return whole(key, value)
-    return [whole(key, item) for item in _items(key, value, "a sequence of whole numbers")]
+    expected = "a whole number or a sequence of whole numbers"
+    return [whole(key, item) for item in _items(key, value, expected)]
 
 
 def both_sides(key: str, value: object) -> Union[int, List[int]]:
@@ -57,7 +60,8 @@ def both_sides(key: str, value: object) -> Union[int, List[int]]:
 
 def ends(key: str, value: object) -> List[float]:
     """The bounds of an interval; a number is both."""
-    return [float(value)] * 2 if isinstance(value, Real) else floats(key, value)
+    bounds = numbers(key, value)
+    return bounds if isinstance(bounds, list) else [bounds] * 2
 
 
 def colour(fill: object) -> Union[None, int, List[int]]:

@@ -7,7 +7,7 @@
     meetpoint.ray.pack("/shared/photos", "/shared/photos.set", part_samples=1000)
     rows = meetpoint.ray.read("/shared/photos.set")  # a ray.data.Dataset
     agents = meetpoint.ray.agents("storage=nvme", roots="/data/photos.set")
-    loader = meetpoint.Loader("/data/photos.set", recipe, device=agents.devices)
+    loader = meetpoint.Loader("/data/photos.set", recipe=recipe, device=agents.devices)
 
 Install it with ``pip install "meetpoint[ray]"``. Importing this module does not import Ray; its
 functions do. Tasks exchange paths and records only: all nodes must see source, destination and

@@ -196,7 +196,7 @@ fn winner(document: &Document) -> String {
     };
     let pays = match amortized_after {
         Some(epochs) => format!(
-            ", and faster than nothing offline from {} on",
+            ", and faster than the unchanged files from {} on",
             units::count(u64::from(epochs), "epoch")
         ),
         None => String::new(),
@@ -221,7 +221,7 @@ fn lead(document: &Document) -> String {
         )
     };
     let runner_up = name(&document.results[next.index]);
-    format!("Next is {runner_up}, {} later; {certainty}.", units::seconds(margin))
+    format!("Next is {runner_up}, which takes {} longer; {certainty}.", units::seconds(margin))
 }
 
 fn change_sentence(document: &Document) -> Option<String> {
