@@ -314,7 +314,7 @@ fn calls_without_the_token_are_refused() {
 async fn open(device: &Device) -> Host<meetpoint_link::AddToken> {
     let target = Target::Remote(Box::new(remote(device)));
     let token = target.token().unwrap();
-    let channel = connect(&target).await.unwrap();
+    let channel = connect(&target).await.unwrap().channel;
     Host { client: DeviceClient::with_interceptor(channel, token) }
 }
 
