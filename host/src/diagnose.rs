@@ -1,7 +1,8 @@
 //! Causes and remedies of errors and events of the runtime.
 
 use crate::collective::error::CollectiveError;
-use crate::error::{ChoiceConflict, Error, ResumeConflict, ReuseConflict};
+use crate::conflicts::{ChoiceConflict, ResumeConflict, ReuseConflict};
+use crate::error::Error;
 use crate::events::EventKind;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
