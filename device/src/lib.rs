@@ -4,7 +4,8 @@
 //! In reading order: [`ServeOptions`] (its configuration), [`serve()`] (the process),
 //! [`ServeNotice`] (what it reports when it begins), `socket`, `listener` and `link` (who may
 //! connect), `reporting` (what is logged), `roots` and `extents` (what may be served),
-//! `shown_paths` (their names for hosts), `agent` (the service), `session` (the checks of a job) and `job_refusal` (their failures), `queue` (work, slots and the
+//! `shown_paths` (their names for hosts), `agent` (the service), `resources` (what jobs share),
+//! `session` (the checks of a job) and `job_refusal` (their failures), `queue` (work, slots and the
 //! fence), `worker` (a job's preparing thread), `turns` (as many of them at a time as there are
 //! threads), `shares` (whose is next), `spool` (where batches go), `pieces` (slots as messages),
 //! `metrics` (counters by client), `monitoring` (where they are served), `notify` (the state for
@@ -38,6 +39,7 @@ mod probe;
 mod profile;
 mod queue;
 mod reporting;
+mod resources;
 mod root;
 mod roots;
 mod serve;
