@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_over_several_reads() {
-        assert_eq!(is_other(&[b"\x00\x00", b"\x12\x04\x01"])[0], false);
-        assert_eq!(is_other(&[b"\x00\x00", b"\x12", b"\x05"])[0], true);
+        assert!(!is_other(&[b"\x00\x00", b"\x12\x04\x01"])[0]);
+        assert!(is_other(&[b"\x00\x00", b"\x12", b"\x05"])[0]);
     }
 }
