@@ -4,7 +4,8 @@ use crate::job_refusal::Refusal;
 use crate::metrics::{JobRefusal, Metrics};
 use crate::owner::{AdmissionError, Owner, Peer, PeerName};
 use crate::pieces::OutgoingMessage;
-use crate::session::{DeviceResources, announced_bytes, check_version, load};
+use crate::resources::DeviceResources;
+use crate::session::{announced_bytes, check_version, load};
 use crate::stream::{self, StreamEnvironment};
 use meetpoint_format::wire::{
     DescribeReply, DescribeRequest, HostMessage, LoadPart, LoadReply, LoadRequest, SpoolKind,

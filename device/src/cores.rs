@@ -1,6 +1,6 @@
 //! Selects the worker's core: it needs its own, or emulated measurements would be meaningless.
 
-use crate::Error;
+use crate::{Error, ServeNotice};
 use meetpoint_link::Emulation;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -9,7 +9,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 pub(crate) struct Choice {
     /// `None`: not pinned.
     pub(crate) core: Option<usize>,
-    pub(crate) notice: Option<String>,
+    pub(crate) notice: Option<ServeNotice>,
 }
 
 /// Chooses for this process.
@@ -41,11 +41,7 @@ fn choose_among(emulation: &Emulation, usable: &[usize]) -> Result<Choice, Error
     if !emulation.allow_shared {
         return Err(Error::OneCore { core: last });
     }
-    let notice = format!(
-        "the device shares core {last}, the only one, with the host: \
-         its measurements are not valid"
-    );
-    Ok(Choice { core: wanted, notice: Some(notice) })
+    Ok(Choice { core: wanted, notice: Some(ServeNotice::SharedCore { core: last }) })
 }
 
 /// Keeps the calling thread on a core.
@@ -83,8 +79,8 @@ mod tests {
         assert!(matches!(error, Error::OneCore { core: 3 }), "{error}");
         let shared = Emulation { allow_shared: true, ..slow };
         let choice = choose_among(&shared, &[3]).unwrap();
-        assert_eq!(choice.core, None);
-        assert!(choice.notice.unwrap().contains("core 3"));
+        let notice = Some(ServeNotice::SharedCore { core: 3 });
+        assert_eq!(choice, Choice { core: None, notice });
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //!
 //! A host names them by the checksum of `dataset.json`; its paths mean nothing here.
 
-use crate::{Error, ExtentRoot};
-use meetpoint_diagnose::shown;
+use crate::{Error, ExtentRoot, ServeNotice};
 use meetpoint_format::wire::LoadRequest;
 use meetpoint_prepare::ExtentFolder;
 use meetpoint_storage::EngineKind;
@@ -54,19 +53,13 @@ impl ServedExtents {
     }
 
     /// For each, what is read, as a notice for the user.
-    pub(crate) fn notices(&self) -> impl Iterator<Item = String> {
-        self.served.iter().map(|(_, folder)| {
-            let device = &folder.extents().device;
-            let begin = match folder.begin() {
-                0 => String::new(),
-                begin => format!(", where {} begins at byte {begin}", device.name),
-            };
-            let (file, block) = (shown(folder.path()), shown(folder.block()));
-            let engine = folder.engine();
-            format!(
-                "{file}: reads its extents from {block}{begin} (engine {engine}), and nothing else \
-                 of it"
-            )
+    pub(crate) fn notices(&self) -> impl Iterator<Item = ServeNotice> {
+        self.served.iter().map(|(_, folder)| ServeNotice::Extents {
+            file: folder.path().to_path_buf(),
+            block: folder.block().to_path_buf(),
+            device: folder.extents().device.name.clone(),
+            begin: folder.begin(),
+            engine: folder.engine(),
         })
     }
 

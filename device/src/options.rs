@@ -1,6 +1,6 @@
 //! The configuration of a device, and its description of itself.
 
-use crate::{ExtentRoot, Root};
+use crate::{ExtentRoot, Root, ServeNotice};
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, Emulation, Endpoint, Fault, TcpAddress};
 use meetpoint_prepare::{CpuPreparers, PreparerFactory};
@@ -162,8 +162,8 @@ pub struct Ready {
     pub metrics: Option<TcpAddress>,
     /// The description of the device.
     pub device: DeviceInfo,
-    /// Notices for the user: missing features, and why.
-    pub notices: Vec<String>,
+    /// Notices for the user, such as missing features.
+    pub notices: Vec<ServeNotice>,
 }
 
 /// What a device did until it ended.

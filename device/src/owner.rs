@@ -91,11 +91,15 @@ impl AdmissionError {
     /// The remedy at the host or the device.
     pub(crate) fn remedy(&self) -> Option<Remedy> {
         match self {
-            Self::Taken(_) => Some(
+            Self::Taken(PeerName::Remote(_)) => Some(of_network("wait until that host has ended")),
+            Self::Taken(PeerName::Process(_)) => Some(
                 Remedy::advice("wait until that host has ended")
                     .or("end it")
                     .or_run(Command::ServeDevice { socket: None }),
             ),
+            Self::Full { processes, .. } if processes.is_empty() => {
+                Some(of_network("wait until one of them has ended"))
+            }
             Self::Full { .. } => Some(
                 Remedy::advice("wait until one of them has ended")
                     .or("end one")
@@ -106,6 +110,14 @@ impl AdmissionError {
             Self::NothingLoaded | Self::Running | Self::Ending => None,
         }
     }
+}
+
+/// The remedy for a host of another machine, which can neither end the other hosts nor start a
+/// device on a socket.
+fn of_network(wait: &'static str) -> Remedy {
+    Remedy::advice(wait)
+        .or_by("let the device serve more hosts", Setting::DeviceHosts, Change::Raise)
+        .or("connect to another device")
 }
 
 /// The processes in brackets. They belong to the same user as the refused host, unlike hosts on

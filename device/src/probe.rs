@@ -30,19 +30,21 @@ async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
     let failed =
         |reason: &str| Error::NotADevice { endpoint: target.endpoint(), reason: reason.to_owned() };
     let token = target.token()?;
-    let channel = connect(target).await.map_err(|error| match (error, target) {
+    let connected = connect(target).await.map_err(|error| match (error, target) {
         (ConnectError::NotASocket { what }, Target::Socket(path)) => {
             Error::ProbedNoSocket { path: path.clone(), what }
         }
-        (ConnectError::HungUp, _) => failed(HUNG_UP),
+        (error @ (ConnectError::HungUp | ConnectError::OtherProtocol), _) => {
+            failed(&error.to_string())
+        }
         (error @ (ConnectError::Tls(_) | ConnectError::Cleartext { .. }), _) => {
             let (endpoint, reason) = (target.endpoint(), error.to_string());
             Error::Refused { endpoint, reason, remedy: error.remedy() }
         }
         (error, _) => Error::NoDevice { endpoint: target.endpoint(), reason: error.to_string() },
     })?;
-    let mut client =
-        DeviceClient::with_interceptor(channel, token).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let mut client = DeviceClient::with_interceptor(connected.channel, token)
+        .max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
     let reply = reply.map_err(|status| match status.code() {
         Code::Unimplemented => failed("it does not support the request"),

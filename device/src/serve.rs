@@ -10,12 +10,12 @@ use crate::monitoring::{MonitoringListener, Observed};
 use crate::notify::{ServiceState, notify};
 use crate::owner::Owner;
 use crate::reporting::Reporter;
+use crate::resources::DeviceResources;
 use crate::roots::Roots;
-use crate::session::DeviceResources;
 use crate::socket::remove_private_folder;
 use crate::stream::StreamEnvironment;
 use crate::turns::Turns;
-use crate::{Error, Listen, Ready, ServeOptions, ServeSummary, Shutdown, cores};
+use crate::{Error, Listen, Ready, ServeNotice, ServeOptions, ServeSummary, Shutdown, cores};
 use meetpoint_format::wire::device_server::DeviceServer;
 use meetpoint_format::wire::{MESSAGE_BYTES_MAX, PROTOCOL_VERSION};
 use meetpoint_link::{DeviceInfo, Targets, Token, refusal};
@@ -317,10 +317,10 @@ fn describe(
     options: &ServeOptions,
     roots: &Roots,
     core: Option<usize>,
-) -> Result<(DeviceInfo, Vec<String>), Error> {
+) -> Result<(DeviceInfo, Vec<ServeNotice>), Error> {
     let chosen = meetpoint_storage::open_engine(options.engine, 1)?;
-    let mut notices: Vec<String> = chosen.engine.notes().to_vec();
-    notices.extend(chosen.note.clone());
+    let notes = chosen.engine.notes().iter().chain(&chosen.note);
+    let notices = notes.cloned().map(ServeNotice::Storage).collect();
     let core = core.map(|core| u32::try_from(core).expect("a machine has fewer cores than 2^32"));
     let emulation = &options.emulation;
     let emulation = emulation.is_on().then_some(Targets { core, ..emulation.targets });
@@ -335,7 +335,7 @@ fn describe(
         },
         emulation,
         storage_engine: chosen.engine.name().to_owned(),
-        storage_note: chosen.note.unwrap_or_default(),
+        storage_note: chosen.note,
         works_for: None,
         hosts: Vec::new(),
         remote_hosts: Vec::new(),

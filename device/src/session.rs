@@ -1,31 +1,24 @@
 //! Checks a job before the device accepts it.
 
-use crate::extents::ServedExtents;
 use crate::job_refusal::{RECIPE_BYTES_MAX, Refusal};
-use crate::roots::Roots;
+use crate::resources::{DeviceResources, Reservation};
 use crate::shown_paths::ShownPaths;
 use crate::spool::{Geometry, SLOTS_MAX, Spool, slowed};
 use crate::waits::{StorageWaits, WatchedEngine};
-use crate::{ServeOptions, memory};
 use meetpoint_format::batching::{BatchOptions, Batching, Rank};
 use meetpoint_format::column::{BatchColumns, BatchLayout, COLUMNS_MAX, Collate, ColumnNames};
 use meetpoint_format::recipe::{Recipe, RecipeHash};
 use meetpoint_format::sampler::{DATASETS_MAX, Sampling};
 use meetpoint_format::slot::{HEADER_BYTES, slot_bytes};
 use meetpoint_format::wire::{LoadRequest, PROTOCOL_VERSION, SpoolKind};
-use meetpoint_link::Emulation;
-use meetpoint_prepare::{
-    Dataset, DecodeMemory, ExtentFolder, OnError, Preparer, PreparerFactory, Resources,
-    read_recipe_files,
-};
-use meetpoint_storage::slow::{Meter, Pace};
-use meetpoint_storage::{BLOCK_BYTES, EngineKind, MemoryLimit};
+use meetpoint_prepare::{Dataset, OnError, Preparer, Resources, read_recipe_files};
+use meetpoint_storage::BLOCK_BYTES;
+use meetpoint_storage::slow::Meter;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
 /// Reads that a worker keeps in flight.
 const READ_DEPTH: usize = 32;
@@ -69,128 +62,6 @@ pub(crate) struct Job {
     _memory: Arc<Reservation>,
 }
 
-/// Memory that the workers of a job use once they prepare batches. It is counted from the load on,
-/// because the kernel provides memory only when it is first used.
-struct Reservation {
-    bytes: u64,
-    /// Sum over all jobs.
-    reserved: Arc<AtomicU64>,
-}
-
-impl Reservation {
-    fn new(bytes: u64, reserved: &Arc<AtomicU64>) -> Self {
-        reserved.fetch_add(bytes, Ordering::Relaxed);
-        Self { bytes, reserved: Arc::clone(reserved) }
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.reserved.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
-/// The resources and options of the device that jobs use.
-#[derive(Debug, Clone)]
-pub(crate) struct DeviceResources {
-    pub(crate) roots: Arc<Roots>,
-    pub(crate) extents: Arc<ServedExtents>,
-    /// Whether hosts are on other machines, and name datasets by root and checksum.
-    pub(crate) is_remote: bool,
-    /// What paths are called in messages to hosts; nothing for those of this machine.
-    pub(crate) shown_paths: Arc<ShownPaths>,
-    pub(crate) engine: EngineKind,
-    pub(crate) emulation: Emulation,
-    /// Batches that are prepared at the same time.
-    threads: u32,
-    preparers: Arc<dyn PreparerFactory>,
-    datasets: Arc<Datasets>,
-    /// Memory reserved by jobs, in bytes.
-    reserved: Arc<AtomicU64>,
-}
-
-/// Datasets of current jobs, so that jobs on the same dataset share its index.
-#[derive(Debug, Default)]
-struct Datasets(Mutex<Vec<Weak<Dataset>>>);
-
-impl Datasets {
-    fn open(&self, paths: &[PathBuf]) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
-        self.open_by(paths, || Dataset::open_all(paths))
-    }
-
-    fn open_extents(
-        &self,
-        folders: &[Arc<ExtentFolder>],
-    ) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
-        let paths: Vec<_> = folders.iter().map(|folder| folder.path().to_path_buf()).collect();
-        self.open_by(&paths, || Dataset::open_extents(folders))
-    }
-
-    fn open_by(
-        &self,
-        paths: &[PathBuf],
-        open: impl FnOnce() -> Result<Dataset, meetpoint_prepare::Error>,
-    ) -> Result<Arc<Dataset>, meetpoint_prepare::Error> {
-        let is_it = |dataset: &Arc<Dataset>| dataset.paths().eq(paths) && dataset.is_unchanged();
-        if let Some(dataset) = self.lock().iter().filter_map(Weak::upgrade).find(is_it) {
-            return Ok(dataset);
-        }
-        let dataset = Arc::new(open()?);
-        let mut datasets = self.lock();
-        datasets.retain(|other| other.strong_count() > 0);
-        datasets.push(Arc::downgrade(&dataset));
-        Ok(dataset)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Weak<Dataset>>> {
-        // A panic cannot leave the state inconsistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl DeviceResources {
-    pub(crate) fn new(
-        options: &ServeOptions,
-        (roots, extents): (Roots, ServedExtents),
-        is_remote: bool,
-    ) -> Self {
-        let shown_paths = match is_remote {
-            true => ShownPaths::new(&roots, &extents),
-            false => ShownPaths::default(),
-        };
-        Self {
-            shown_paths: Arc::new(shown_paths),
-            roots: Arc::new(roots),
-            extents: Arc::new(extents),
-            is_remote,
-            engine: options.engine,
-            emulation: options.emulation,
-            threads: options.threads,
-            preparers: Arc::clone(&options.preparers),
-            datasets: Arc::default(),
-            reserved: Arc::default(),
-        }
-    }
-
-    /// The pace of reading the dataset.
-    fn read_pace(&self) -> Pace {
-        Pace {
-            latency: self.emulation.targets.latency().unwrap_or_default(),
-            read_bytes_per_second: self.emulation.targets.read_bytes_per_second,
-            write_bytes_per_second: None,
-        }
-    }
-
-    /// The pace of writing to the spool.
-    fn write_pace(&self) -> Pace {
-        Pace {
-            write_bytes_per_second: self.emulation.targets.write_bytes_per_second,
-            read_bytes_per_second: None,
-            ..self.read_pace()
-        }
-    }
-}
-
 /// Checks a job and opens everything that it needs. Blocks on files.
 pub(crate) fn load(
     request: &LoadRequest,
@@ -210,7 +81,7 @@ pub(crate) fn load(
     let (batching, device) = find_batching(request, sampler_data, &dataset, resources)?;
     let batches = batching.batches();
     let least = least_payload(&selected, request.batch_size);
-    check_memory(least, resources)?;
+    resources.check_memory(least)?;
     let geometry = check_geometry(request, least)?;
     let payload_bytes_max = geometry.slot_bytes - HEADER_BYTES as u64;
     let is_stream = geometry.kind == SpoolKind::Stream;
@@ -222,7 +93,7 @@ pub(crate) fn load(
     }
     // A batch that is sent is in memory twice: while it is prepared, and while it is sent.
     let of_worker = payload_bytes_max.saturating_mul(if is_stream { 2 } else { 1 });
-    check_memory(of_worker, resources)?;
+    resources.check_memory(of_worker)?;
     let recipe = Arc::new(recipe);
     let job = meetpoint_prepare::Job {
         dataset,
@@ -233,10 +104,10 @@ pub(crate) fn load(
         columns,
     };
     job.dataset.keep_small_samples_by_memory();
-    let decode_memory = decode_memory(request, payload_bytes_max, resources);
+    let decode_memory = resources.decode_memory(request, payload_bytes_max);
     let workers = workers(geometry.slots, of_worker, resources);
     let bytes = of_worker.saturating_mul(workers.into());
-    let memory = Arc::new(Reservation::new(bytes, &resources.reserved));
+    let memory = Arc::new(resources.reserve(bytes));
     let worker = || {
         let spool = match spool.filter(|_| !is_stream) {
             None => Spool::stream(geometry.slot_bytes, resources.write_pace()),
@@ -282,8 +153,7 @@ fn workers(slots: u32, bytes_each: u64, resources: &DeviceResources) -> u32 {
         return 1;
     }
     let wanted = resources.threads.saturating_add(1).min(slots);
-    let left = memory_limit(resources).saturating_sub(memory_used(resources));
-    let fitting = left / bytes_each.max(1);
+    let fitting = resources.memory_left() / bytes_each.max(1);
     wanted.min(u32::try_from(fitting).unwrap_or(u32::MAX)).max(1)
 }
 
@@ -434,7 +304,7 @@ fn find_sampling(
 ) -> Result<Sampling, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let sampler = message.read(data)?;
-    check_memory(sampler.memory_bytes(dataset.len()), resources)?;
+    resources.check_memory(sampler.memory_bytes(dataset.len()))?;
     let sampling = Sampling::of(&sampler, dataset)?;
     let own = sampling.checksum();
     if own[..] != message.checksum[..] {
@@ -452,47 +322,8 @@ pub(crate) fn announced_bytes(
 ) -> Result<usize, Refusal> {
     let message = request.sampler.as_ref().ok_or(Refusal::NoSampler)?;
     let bytes = message.data_bytes()?;
-    check_memory(COPIES_OF_LISTS * bytes, resources)?;
+    resources.check_memory(COPIES_OF_LISTS * bytes)?;
     Ok(usize::try_from(bytes).expect("at most SAMPLER_BYTES_MAX"))
-}
-
-/// Refuses batches and samplers that do not fit the memory of the emulated device or of this
-/// process.
-fn check_memory(payload: u64, resources: &DeviceResources) -> Result<(), Refusal> {
-    let limit = memory_limit(resources);
-    let needed = memory_used(resources).saturating_add(payload);
-    // Only what other jobs use becomes free by itself.
-    let is_temporary = payload <= limit && resources.reserved.load(Ordering::Relaxed) > 0;
-    if needed > limit { Err(Refusal::Memory { needed, limit, is_temporary }) } else { Ok(()) }
-}
-
-/// The memory that this process uses, or that its jobs will use.
-fn memory_used(resources: &DeviceResources) -> u64 {
-    memory::own_memory_bytes().max(resources.reserved.load(Ordering::Relaxed))
-}
-
-/// The memory of the emulated device, or of this process.
-fn memory_limit(resources: &DeviceResources) -> u64 {
-    let present = MemoryLimit::of_this_process().bytes;
-    resources.emulation.memory_bytes_max.map_or(present, |limit| limit.min(present))
-}
-
-/// The memory for decoding large samples: what the emulated device or this process may use for it,
-/// and no more than the host's part for this device.
-fn decode_memory(
-    request: &LoadRequest,
-    payload: u64,
-    resources: &DeviceResources,
-) -> Arc<DecodeMemory> {
-    let mut limit = MemoryLimit::of_this_process();
-    if let Some(bytes) = resources.emulation.memory_bytes_max {
-        let used = memory::own_memory_bytes().saturating_add(payload);
-        limit.bytes = limit.bytes.min(bytes.saturating_sub(used));
-    }
-    match request.decode_bytes {
-        0 => DecodeMemory::of_limit(&limit, 1),
-        bytes => DecodeMemory::of_budget(bytes, 1, &limit, 1),
-    }
 }
 
 /// Minimum bytes of a batch: its columns of fixed length, and offsets. If values of variable length

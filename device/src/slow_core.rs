@@ -7,7 +7,7 @@ use crate::clock::thread_cpu_time;
 use crate::disturbance::KernelCounters;
 use crate::governor::CpuThrottle;
 use crate::meters::core_use;
-use crate::{Error, cores};
+use crate::{Error, ServeNotice, cores};
 use meetpoint_link::{CoreUse, Emulation};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct SlowCore {
     throttle: CpuThrottle,
     core: Option<usize>,
-    notice: Option<String>,
+    notice: Option<ServeNotice>,
     begun: Instant,
     begun_cpu: Duration,
 }
@@ -53,8 +53,8 @@ impl SlowCore {
     }
 
     /// Why its measurements are not valid, if it shares a core.
-    pub fn notice(&self) -> Option<&str> {
-        self.notice.as_deref()
+    pub fn notice(&self) -> Option<&ServeNotice> {
+        self.notice.as_ref()
     }
 
     /// Sleeps for the work since the last call, once enough has accumulated.

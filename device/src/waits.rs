@@ -5,8 +5,8 @@
 
 use crate::clock::{nanoseconds, thread_cpu_time};
 use meetpoint_storage::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
-    Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, EngineNote, Error, FileId, Limits,
+    RefusedRequest, Request,
 };
 use std::fs::File;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Engine for WatchedEngine {
         self.inner.buffer(bytes)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[EngineNote] {
         self.inner.notes()
     }
 }

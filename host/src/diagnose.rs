@@ -1,7 +1,8 @@
 //! Causes and remedies of errors and events of the runtime.
 
 use crate::collective::error::CollectiveError;
-use crate::error::{ChoiceConflict, Error, ResumeConflict, ReuseConflict};
+use crate::conflicts::{ChoiceConflict, ResumeConflict, ReuseConflict};
+use crate::error::Error;
 use crate::events::EventKind;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
@@ -133,19 +134,23 @@ impl Diagnose for Error {
             Self::NotADevice { endpoint: Endpoint::Tcp(_), .. } => {
                 Remedy::advice("correct the address")
                     .or("give the certificates with which the device was started")
-                    .or("try again when its other hosts have ended")
             }
             Self::NotADevice { endpoint: Endpoint::Socket(_), .. } => {
                 Remedy::run(Command::ServeDevice { socket: None })
                     .or("correct the path of the socket")
-                    .or("try again when its other hosts have ended")
             }
             Self::DeviceTimeout { endpoint, .. } | Self::DeviceUnresponsive { endpoint, .. } => {
-                let probe = match endpoint {
-                    Endpoint::Socket(socket) => Command::ProbeDevice { socket: socket.clone() },
-                    Endpoint::Tcp(address) => Command::ProbeRemote { address: address.to_string() },
+                let (probe, correct) = match endpoint {
+                    Endpoint::Socket(socket) => {
+                        let probe = Command::ProbeDevice { socket: socket.clone() };
+                        (probe, "correct the path of the socket")
+                    }
+                    Endpoint::Tcp(address) => {
+                        let probe = Command::ProbeRemote { address: address.to_string() };
+                        (probe, "correct the address")
+                    }
                 };
-                Remedy::run(probe).or("restart the device").or("correct the address")
+                Remedy::run(probe).or("restart the device").or(correct)
             }
             Self::DeviceVersion { .. } => "run the same version of Meetpoint at both ends".into(),
             Self::DeviceRefused { remedy, .. } | Self::DeviceUntrusted { remedy, .. } => {

@@ -2,6 +2,7 @@
 
 use crate::causes::{Loss, LossCause, ProcessEnd};
 use crate::collective::error::CollectiveError;
+use crate::conflicts::{ChoiceConflict, ResumeConflict, ReuseConflict};
 use crate::job_error::JobError;
 use crate::stop::StopHandle;
 use meetpoint_diagnose::{Diagnose, Remedy, shown};
@@ -59,69 +60,6 @@ impl fmt::Display for DeviceName {
             Self::Shared => f.write_str("the shared device"),
             Self::OfRank => f.write_str("the device"),
         }
-    }
-}
-
-/// Why batches cannot be reused in the next epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReuseConflict {
-    /// Every epoch has different batches.
-    Shuffle,
-    /// The recipe has random parameters.
-    RandomRecipe,
-    /// Devices that run ahead need the slots.
-    RunAhead,
-}
-
-impl fmt::Display for ReuseConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Shuffle => "every epoch is shuffled",
-            Self::RandomRecipe => "the recipe has random parameters in every epoch",
-            Self::RunAhead => "devices that run ahead need the slots",
-        })
-    }
-}
-
-/// Why an epoch cannot resume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResumeConflict {
-    /// Its devices hold different parts.
-    PartsOfTheirOwn,
-    /// Its batches are chosen for the devices at its start.
-    ChosenAtStart,
-    /// It does not have the batches that were consumed.
-    OtherBatches,
-    /// All its batches were consumed.
-    AllConsumed,
-}
-
-impl fmt::Display for ResumeConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::PartsOfTheirOwn => "its devices hold different parts",
-            Self::ChosenAtStart => "its batches are chosen for the devices at its start",
-            Self::OtherBatches => "it does not have the batches that were consumed",
-            Self::AllConsumed => "all of its batches were consumed",
-        })
-    }
-}
-
-/// Why batches cannot be chosen for the devices.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChoiceConflict {
-    /// Devices that run ahead begin before the choice is made.
-    RunAhead,
-    /// A record replays an order without a choice.
-    Replay,
-}
-
-impl fmt::Display for ChoiceConflict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::RunAhead => "devices that run ahead begin before the choice is made",
-            Self::Replay => "a record replays an order without a choice",
-        })
     }
 }
 
@@ -357,18 +295,15 @@ pub enum Error {
         /// What it is.
         what: &'static str,
     },
-    /// The process that listens does not respond like a device.
-    #[error(
-        "the process that listens at {endpoint} is not a device, hangs or accepts no more hosts: \
-         {problem}"
-    )]
+    /// The process that listens sends something that no device sends, or lacks a request.
+    #[error("the process that listens at {endpoint} is not a device: {problem}")]
     NotADevice {
         /// Its address.
         endpoint: Endpoint,
         /// The cause.
         problem: String,
     },
-    /// No process responds at a network address, or the listening process closes the connection.
+    /// The process that listens does not respond, or closes the connection.
     #[error("no device responds at {endpoint}: {problem}")]
     DeviceUnresponsive {
         /// Its address.
@@ -551,29 +486,80 @@ impl StopHandle {
 impl Error {
     /// Why a device is lost whose link was not opened because of this error.
     pub(crate) fn into_loss(self) -> Loss {
-        match self {
-            // The message of an error that is not a loss by itself also names the device.
-            Self::DeviceLost { loss, .. } if !matches!(loss.cause, LossCause::NotOpened { .. }) => {
-                loss
+        let cause = match &self {
+            Self::DeviceLost { device: DeviceName::OfRank, loss } => return loss.clone(),
+            // The message of the error also names the device.
+            Self::DeviceLost {
+                loss: Loss { cause: LossCause::NotOpened { cause, .. }, .. },
+                ..
+            } => cause.clone(),
+            Self::DeviceLost { loss, .. } => return loss.clone(),
+            error => error.cause().to_owned(),
+        };
+        LossCause::NotOpened { cause, detail: self.to_string() }.into()
+    }
+
+    /// The same error for a device process that this process has started: it has no address that
+    /// the user could correct, so a process that does not respond is lost.
+    pub(crate) fn of_process(self, device: impl FnOnce() -> DeviceName) -> Self {
+        let cause = self.cause().to_owned();
+        let detail = match self {
+            Self::DeviceUnresponsive { problem, .. } => problem,
+            Self::DeviceTimeout { step, limit, .. } => {
+                format!("it did not finish `{step}` within {limit:?}")
             }
-            error => {
-                let (cause, detail) = (error.cause().to_owned(), error.to_string());
-                LossCause::NotOpened { cause, detail }.into()
-            }
-        }
+            error => return error,
+        };
+        let loss = LossCause::NotOpened { cause, detail }.into();
+        Self::DeviceLost { device: device(), loss }
     }
 
     /// Whether a device is temporarily lost, which can happen at any time, unlike an invalid
     /// setting. A Unix socket on which no process listens is an invalid setting.
     pub(crate) fn is_loss(&self) -> bool {
         match self {
-            Self::DeviceLost { .. } | Self::DeviceUnresponsive { .. } => true,
+            Self::DeviceLost { .. }
+            | Self::DeviceUnresponsive { .. }
+            | Self::DeviceTimeout { .. } => true,
             Self::DeviceUnreachable { endpoint, limit, .. } => {
                 limit.is_none() && endpoint.socket().is_none()
             }
-            Self::DeviceTimeout { endpoint, .. } => endpoint.socket().is_none(),
             Self::DeviceRefused { is_temporary, .. } => *is_temporary,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use meetpoint_link::TcpAddress;
+
+    #[test]
+    fn a_device_that_does_not_finish_a_request_is_lost_wherever_it_is() {
+        let address = TcpAddress { host: "storage".to_owned(), port: 7000 };
+        for endpoint in [Endpoint::Socket("/run/d".into()), Endpoint::Tcp(address)] {
+            let limit = Duration::from_secs(20);
+            let error = Error::DeviceTimeout { endpoint, step: "load", limit };
+            assert!(error.is_loss() && error.remedy().is_some(), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_this_program_started_is_lost_under_its_own_name() {
+        let program = || DeviceName::Program("/bin/device".into());
+        let endpoint = Endpoint::Socket("/tmp/private/device.sock".into());
+        let limit = Duration::from_secs(20);
+        let timeout = Error::DeviceTimeout { endpoint: endpoint.clone(), step: "load", limit };
+        let lost = timeout.of_process(program).into_loss();
+        let LossCause::NotOpened { cause, detail } = &lost.cause else { panic!("{lost:?}") };
+        assert_eq!(cause, "device_timeout");
+        assert!(detail.contains("/bin/device") && !detail.contains("private"), "{detail}");
+        // Another rank reports the loss as it is.
+        let of_rank = Error::DeviceLost { device: DeviceName::OfRank, loss: lost.clone() };
+        assert_eq!(of_rank.into_loss(), lost);
+        // What the user must correct keeps its error.
+        let other = Error::NotADevice { endpoint, problem: String::new() };
+        assert!(matches!(other.of_process(program), Error::NotADevice { .. }));
     }
 }

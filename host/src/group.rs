@@ -145,7 +145,9 @@ fn share_devices(
                     *source = device.source();
                     started.push(device);
                 }
-                Err(Error::DeviceLost { loss, .. }) => *source = DeviceSource::Lost { loss },
+                Err(error) if error.is_loss() => {
+                    *source = DeviceSource::Lost { loss: error.into_loss() };
+                }
                 Err(error) => return Err(error),
             }
         }

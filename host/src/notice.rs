@@ -6,6 +6,7 @@ use crate::split_refusal::SplitRefusal;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_scheduler::StrategyName;
+use meetpoint_storage::EngineNote;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -19,8 +20,9 @@ pub enum Notice {
     Storage {
         /// The device that reads with it; `None`: the host.
         device: Option<DeviceLabel>,
-        /// The message of the engine.
-        detail: String,
+        /// The feature.
+        #[serde(flatten)]
+        note: EngineNote,
     },
     /// The memory budget holds fewer batches than workers would prepare ahead.
     PreparedAhead {
@@ -95,10 +97,10 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Storage { device: None, detail } => f.write_str(detail),
-            Self::Storage { device: Some(device), detail } => {
+            Self::Storage { device: None, note } => note.fmt(f),
+            Self::Storage { device: Some(device), note } => {
                 let device = device.to_string();
-                write!(f, "{}: {detail}", device.trim_start_matches("the "))
+                write!(f, "{}: {note}", device.trim_start_matches("the "))
             }
             Self::PreparedAhead { memory_budget_bytes, places, asked, prepared } => write!(
                 f,
@@ -184,8 +186,8 @@ impl Diagnose for Notice {
                 Some(Remedy::by("ask for it", Setting::Strategy, Change::To(name)))
             }
             Self::TraceWritten { .. } => Some("open it at https://ui.perfetto.dev".into()),
-            Self::Storage { .. }
-            | Self::NothingReused { .. }
+            Self::Storage { note, .. } => note.remedy(),
+            Self::NothingReused { .. }
             | Self::SpoolNotReserved { .. }
             | Self::SpoolSpace { .. }
             | Self::NotConvertedOnGpu { .. }
@@ -198,6 +200,9 @@ impl Diagnose for Notice {
 mod tests {
     use super::Notice;
     use crate::events::DeviceLabel;
+    use meetpoint_diagnose::Diagnose;
+    use meetpoint_storage::{EngineNote, RingRefusal, SystemError};
+    use serde_json::json;
 
     #[test]
     fn a_notice_survives_json_and_is_flat() {
@@ -206,5 +211,34 @@ mod tests {
         let json = serde_json::to_value(&notice).unwrap();
         assert_eq!((&json["kind"], &json["slots"]), (&"nothing_reused".into(), &2.into()));
         assert_eq!(serde_json::from_value::<Notice>(json).unwrap(), notice);
+    }
+
+    #[test]
+    fn a_notice_of_storage_contains_the_fields_of_its_note() {
+        let with = |note| {
+            let notice = Notice::Storage { device: None, note };
+            let json = serde_json::to_value(&notice).unwrap();
+            assert_eq!(serde_json::from_value::<Notice>(json.clone()).unwrap(), notice);
+            json
+        };
+        let refusal = RingRefusal::DisabledForAll;
+        let expected = json!({"kind": "storage", "device": null, "missing": "io_uring",
+            "refusal": {"kind": "disabled_for_all"}});
+        assert_eq!(with(EngineNote::IoUring { refusal }), expected);
+        let error = SystemError { errno: Some(12), message: "no memory".to_owned() };
+        let expected = json!({"kind": "storage", "device": null, "missing": "registered_buffers",
+            "error": {"errno": 12, "message": "no memory"}});
+        assert_eq!(with(EngineNote::RegisteredBuffers { error }), expected);
+    }
+
+    #[test]
+    fn a_notice_of_storage_has_the_remedy_of_its_note() {
+        let with = |refusal| {
+            let note = EngineNote::IoUring { refusal };
+            Notice::Storage { device: None, note }.remedy()
+        };
+        assert_eq!(with(RingRefusal::NoMemory), RingRefusal::NoMemory.remedy());
+        let error = SystemError { errno: None, message: String::new() };
+        assert_eq!(with(RingRefusal::Failed { error }), None);
     }
 }

@@ -15,7 +15,7 @@ use meetpoint_prepare::{
     Replacement, Resources, abandoning,
 };
 use meetpoint_scheduler::BatchIndex;
-use meetpoint_storage::{AlignedBuffer, Counters, open_engine};
+use meetpoint_storage::{AlignedBuffer, Counters, EngineNote, open_engine};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -140,10 +140,9 @@ impl HostPreparer {
         (config, job, ring, driver): (&LoaderConfig, &Job, &Ring, &Arc<Driver>),
         memory: &Arc<DecodeMemory>,
         cache: Option<&Arc<SampleCache>>,
-    ) -> Result<(Self, Vec<String>), Error> {
+    ) -> Result<(Self, Vec<EngineNote>), Error> {
         let chosen = open_engine(config.engine, config.read_depth)?;
-        let mut notes: Vec<String> = chosen.note.into_iter().collect();
-        notes.extend_from_slice(chosen.engine.notes());
+        let notes = chosen.engine.notes().iter().cloned().chain(chosen.note).collect();
         let decode_memory = Some(Arc::clone(memory));
         let cache = cache.map(Arc::clone);
         let resources = Resources { engine: chosen.engine, decode_memory, cache };

@@ -1,5 +1,6 @@
 //! A connection to a device: over a Unix socket, or over a network.
 
+use crate::first_bytes::{FirstBytes, PeerProtocol};
 use crate::tls::{Connector, Duplex, TlsError};
 use crate::{Endpoint, RemoteDevice, Token, TokenError};
 use hyper_util::rt::TokioIo;
@@ -45,9 +46,12 @@ pub enum ConnectError {
     /// Anything else.
     #[error("{0}")]
     Failed(std::io::Error),
-    /// The listening process disconnects, or does not speak HTTP/2.
+    /// The listening process disconnects.
     #[error("{HUNG_UP}")]
     HungUp,
+    /// The listening process on a Unix socket sends something that no device sends.
+    #[error("it does not speak the device link protocol")]
+    OtherProtocol,
     /// The name of the host has no address.
     #[error("the name {host} has no address: {source}")]
     Name {
@@ -81,7 +85,8 @@ impl ConnectError {
             | Self::Missing
             | Self::Refused
             | Self::Failed(_)
-            | Self::HungUp => return None,
+            | Self::HungUp
+            | Self::OtherProtocol => return None,
             Self::Name { .. } => "correct the name of the host".into(),
             Self::Cleartext { .. } => {
                 Remedy::run(Command::MakeKeys).or("connect to 127.0.0.1 or ::1")
@@ -142,15 +147,24 @@ impl Interceptor for AddToken {
     }
 }
 
-/// Connects to a device. The channel has this one connection and never reconnects. The caller
-/// bounds the time.
-pub async fn connect(target: &Target) -> Result<Channel, ConnectError> {
-    match target {
+/// A connection to a device.
+#[derive(Debug)]
+pub struct Connected {
+    /// The connection. It never reconnects.
+    pub channel: Channel,
+    /// What the other end of a Unix socket speaks. Over a network, its greeting was checked.
+    pub protocol: PeerProtocol,
+}
+
+/// Connects to a device. The caller bounds the time.
+pub async fn connect(target: &Target) -> Result<Connected, ConnectError> {
+    let protocol = PeerProtocol::default();
+    let channel = match target {
         Target::Socket(socket) => {
             let stream = UnixStream::connect(socket).await;
             let stream = stream.map_err(|error| not_connected(socket, error))?;
             let transport = Transport::from_static("http://device.invalid");
-            channel(transport, Box::new(stream)).await
+            channel(transport, Box::new(FirstBytes::of(stream, protocol.clone()))).await
         }
         Target::Remote(device) => {
             let stream = dial(device).await?;
@@ -162,6 +176,11 @@ pub async fn connect(target: &Target) -> Result<Channel, ConnectError> {
                 .keep_alive_while_idle(true);
             channel(transport, stream).await
         }
+    };
+    match channel {
+        Ok(channel) => Ok(Connected { channel, protocol }),
+        Err(ConnectError::HungUp) if protocol.is_other() => Err(ConnectError::OtherProtocol),
+        Err(error) => Err(error),
     }
 }
 

@@ -348,6 +348,7 @@ mod tests {
     use crate::{Verdict, made_up};
     use meetpoint_host::energy::{MeterError, NoMeters, UnusableMeter};
     use meetpoint_host::stats::LossCause;
+    use meetpoint_storage::{EngineNote, SystemError};
 
     /// Elements that stand open, in order; a page is well formed when none is left.
     fn unclosed(html: &str) -> Vec<String> {
@@ -379,7 +380,9 @@ mod tests {
         let mut report = made_up::report(8);
         let hostile = "<img src=x onerror=alert(1)>";
         report.job.dataset = hostile.into();
-        report.notices.push(Notice::Storage { device: None, detail: hostile.into() });
+        let error = SystemError { errno: None, message: hostile.into() };
+        let note = EngineNote::RegisteredBuffers { error };
+        report.notices.push(Notice::Storage { device: None, note });
         report.runs[0].strategy = hostile.into();
         let detail = Some(hostile.to_owned());
         let loss = LossCause::LinkBroke { detail }.into();

@@ -48,7 +48,7 @@ use meetpoint_scheduler::StrategyOptions;
 use serde::{Deserialize, Serialize};
 
 /// Version of the schema; increased when a field is removed or changes its meaning.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Maximum size of a `report.json`, in bytes.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;

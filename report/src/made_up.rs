@@ -8,6 +8,7 @@ use meetpoint_host::stats::{
 use meetpoint_host::verify::Origin;
 use meetpoint_host::{MemoryKind, Tune};
 use meetpoint_scheduler::{Budget, Concurrency, StrategyOptions};
+use meetpoint_storage::{EngineNote, RingRefusal};
 
 const HOST: f64 = 0.060;
 const STEP: f64 = 0.020;
@@ -86,7 +87,7 @@ pub fn report(count: u32) -> Report {
         failures: Vec::new(),
         notices: vec![Notice::Storage {
             device: None,
-            detail: "io_uring is not available: blocking reads are used".into(),
+            note: EngineNote::IoUring { refusal: RingRefusal::NotPermitted },
         }],
     }
 }

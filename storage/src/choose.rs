@@ -2,7 +2,7 @@
 
 use crate::threads::ThreadsEngine;
 use crate::uring::UringEngine;
-use crate::{Engine, Error};
+use crate::{Engine, EngineNote, Error, RingRefusal};
 
 /// Engines that can be requested by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,8 +37,8 @@ impl EngineKind {
 pub struct SelectedEngine {
     /// The engine.
     pub engine: Box<dyn Engine>,
-    /// A message for the user: the engine that does not work here, and the cause.
-    pub note: Option<String>,
+    /// The engine that does not work here, and the cause.
+    pub note: Option<EngineNote>,
 }
 
 /// Creates an engine for `depth` requests in flight, at least one and at most
@@ -51,7 +51,7 @@ pub fn open_engine(kind: EngineKind, depth: usize) -> Result<SelectedEngine, Err
 pub fn open_engine_with(
     kind: EngineKind,
     depth: usize,
-    uring: impl FnOnce(usize) -> Result<Box<dyn Engine>, Error>,
+    uring: impl FnOnce(usize) -> Result<Box<dyn Engine>, RingRefusal>,
 ) -> Result<SelectedEngine, Error> {
     let threads = || Ok::<_, Error>(Box::new(ThreadsEngine::new(depth)?));
     match kind {
@@ -60,9 +60,9 @@ pub fn open_engine_with(
         EngineKind::Spdk => Ok(SelectedEngine { engine: spdk(depth)?, note: None }),
         EngineKind::Auto => match uring(depth) {
             Ok(engine) => Ok(SelectedEngine { engine, note: None }),
-            Err(error) => {
-                let note = format!("reading with threads: {error}");
-                Ok(SelectedEngine { engine: threads()?, note: Some(note) })
+            Err(refusal) => {
+                let note = Some(EngineNote::IoUring { refusal });
+                Ok(SelectedEngine { engine: threads()?, note })
             }
         },
     }
@@ -87,23 +87,22 @@ fn spdk(_depth: usize) -> Result<Box<dyn Engine>, Error> {
 mod tests {
     use super::*;
 
-    fn absent(_: usize) -> Result<Box<dyn Engine>, Error> {
-        let reason = "seccomp forbids it".to_owned();
-        Err(Error::Unavailable { engine: "io_uring", reason, remedy: None })
+    fn absent(_: usize) -> Result<Box<dyn Engine>, RingRefusal> {
+        Err(RingRefusal::NotPermitted)
     }
 
     #[test]
     fn without_io_uring_auto_falls_back_to_threads_and_says_why() {
         let chosen = open_engine_with(EngineKind::Auto, 4, absent).unwrap();
         assert_eq!(chosen.engine.name(), "threads");
-        let note = chosen.note.unwrap();
-        assert!(note.contains("io_uring") && note.contains("seccomp forbids it"), "{note}");
+        let refusal = RingRefusal::NotPermitted;
+        assert_eq!(chosen.note, Some(EngineNote::IoUring { refusal }));
     }
 
     #[test]
     fn without_io_uring_asking_for_it_is_an_error() {
         let error = open_engine_with(EngineKind::Uring, 4, absent).map(|_| ()).unwrap_err();
-        assert!(error.to_string().contains("seccomp forbids it"));
+        assert!(matches!(error, Error::NoRing(RingRefusal::NotPermitted)), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The contract of a storage engine; one test suite runs on all of them.
 
-use crate::{AlignedBuffer, Error};
+use crate::{AlignedBuffer, EngineNote, Error};
 use std::path::Path;
 use std::time::Duration;
 
@@ -140,8 +140,8 @@ pub trait Engine: Send {
     fn buffer(&mut self, bytes: usize) -> AlignedBuffer {
         AlignedBuffer::zeroed(bytes)
     }
-    /// Messages for the user: features that are not available to the engine, with reasons.
-    fn notes(&self) -> &[String] {
+    /// Features that are not available to the engine, with reasons.
+    fn notes(&self) -> &[EngineNote] {
         &[]
     }
 }

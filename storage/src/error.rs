@@ -1,5 +1,6 @@
 //! Errors of files and engines.
 
+use crate::RingRefusal;
 use crate::own_limits::open_files_limit;
 use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use rustix::io::Errno;
@@ -101,6 +102,9 @@ pub enum Error {
         /// Needed alignment.
         alignment: usize,
     },
+    /// io_uring is not available here.
+    #[error("io_uring is not available: {0}")]
+    NoRing(#[from] RingRefusal),
     /// The engine itself is not available here.
     #[error("{engine} is not available: {reason}")]
     Unavailable {
@@ -139,7 +143,7 @@ impl Diagnose for Error {
             Self::NoSuchFile(_) => "no_such_file_id",
             Self::BufferTooSmall { .. } => "buffer_too_small",
             Self::Unaligned { .. } => "unaligned_write",
-            Self::Unavailable { .. } => "engine_unavailable",
+            Self::NoRing(_) | Self::Unavailable { .. } => "engine_unavailable",
         }
     }
 
@@ -151,6 +155,7 @@ impl Diagnose for Error {
                 open_files_limit(source).map(Remedy::from)
             }
             Self::ShortRead { .. } => Some("restore the file from its source".into()),
+            Self::NoRing(refusal) => refusal.remedy(),
             Self::Unavailable { remedy, .. } => remedy.clone(),
             // Errors of the caller's code, not of a file.
             Self::QueueFull { .. }

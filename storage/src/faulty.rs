@@ -4,8 +4,8 @@ use crate::engine::{Completion, WAIT_MAX};
 use crate::slots::Slots;
 use crate::transfer::action;
 use crate::{
-    Access, AlignedBuffer, Counters, Engine, Error, FileId, Limits, RefusedRequest, Request,
-    RequestKind,
+    Access, AlignedBuffer, Counters, Engine, EngineNote, Error, FileId, Limits, RefusedRequest,
+    Request, RequestKind,
 };
 use meetpoint_format::split_mix::SplitMix64;
 use std::collections::{BTreeMap, HashMap};
@@ -275,7 +275,7 @@ impl Engine for FaultyEngine {
         self.inner.buffer(bytes)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[EngineNote] {
         self.inner.notes()
     }
 }

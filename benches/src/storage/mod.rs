@@ -85,7 +85,7 @@ pub fn run(options: &Options) -> anyhow::Result<Report> {
 /// Why this machine cannot run the bench, which is not a failure of a tiny run.
 fn not_here(path: &Path) -> Option<String> {
     match UringEngine::new(1) {
-        Err(error) => Some(error.to_string()),
+        Err(refusal) => Some(format!("io_uring is not available: {refusal}")),
         Ok(mut engine) => {
             let file = engine.open(path, Access::Read).ok()?;
             (!engine.is_direct(file)).then(|| format!("no O_DIRECT on {}", path.display()))

@@ -4,7 +4,7 @@
 use crate::surface::{Output, Stop, failure, output, units};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use meetpoint_device::{ExtentRoot, Listen, Ready, Root, ServeOptions, ServeSummary, Shutdown};
-use meetpoint_diagnose::shown;
+use meetpoint_diagnose::{Diagnose, Surface, shown};
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{DeviceInfo, TcpAddress};
 use meetpoint_storage::EngineKind;
@@ -157,7 +157,8 @@ pub(super) fn serve_until_signal(
     let asked = Arc::clone(&shutdown);
     stop.on_signal(move || asked.ask());
     let ready = |ready: &Ready| {
-        ready.notices.iter().for_each(|text| output::notice(text));
+        let notices = ready.notices.iter().map(|notice| notice.in_full(Surface::CommandLine));
+        notices.for_each(|text| output::notice(&text));
         let mut text = format!("listening on {}\n", ready.endpoint);
         if let Some(address) = &ready.metrics {
             text.push_str(&format!("metrics at http://{}/metrics\n", address.authority()));
@@ -216,8 +217,8 @@ pub(super) fn describe(info: &DeviceInfo) -> String {
         text.push_str(&format!("serves {}\n", shown(root)));
     }
     text.push_str(&format!("storage engine {}", info.storage_engine));
-    if !info.storage_note.is_empty() {
-        text.push_str(&format!(" ({})", info.storage_note));
+    if let Some(note) = &info.storage_note {
+        text.push_str(&format!(" ({note})"));
     }
     text.push('\n');
     if info.threads > 1 {

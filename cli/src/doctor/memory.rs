@@ -87,12 +87,13 @@ pub(super) fn memlock(system: &System, probes: &Probes) -> Finding {
 mod tests {
     use super::{huge_pages, limit, memlock};
     use crate::doctor::system::made_up;
-    use crate::doctor::{NoRing, Probes, State};
+    use crate::doctor::{Probes, State};
+    use meetpoint_storage::RingRefusal;
 
     #[test]
     fn a_small_limit_of_locked_memory_binds_those_without_the_capability() {
         let probes = Probes {
-            io_uring: Err(NoRing { reason: "not asked".to_owned(), remedy: None }),
+            io_uring: Err(RingRefusal::NoSystemCall),
             direct_path: "/data".into(),
             direct: Err("not asked".to_owned()),
             memlock_bytes: Some(0),

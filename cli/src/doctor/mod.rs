@@ -14,7 +14,7 @@ mod sensors;
 mod storage;
 mod system;
 
-pub(crate) use probes::{NoRing, Probes, folder_of};
+pub(crate) use probes::{Probes, folder_of};
 pub(crate) use processor::model as processor_model;
 pub(crate) use system::System;
 
@@ -74,7 +74,7 @@ pub(crate) fn examine(system: &System, probes: &Probes) -> Vec<Finding> {
         memory::limit(system),
         memory::huge_pages(system),
         memory::memlock(system, probes),
-        storage::io_uring(system, probes),
+        storage::io_uring(probes),
         storage::direct(probes),
         storage::nvme(system),
         storage::computational(probes),

@@ -2,8 +2,7 @@
 
 use super::System;
 use super::cuda::Cuda;
-use meetpoint_diagnose::{Diagnose, Remedy};
-use meetpoint_storage::Error as StorageError;
+use meetpoint_storage::RingRefusal;
 use meetpoint_storage::probe::{
     DirectSupport, NvmeSupport, UringSupport, probe_direct, probe_memlock, probe_nvme, probe_uring,
 };
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub(crate) struct Probes {
     /// Features of io_uring, or why a ring cannot be set up.
-    pub io_uring: Result<UringSupport, NoRing>,
+    pub io_uring: Result<UringSupport, RingRefusal>,
     /// The folder in which direct access was tested.
     pub direct_path: PathBuf,
     /// Direct reads and writes there, or why they could not be tested.
@@ -28,26 +27,11 @@ pub(crate) struct Probes {
     pub cores_allowed: usize,
 }
 
-/// Why io_uring is not available.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NoRing {
-    /// What is wrong.
-    pub reason: String,
-    /// The remedy.
-    pub remedy: Option<Remedy>,
-}
-
-impl NoRing {
-    fn of(error: &StorageError) -> Self {
-        Self { reason: error.to_string(), remedy: error.remedy() }
-    }
-}
-
 impl Probes {
     /// Queries the kernel; `path` is the folder in which direct access is tested.
     pub(crate) fn take(path: &Path) -> Self {
         Self {
-            io_uring: probe_uring().map_err(|error| NoRing::of(&error)),
+            io_uring: probe_uring(),
             direct_path: path.to_path_buf(),
             direct: probe_direct(path).map_err(|error| error.to_string()),
             memlock_bytes: probe_memlock().current,

@@ -1,28 +1,22 @@
 //! Ways to read blocks on this machine: io_uring, O_DIRECT, NVMe drives, SPDK.
 
-use super::{Finding, NoRing, Probes, System};
+use super::{Finding, Probes, System};
 use meetpoint_diagnose::{Surface, shown};
 use meetpoint_storage::probe::{DirectSupport, NvmeSupport, UringSupport};
 
-/// Tests io_uring by setting up a ring.
-pub(super) fn io_uring(system: &System, probes: &Probes) -> Finding {
+/// io_uring, tested by setting up a ring.
+pub(super) fn io_uring(probes: &Probes) -> Finding {
     let topic = "io_uring";
-    let reason = match &probes.io_uring {
+    let refusal = match &probes.io_uring {
         Ok(support) => return ring(topic, support),
-        Err(reason) => reason,
+        Err(refusal) => refusal,
     };
-    let NoRing { reason, remedy } = reason;
-    if let Some(remedy) = remedy {
-        let found = Finding::missing(topic, reason, "blocking reads on a few threads");
-        return found.remedy(remedy.spelled(Surface::CommandLine));
+    let found = format!("not available: {refusal}");
+    let finding = Finding::missing(topic, found, "blocking reads on a few threads");
+    match refusal.remedy() {
+        Some(remedy) => finding.remedy(remedy.spelled(Surface::CommandLine)),
+        None => finding,
     }
-    let remedy = match system.read("proc/sys/kernel/io_uring_disabled").as_deref() {
-        Ok("2") => "sysctl kernel.io_uring_disabled=0 (it is disabled for everybody)",
-        Ok("1") => "sysctl kernel.io_uring_disabled=0, or run as a member of kernel.io_uring_group",
-        Ok(_) => "allow io_uring_setup in the container's seccomp profile",
-        Err(_) => "use Linux 5.6 or later, and allow io_uring_setup in the seccomp profile",
-    };
-    Finding::missing(topic, reason.clone(), "blocking reads on a few threads").remedy(remedy)
 }
 
 /// A ring that works, with registered buffers or without.
@@ -30,12 +24,14 @@ fn ring(topic: &'static str, support: &UringSupport) -> Finding {
     let found = format!("works ({})", support.features.join(", "));
     match &support.registered_buffers {
         Ok(()) => Finding::ready(topic, found, "with registered buffers, for samples and slots"),
-        Err(reason) => Finding::limited(
-            topic,
-            format!("{found}; {reason}"),
-            "without registered buffers, for samples and slots",
-        )
-        .remedy("raise the limit of locked memory: ulimit -l unlimited"),
+        Err(note) => {
+            let used = "without registered buffers, for samples and slots";
+            let finding = Finding::limited(topic, format!("{found}; {note}"), used);
+            match note.remedy() {
+                Some(remedy) => finding.remedy(remedy.spelled(Surface::CommandLine)),
+                None => finding,
+            }
+        }
     }
 }
 
@@ -135,12 +131,13 @@ pub(super) fn spdk() -> Finding {
 mod tests {
     use super::{computational, direct, io_uring, nvme};
     use crate::doctor::system::made_up;
-    use crate::doctor::{NoRing, Probes, State};
-    use meetpoint_diagnose::Remedy;
+    use crate::doctor::{Probes, State};
+    use meetpoint_diagnose::{Remedy, Surface};
     use meetpoint_storage::nvme::CommandSets;
     use meetpoint_storage::probe::{DirectSupport, NvmeSupport, UringSupport};
+    use meetpoint_storage::{EngineNote, RingRefusal};
 
-    fn probes(io_uring: Result<UringSupport, NoRing>) -> Probes {
+    fn probes(io_uring: Result<UringSupport, RingRefusal>) -> Probes {
         Probes {
             io_uring,
             direct_path: "/data".into(),
@@ -152,29 +149,25 @@ mod tests {
         }
     }
 
-    fn ring(registered_buffers: Result<(), String>) -> Probes {
+    fn ring(registered_buffers: Result<(), EngineNote>) -> Probes {
         probes(Ok(UringSupport { features: vec!["ext_arg"], registered_buffers }))
     }
 
     #[test]
-    fn the_remedy_for_io_uring_follows_the_sysctl() {
-        let no_ring = |reason: &str, remedy| NoRing { reason: reason.to_owned(), remedy };
-        let refused = probes(Err(no_ring("Operation not permitted", None)));
-        for (sysctl, word) in [("2", "everybody"), ("1", "group"), ("0", "seccomp")] {
-            let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", sysctl)]);
-            let finding = io_uring(&system, &refused);
+    fn what_io_uring_lacks_is_found_with_its_remedy() {
+        let spelled = |remedy: Option<Remedy>| remedy.map(|it| it.spelled(Surface::CommandLine));
+        for refusal in [RingRefusal::DisabledForAll, RingRefusal::NoMemory] {
+            let finding = io_uring(&probes(Err(refusal.clone())));
             assert_eq!(finding.state, State::Missing);
-            assert!(finding.remedy.unwrap().contains(word), "{sysctl}");
+            assert!(finding.found.ends_with(&refusal.to_string()), "{finding:?}");
+            assert_eq!(finding.remedy, spelled(refusal.remedy()));
         }
-        let remedy = Remedy::advice("raise the limit of locked memory (ulimit -l)");
-        let no_memory = no_ring("no memory for the ring", Some(remedy));
-        let (_folder, system) = made_up(&[("proc/sys/kernel/io_uring_disabled", "0")]);
-        let finding = io_uring(&system, &probes(Err(no_memory)));
-        assert!(finding.found.ends_with("no memory for the ring"), "{finding:?}");
-        assert!(finding.remedy.unwrap().starts_with("raise the limit of locked memory"));
-        let (_folder, system) = made_up(&[]);
-        assert_eq!(io_uring(&system, &ring(Ok(()))).state, State::Ready);
-        assert_eq!(io_uring(&system, &ring(Err("no room".to_owned()))).state, State::Limited);
+        let finding = io_uring(&ring(Ok(())));
+        assert_eq!((finding.state, finding.remedy), (State::Ready, None));
+        let error = std::io::Error::from(rustix::io::Errno::NOMEM).into();
+        let note = EngineNote::RegisteredBuffers { error };
+        let finding = io_uring(&ring(Err(note.clone())));
+        assert_eq!((finding.state, finding.remedy), (State::Limited, spelled(note.remedy())));
     }
 
     #[test]

@@ -115,10 +115,9 @@ pub(super) enum Reports {
     Diagnosed,
 }
 
-/// A socket on which no device answers when the host starts is an error of the user. Over TCP, the
-/// host starts without the device.
-const UNREACHABLE: &[&str] =
-    &["device_unreachable", "not_a_device", "device_timeout", "device_lost", "device_refused"];
+/// A socket on which no process listens when the host starts is an error of the user, and so is a
+/// job that the device refuses. In all other cases, the host starts without the device.
+const UNREACHABLE: &[&str] = &["device_unreachable", "device_refused"];
 
 impl Trouble {
     /// Every fault.

@@ -6,7 +6,7 @@ use crate::support::{
     write_dataset,
 };
 use meetpoint_device::{Error, Listen, Root, ServeOptions, probe};
-use meetpoint_diagnose::Diagnose;
+use meetpoint_diagnose::{Change, Diagnose, Setting, Step};
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::host_message::Message;
 use meetpoint_format::wire::{
@@ -314,7 +314,7 @@ fn calls_without_the_token_are_refused() {
 async fn open(device: &Device) -> Host<meetpoint_link::AddToken> {
     let target = Target::Remote(Box::new(remote(device)));
     let token = target.token().unwrap();
-    let channel = connect(&target).await.unwrap();
+    let channel = connect(&target).await.unwrap().channel;
     Host { client: DeviceClient::with_interceptor(channel, token) }
 }
 
@@ -608,7 +608,17 @@ fn a_full_device_says_how_many_hosts_it_serves_and_not_which() {
             let expected = if hosts == 1 { "serves another host" } else { "serves 2 hosts and" };
             assert!(status.message().contains(expected), "{status}");
             assert!(!status.message().contains("127.0.0.1"), "{status}");
-            assert!(meetpoint_link::refusal::remedy(&status).is_some());
+            // Neither a socket nor a process of the device's machine helps a host on a network.
+            let remedy = meetpoint_link::refusal::remedy(&status).unwrap();
+            let is_advice = |step: &Step| matches!(step, Step::Advice { .. });
+            let raises = |step: &Step| {
+                matches!(
+                    step,
+                    Step::Set { setting: Setting::DeviceHosts, change: Change::Raise, .. }
+                )
+            };
+            let [wait, more, elsewhere] = remedy.steps() else { panic!("{remedy:?}") };
+            assert!(is_advice(wait) && raises(more) && is_advice(elsewhere), "{remedy:?}");
         });
     }
 }

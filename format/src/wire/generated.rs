@@ -16,11 +16,11 @@ pub struct DescribeReply {
     /// Absent on a real device.
     #[prost(message, optional, tag = "5")]
     pub emulation: ::core::option::Option<Emulation>,
-    /// Storage engine in use and why it is not io_uring, if it is not.
+    /// Storage engine in use, and what it works without: a note in JSON, empty if nothing is missing.
     #[prost(string, tag = "6")]
     pub storage_engine: ::prost::alloc::string::String,
-    #[prost(string, tag = "7")]
-    pub storage_note: ::prost::alloc::string::String,
+    #[prost(bytes = "vec", tag = "7")]
+    pub storage_note: ::prost::alloc::vec::Vec<u8>,
     /// Process id of the host that it works for longest; absent while it is free.
     #[prost(uint32, optional, tag = "8")]
     pub works_for: ::core::option::Option<u32>,

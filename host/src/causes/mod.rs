@@ -7,9 +7,8 @@
 mod batch;
 mod loss;
 mod process;
-mod system;
 
 pub use batch::{BatchFault, LabelError, SlotRefusal};
 pub use loss::{Breach, Loss, LossCause};
+pub use meetpoint_storage::SystemError;
 pub use process::{Exit, ProcessEnd};
-pub use system::SystemError;

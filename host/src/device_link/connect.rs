@@ -7,7 +7,8 @@ use meetpoint_format::wire::{
     PROTOCOL_VERSION, load_part::Part,
 };
 use meetpoint_link::{
-    AddToken, ConnectError, DeviceInfo, Endpoint, HUNG_UP, Target, TokenError, connect,
+    AddToken, ConnectError, Connected, DeviceInfo, Endpoint, HUNG_UP, PeerProtocol, Target,
+    TokenError, connect,
 };
 use meetpoint_storage::{OpenFilesLimit, open_files_limit};
 use std::error::Error as _;
@@ -28,10 +29,16 @@ const LOAD_LIMIT: Duration = Duration::from_secs(20);
 /// How often the stop switch is polled while waiting.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// The process at the other end.
+struct Peer {
+    endpoint: Endpoint,
+    protocol: PeerProtocol,
+}
+
 /// An open connection to a device, before it has a job.
 pub(crate) struct Connection<'a> {
     client: DeviceClient<InterceptedService<Channel, AddToken>>,
-    endpoint: Endpoint,
+    peer: Peer,
     stop: &'a StopHandle,
 }
 
@@ -39,7 +46,8 @@ impl<'a> Connection<'a> {
     /// Connects to a device.
     pub(crate) async fn open(target: &Target, stop: &'a StopHandle) -> Result<Self, Error> {
         let endpoint = target.endpoint();
-        let limits = Limits { endpoint: &endpoint, stop, step: "connect", limit: CALL_LIMIT };
+        let peer = Peer { endpoint: endpoint.clone(), protocol: PeerProtocol::default() };
+        let limits = Limits { peer: &peer, stop, step: "connect", limit: CALL_LIMIT };
         let untrusted = |error: &ConnectError| Error::DeviceUntrusted {
             endpoint: endpoint.clone(),
             problem: error.to_string(),
@@ -49,42 +57,46 @@ impl<'a> Connection<'a> {
             Error::DeviceUnreachable { endpoint: endpoint.clone(), problem, limit }
         };
         let token = target.token().map_err(|error: TokenError| untrusted(&error.into()))?;
-        let channel = limits.apply(connect(target)).await?;
-        let channel = channel.map_err(|error| match (&error, &endpoint) {
-            (ConnectError::NotASocket { what }, Endpoint::Socket(socket)) => {
-                Error::NotASocket { socket: socket.clone(), what }
-            }
-            (ConnectError::HungUp, _) => limits.silent(error.to_string()),
-            (ConnectError::NoGreeting, _) => limits.not_a_device(error.to_string()),
-            (ConnectError::Tls(_) | ConnectError::Token(_) | ConnectError::Cleartext { .. }, _) => {
-                untrusted(&error)
-            }
-            (ConnectError::Failed(source), _) => {
-                unreachable(error.to_string(), open_files_limit(source))
-            }
-            // A name may have no address until its machine or container has started.
-            (
-                ConnectError::NotASocket { .. }
-                | ConnectError::Missing
-                | ConnectError::Refused
-                | ConnectError::Name { .. },
-                _,
-            ) => unreachable(error.to_string(), None),
-        })?;
+        let connected = limits.apply(connect(target)).await?;
+        let Connected { channel, protocol } =
+            connected.map_err(|error| match (&error, &endpoint) {
+                (ConnectError::NotASocket { what }, Endpoint::Socket(socket)) => {
+                    Error::NotASocket { socket: socket.clone(), what }
+                }
+                (ConnectError::HungUp, _) => limits.silent(error.to_string()),
+                (ConnectError::NoGreeting | ConnectError::OtherProtocol, _) => {
+                    limits.not_a_device(error.to_string())
+                }
+                (
+                    ConnectError::Tls(_) | ConnectError::Token(_) | ConnectError::Cleartext { .. },
+                    _,
+                ) => untrusted(&error),
+                (ConnectError::Failed(source), _) => {
+                    unreachable(error.to_string(), open_files_limit(source))
+                }
+                // A name may have no address until its machine or container has started.
+                (
+                    ConnectError::NotASocket { .. }
+                    | ConnectError::Missing
+                    | ConnectError::Refused
+                    | ConnectError::Name { .. },
+                    _,
+                ) => unreachable(error.to_string(), None),
+            })?;
         let client = DeviceClient::with_interceptor(channel, token)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(Self { client, endpoint, stop })
+        Ok(Self { client, peer: Peer { endpoint, protocol }, stop })
     }
 
     /// Requests its description, and checks that its protocol version equals ours.
     pub(crate) async fn describe(&mut self) -> Result<DeviceInfo, Error> {
-        let limits = Limits::of(&self.endpoint, self.stop, "describe", CALL_LIMIT);
+        let limits = Limits::of(&self.peer, self.stop, "describe", CALL_LIMIT);
         let reply = limits.apply(self.client.describe(DescribeRequest {})).await?;
         let info = DeviceInfo::from(reply.map_err(|status| limits.failed(&status))?.into_inner());
         if info.protocol_version != PROTOCOL_VERSION {
             return Err(Error::DeviceVersion {
-                endpoint: self.endpoint.clone(),
+                endpoint: self.peer.endpoint.clone(),
                 got: info.protocol_version,
                 expected: PROTOCOL_VERSION,
                 program_version: info.program_version,
@@ -102,7 +114,7 @@ impl<'a> Connection<'a> {
         batches: u32,
         held: u32,
     ) -> Result<(), Error> {
-        let limits = Limits::of(&self.endpoint, self.stop, "load", LOAD_LIMIT);
+        let limits = Limits::of(&self.peer, self.stop, "load", LOAD_LIMIT);
         let parts = std::iter::once(Part::Request(request))
             .chain(lists.into_iter().map(Part::SamplerData))
             .map(|part| LoadPart { part: Some(part) });
@@ -112,7 +124,7 @@ impl<'a> Connection<'a> {
         let found = [reply.batches, reply.batches_held];
         if found != [batches, held].map(u64::from) {
             return Err(Error::DeviceRefused {
-                endpoint: self.endpoint.clone(),
+                endpoint: self.peer.endpoint.clone(),
                 step: "load",
                 reason: format!(
                     "it counts {} batches in the dataset and holds {} of them; the host counts \
@@ -131,7 +143,7 @@ impl<'a> Connection<'a> {
         &mut self,
         outbound: mpsc::Receiver<HostMessage>,
     ) -> Result<Streaming<DeviceMessage>, Error> {
-        let limits = Limits::of(&self.endpoint, self.stop, "run", CALL_LIMIT);
+        let limits = Limits::of(&self.peer, self.stop, "run", CALL_LIMIT);
         let reply = limits.apply(self.client.run(ReceiverStream::new(outbound))).await?;
         Ok(reply.map_err(|status| limits.failed(&status))?.into_inner())
     }
@@ -140,20 +152,15 @@ impl<'a> Connection<'a> {
 /// Limits of one call.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
-    endpoint: &'a Endpoint,
+    peer: &'a Peer,
     stop: &'a StopHandle,
     step: &'static str,
     limit: Duration,
 }
 
 impl<'a> Limits<'a> {
-    fn of(
-        endpoint: &'a Endpoint,
-        stop: &'a StopHandle,
-        step: &'static str,
-        limit: Duration,
-    ) -> Self {
-        Self { endpoint, stop, step, limit }
+    fn of(peer: &'a Peer, stop: &'a StopHandle, step: &'static str, limit: Duration) -> Self {
+        Self { peer, stop, step, limit }
     }
 
     /// Waits for `call`, until the time limit or until the loader is stopped.
@@ -163,7 +170,7 @@ impl<'a> Limits<'a> {
                 tokio::time::sleep(LOOK_EVERY).await;
             }
         };
-        let (endpoint, step, limit) = (self.endpoint.clone(), self.step, self.limit);
+        let (endpoint, step, limit) = (self.peer.endpoint.clone(), self.step, self.limit);
         tokio::select! {
             done = call => Ok(done),
             () = stopped => Err(Error::Interrupted),
@@ -176,24 +183,22 @@ impl<'a> Limits<'a> {
         }
     }
 
-    /// A process that does not respond or closes the connection. Over a network, this may be
-    /// temporary; on this machine, it is not a device, unless it is stopped.
+    /// A process that does not respond or closes the connection. This may be temporary, unless the
+    /// process has sent something that no device sends.
     fn silent(&self, problem: String) -> Error {
-        match self.endpoint {
-            Endpoint::Socket(_) => self.not_a_device(problem),
-            Endpoint::Tcp(_) => {
-                Error::DeviceUnresponsive { endpoint: self.endpoint.clone(), problem }
-            }
+        match self.peer.protocol.is_other() {
+            true => self.not_a_device(ConnectError::OtherProtocol.to_string()),
+            false => Error::DeviceUnresponsive { endpoint: self.peer.endpoint.clone(), problem },
         }
     }
 
     fn not_a_device(&self, problem: String) -> Error {
-        Error::NotADevice { endpoint: self.endpoint.clone(), problem }
+        Error::NotADevice { endpoint: self.peer.endpoint.clone(), problem }
     }
 
     /// What a failed call means: the device refused it, or no process serves at the address.
     fn failed(&self, status: &Status) -> Error {
-        let (endpoint, step) = (self.endpoint.clone(), self.step);
+        let (endpoint, step) = (self.peer.endpoint.clone(), self.step);
         let reason = status.message().to_owned();
         match status.code() {
             Code::FailedPrecondition

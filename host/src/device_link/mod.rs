@@ -305,7 +305,13 @@ fn open(
         Ok((session, info, inbound))
     });
     if let Some(process) = process {
-        if matches!(opened, Err(Error::DeviceUnreachable { .. } | Error::NotADevice { .. })) {
+        let has_failed = matches!(
+            opened,
+            Err(Error::DeviceUnreachable { .. }
+                | Error::DeviceUnresponsive { .. }
+                | Error::NotADevice { .. })
+        );
+        if has_failed {
             // If the device process ended because of the request, its exit explains more than the
             // failed call.
             process.wait(ENDING_LIMIT);
@@ -316,7 +322,7 @@ fn open(
     let is_silent = matches!(
         opened,
         Err(Error::DeviceUnreachable { .. }
-            | Error::NotADevice { .. }
+            | Error::DeviceUnresponsive { .. }
             | Error::DeviceTimeout { .. })
     );
     if is_silent && let Target::Socket(socket) = &target {
@@ -332,6 +338,10 @@ fn open(
             let loss = LossCause::NotOpened { cause, detail: problem }.into();
             Err(Error::DeviceLost { device: DeviceName::At(endpoint), loss })
         }
+        Err(error) => Err(match process {
+            Some(process) => error.of_process(|| process.name()),
+            None => error,
+        }),
         opened => opened,
     }
 }
@@ -346,11 +356,15 @@ async fn first_connection<'a>(
     loop {
         process.check_alive(false)?;
         match Connection::open(target, stop).await {
-            Err(Error::DeviceUnreachable { limit: None, .. } | Error::NotADevice { .. })
-                if Instant::now() < deadline =>
-            {
+            Err(
+                Error::DeviceUnreachable { limit: None, .. } | Error::DeviceUnresponsive { .. },
+            ) if Instant::now() < deadline => {
                 stop.check()?;
                 tokio::time::sleep(TRY_EVERY).await;
+            }
+            Err(Error::DeviceUnreachable { endpoint, limit: None, .. }) => {
+                let problem = format!("it did not listen within {START_LIMIT:?}");
+                return Err(Error::DeviceUnresponsive { endpoint, problem });
             }
             outcome => return outcome,
         }

@@ -102,7 +102,7 @@ fn open(
             process.check_alive(false)?;
             match super::stopped::if_stopped(process.id()) {
                 Some(loss) => Err(Error::DeviceLost { device: DeviceName::Shared, loss }),
-                None => Err(error),
+                None => Err(error.of_process(|| DeviceName::Shared)),
             }
         }
     }

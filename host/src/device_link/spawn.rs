@@ -92,6 +92,11 @@ impl DeviceProcess {
         self.child.id()
     }
 
+    /// Its name in errors.
+    pub(crate) fn name(&self) -> DeviceName {
+        DeviceName::Program(self.program.clone())
+    }
+
     /// The socket on which it listens.
     pub(crate) fn socket(&self) -> &Path {
         &self.socket
@@ -113,7 +118,7 @@ impl DeviceProcess {
                     || status.signal().is_some()
                     || status.code() == Some(PANIC_EXIT_CODE);
                 if is_lost {
-                    let device = DeviceName::Program(self.program.clone());
+                    let device = self.name();
                     let loss = Loss { cause: LossCause::ProcessEnded, process: Some(end) };
                     return Err(Error::DeviceLost { device, loss });
                 }

@@ -255,8 +255,9 @@ impl Loader {
         let of_loader = (&self.config, &self.job, &self.ring, &self.driver);
         let (preparer, notes) =
             HostPreparer::open(of_loader, &self.decode_memory, self.cache.as_ref())?;
-        let notices = notes.into_iter().map(|detail| Notice::Storage { device: None, detail });
-        notices.for_each(|notice| self.notice(notice));
+        for note in notes {
+            self.notice(Notice::Storage { device: None, note });
+        }
         Ok(preparer)
     }
 
@@ -275,9 +276,9 @@ impl Loader {
         let notices = link.session().spool().notices().to_vec();
         notices.into_iter().for_each(|notice| self.notice(notice));
         let info = link.info().clone();
-        if !info.storage_note.is_empty() {
+        if let Some(note) = info.storage_note.clone() {
             let device = Some(DeviceLabel::new(number, self.links.len()));
-            self.notice(Notice::Storage { device, detail: info.storage_note.clone() });
+            self.notice(Notice::Storage { device, note });
         }
         self.devices[number] = Some(info);
         self.links[number] = Some(link);

@@ -11,6 +11,9 @@ use meetpoint_host::{DeviceSource, Error, Loader, LoaderConfig, SpawnDevice, Spo
 use meetpoint_scheduler::{
     AnyStrategy, Auto, DeviceOnly, Goal, HostOnly, Mte, Order, Split, Tail, Wrr,
 };
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::time::Duration;
 use tonic::Code;
@@ -393,10 +396,10 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
     let folder = dataset(8);
     let place = tempfile::tempdir().unwrap();
     let socket = place.path().join("s");
-    let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let listener = UnixListener::bind(&socket).unwrap();
     let other = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        std::io::Write::write_all(&mut stream, b"220 smtp at your service\r\n").unwrap();
+        stream.write_all(b"220 smtp at your service\r\n").unwrap();
     });
     let mut config = config(folder.path());
     config.strategy = AnyStrategy::Wrr(Wrr);
@@ -406,6 +409,64 @@ fn a_socket_where_something_else_listens_is_an_error_and_no_hang() {
     let reason = error.to_string().replace(&socket.display().to_string(), "");
     assert!(!reason.contains("h2"), "{error}");
     other.join().unwrap();
+}
+
+#[test]
+fn a_socket_that_hangs_or_hangs_up_at_the_start_is_a_lost_device() {
+    let folder = dataset(20);
+    // An empty SETTINGS frame, with which an HTTP/2 server begins.
+    let settings = &b"\0\0\0\x04\0\0\0\0\0"[..];
+    for (says, hangs_up) in [(&b""[..], true), (b"", false), (settings, true), (settings, false)] {
+        let place = tempfile::tempdir().unwrap();
+        let socket = place.path().join("s");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let stranger = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(says).unwrap();
+            if !hangs_up {
+                // Until the host disconnects.
+                let _ = stream.read_to_end(&mut Vec::new());
+            }
+        });
+        let mut config = config(folder.path());
+        config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+        config.devices = vec![DeviceSource::Connect { socket: socket.clone() }];
+        let mut loader = Loader::open(config).unwrap();
+        stranger.join().unwrap();
+        let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+        assert_eq!((seen.len(), stats.schedule.host_batches), (5, 5));
+        let events = events_of(&stats);
+        let EventKind::DeviceLost { phase: Phase::Start, reason, remedy, .. } = &events[0] else {
+            panic!("{events:?}");
+        };
+        let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+        assert_eq!((&cause[..], remedy.is_some()), ("device_unresponsive", true), "{says:?}");
+        let expected = if hangs_up { "it ended the connection" } else { "within 5s" };
+        assert!(detail.contains(expected), "{says:?}: {detail}");
+        assert!(detail.contains(&socket.display().to_string()), "{detail}");
+    }
+}
+
+#[test]
+fn a_device_process_that_never_listens_leaves_the_host_to_go_on_alone() {
+    let folder = dataset(16);
+    let arguments: Vec<OsString> = ["-c", "exec sleep 600"].map(Into::into).to_vec();
+    let spawn = SpawnDevice { program: "/bin/sh".into(), arguments };
+    let mut config = config(folder.path());
+    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+    config.devices = vec![DeviceSource::Spawn(spawn.clone())];
+    let mut loader = Loader::open(config).unwrap();
+    assert!(loader.devices().all(|device| device.is_none()));
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!((seen.len(), stats.schedule.host_batches), (4, 4));
+    let events = events_of(&stats);
+    let EventKind::DeviceLost { phase: Phase::Start, reason, .. } = &events[0] else {
+        panic!("{events:?}");
+    };
+    let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+    assert_eq!(cause, "device_unresponsive");
+    // The user has not chosen its socket.
+    assert!(detail.contains("/bin/sh") && !detail.contains("device.sock"), "{detail}");
 }
 
 #[test]

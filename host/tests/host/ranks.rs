@@ -4,9 +4,10 @@ use crate::support::device::{Behaviour, FakeDevice, Fault};
 use crate::support::{config, dataset_in_parts};
 use meetpoint_host::collective::{CollectiveError, Threads};
 use meetpoint_host::group::{self, GroupCallbacks, Progress, RankOutcome};
+use meetpoint_host::stats::{EventKind, LossCause, Phase};
 use meetpoint_host::verify::{RankRuns, Reference, Verdict, verify_ranks};
 use meetpoint_host::{
-    Accelerator, Batch, DeviceSource, Error, Loader, LoaderConfig, Null, StopHandle,
+    Accelerator, Batch, DeviceSource, Error, Loader, LoaderConfig, Null, SpawnDevice, StopHandle,
 };
 use meetpoint_kernels::Cpu;
 use meetpoint_scheduler::{
@@ -219,6 +220,28 @@ fn a_rank_that_cannot_be_opened_ends_all() {
     let callbacks = Ranks { devices: &devices, consumed: AtomicU32::new(0) };
     let error = group::run(&config, 1, &callbacks).unwrap_err().to_string();
     assert!(error.contains("the memory budget of 4 MiB is too small"), "{error}");
+}
+
+#[test]
+fn a_device_process_that_never_listens_is_lost_to_all_ranks() {
+    let folder = dataset_in_parts(32, 1);
+    let mut config = ranks_config(folder.path(), AnyStrategy::DeviceOnly(DeviceOnly), 2);
+    let arguments = ["-c", "exec sleep 600"].map(Into::into).to_vec();
+    config.devices =
+        vec![DeviceSource::Spawn(SpawnDevice { program: "/bin/sh".into(), arguments })];
+    let callbacks = Ranks { devices: &[], consumed: AtomicU32::new(0) };
+    let outcomes = group::run(&config, 1, &callbacks).unwrap();
+    for outcome in &outcomes {
+        let stats = &outcome.epochs[0];
+        assert!(stats.schedule.device_lost && stats.schedule.host_batches > 0);
+        let EventKind::DeviceLost { phase: Phase::Start, reason, .. } = &stats.events[0].kind
+        else {
+            panic!("{:?}", stats.events);
+        };
+        let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+        assert_eq!(cause, "device_unresponsive");
+        assert!(detail.starts_with("the shared device was lost"), "{detail}");
+    }
 }
 
 #[test]

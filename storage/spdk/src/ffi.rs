@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "SPDK is a C library with callbacks")]
 
 use crate::bindings::*;
+use crate::ending::Requests;
 use crate::source::defaults;
 use crate::transfer::{Done, Failure, Operation, Transfer};
 use crate::{Error, Options, log};
@@ -29,6 +30,8 @@ pub(crate) struct Environment {
     thread: *mut spdk_thread,
     /// Transfers that SPDK has accepted and not yet completed.
     in_flight: Rc<Cell<usize>>,
+    /// Waits end when the thread is abandoned.
+    requests: Requests,
 }
 
 /// `spdk_log_cb`. Its last argument is a `va_list`, which x86_64 and aarch64 pass as an address.
@@ -85,7 +88,7 @@ impl Answer {
 
 impl Environment {
     /// Starts SPDK on the calling thread, without any device.
-    pub(crate) fn start(options: &Options) -> Result<Self, Error> {
+    pub(crate) fn start(options: &Options, requests: &Requests) -> Result<Self, Error> {
         log::clear();
         let failed = |step, number| Error::Start { step, reason: log::reason(number) };
         // SAFETY: the callback is a function, and may be called from any thread.
@@ -107,7 +110,8 @@ impl Environment {
             spdk_set_thread(thread);
             thread
         };
-        let environment = Self { thread, in_flight: Rc::default() };
+        let requests = requests.clone();
+        let environment = Self { thread, in_flight: Rc::default(), requests };
         pools().map_err(|number| failed("its pools", number))?;
         // SAFETY: startup calls come before the subsystems.
         unsafe { spdk_rpc_set_state(SPDK_RPC_STARTUP) };
@@ -186,7 +190,7 @@ impl Environment {
             if let Some(result) = answer.0.get() {
                 return Some(result);
             }
-            if Instant::now() > deadline {
+            if self.requests.is_abandoned() || Instant::now() > deadline {
                 return None;
             }
             std::thread::sleep(STEP_PAUSE);
@@ -211,7 +215,7 @@ impl Drop for Environment {
             spdk_thread_exit(self.thread);
             while !spdk_thread_is_exited(self.thread) {
                 spdk_thread_poll(self.thread, 0, 0);
-                if Instant::now() > deadline {
+                if self.requests.is_abandoned() || Instant::now() > deadline {
                     return;
                 }
             }

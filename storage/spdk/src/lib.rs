@@ -3,7 +3,8 @@
 //! Without the feature `spdk` this crate is empty: it needs SPDK's headers and libraries, and
 //! libclang, when it is built. With it, in reading order: `Options` (memory, configuration),
 //! `Source` (what a device is: a file, a name, an NVMe-oF target), `ffi` (every call of SPDK),
-//! `reactor` (the one thread that calls SPDK), `Spdk` (starts that thread, opens devices).
+//! `reactor` (the one thread that calls SPDK), `ending` (its end), `Spdk` (starts that thread,
+//! opens devices).
 //!
 //! SPDK has one environment per process that starts once, so all engines of a process share the
 //! thread. Nothing of SPDK runs on the threads of callers: they exchange messages with it, and
@@ -11,6 +12,8 @@
 
 #[cfg(feature = "spdk")]
 mod bindings;
+#[cfg(feature = "spdk")]
+mod ending;
 #[cfg(feature = "spdk")]
 mod error;
 #[cfg(feature = "spdk")]

@@ -1,5 +1,6 @@
 //! The loop of SPDK's thread: takes commands, lets SPDK work, sleeps when there is nothing to do.
 
+use crate::ending::Requests;
 use crate::ffi::{Bdev, Environment};
 use crate::source::{FileModule, Source};
 use crate::transfer::{Done, Failure, Transfer};
@@ -48,8 +49,6 @@ pub(crate) enum Command {
     Close(DeviceId),
     /// Starts a transfer.
     Transfer(DeviceId, Transfer),
-    /// Ends SPDK and the thread.
-    Stop,
 }
 
 /// A bdev that this thread created, or found in the configuration.
@@ -82,9 +81,10 @@ struct Reactor<'env> {
 pub(crate) fn run(
     options: &Options,
     commands: &Receiver<Command>,
+    requests: &Requests,
     started: &SyncSender<Result<(), Error>>,
 ) {
-    let environment = match Environment::start(options) {
+    let environment = match Environment::start(options, requests) {
         Ok(environment) => environment,
         Err(error) => {
             let _ = started.send(Err(error));
@@ -99,8 +99,8 @@ pub(crate) fn run(
         next_id: 0,
         waiting: VecDeque::new(),
     };
-    reactor.serve(commands);
-    if !reactor.close_all() {
+    reactor.serve(commands, requests);
+    if !reactor.close_all(requests) {
         // A device hangs with a transfer: its memory is in use, so nothing can be freed.
         std::mem::forget(reactor);
         std::mem::forget(environment);
@@ -108,9 +108,9 @@ pub(crate) fn run(
 }
 
 impl Reactor<'_> {
-    fn serve(&mut self, commands: &Receiver<Command>) {
+    fn serve(&mut self, commands: &Receiver<Command>, requests: &Requests) {
         let mut progress = Instant::now();
-        loop {
+        while !requests.is_stopped() {
             let is_busy = self.environment.in_flight() > 0 || !self.waiting.is_empty();
             let command = if !is_busy {
                 commands.recv_timeout(IDLE_POLL)
@@ -141,7 +141,6 @@ impl Reactor<'_> {
                     }
                     Command::Close(id) => self.close(id),
                     Command::Transfer(id, transfer) => self.submit(id, transfer),
-                    Command::Stop => return,
                 }
             }
             if self.environment.poll() {
@@ -272,9 +271,10 @@ impl Reactor<'_> {
     }
 
     /// Whether everything is closed.
-    fn close_all(&mut self) -> bool {
+    fn close_all(&mut self, requests: &Requests) -> bool {
         let deadline = Instant::now() + END_MAX;
-        while self.environment.in_flight() > 0 && Instant::now() < deadline {
+        let is_over = || requests.is_abandoned() || Instant::now() >= deadline;
+        while self.environment.in_flight() > 0 && !is_over() {
             self.environment.poll();
         }
         if self.environment.in_flight() > 0 {

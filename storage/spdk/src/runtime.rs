@@ -1,6 +1,7 @@
 //! Starts SPDK's thread, and opens devices on it.
 #![expect(unsafe_code, reason = "registers a function for the end of the process")]
 
+use crate::ending::{Ending, Requests};
 use crate::reactor::{self, Command, DeviceId, Geometry};
 use crate::transfer::{Done, Failure, Transfer};
 use crate::{Error, Options, Source};
@@ -28,15 +29,6 @@ pub struct Spdk {
     has_ended: Arc<AtomicBool>,
 }
 
-/// Says that the thread has ended, however it did.
-struct Alive(Arc<AtomicBool>);
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
 /// An open device. Dropping it closes it after its transfers have ended.
 #[derive(Debug)]
 pub struct Device {
@@ -46,17 +38,15 @@ pub struct Device {
 
 static STARTED: OnceLock<Result<Spdk, Error>> = OnceLock::new();
 
-/// Closed when the thread has ended.
-static ENDED: Mutex<Option<Receiver<()>>> = Mutex::new(None);
+/// The thread, until its end is awaited.
+static THREAD: Mutex<Option<(Ending, Requests)>> = Mutex::new(None);
 
+/// Ends SPDK's thread, before the end of the process frees what the thread uses.
 extern "C" fn end() {
-    let Some(Ok(spdk)) = STARTED.get() else { return };
-    if spdk.commands.try_send(Command::Stop).is_err() {
-        return;
-    }
-    let ended = ENDED.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(ended) = ended {
-        let _ = ended.recv_timeout(END_MAX);
+    let thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some((ending, requests)) = thread {
+        requests.stop();
+        ending.wait(END_MAX);
     }
 }
 
@@ -64,20 +54,16 @@ fn start(options: Options) -> Result<Spdk, Error> {
     let failed = |reason| Error::Start { step: "its thread", reason };
     let (commands, to_do) = sync_channel(COMMANDS_MAX);
     let (started, answer) = sync_channel(1);
-    let (alive, ended) = sync_channel::<()>(0);
-    let has_ended = Arc::new(AtomicBool::new(false));
-    let guard = Alive(Arc::clone(&has_ended));
-    std::thread::Builder::new()
-        .name("spdk".to_owned())
-        .spawn(move || {
-            let _alive = (alive, guard);
-            reactor::run(&options, &to_do, &started);
-        })
+    let (requests, has_ended) = (Requests::default(), Arc::default());
+    let own = requests.clone();
+    let body = move || reactor::run(&options, &to_do, &own, &started);
+    let ending = Ending::start(requests.clone(), Arc::clone(&has_ended), body)
         .map_err(|error| failed(format!("no thread could be started: {error}")))?;
-    *ENDED.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
-    answer_of(&answer)??;
+    let answer = answer_of(&answer);
+    *THREAD.lock().unwrap_or_else(PoisonError::into_inner) = Some((ending, requests));
     // SAFETY: the function has no arguments and does not unwind.
     unsafe { libc::atexit(end) };
+    answer??;
     Ok(Spdk { commands, has_ended })
 }
 

@@ -9,8 +9,8 @@ use crate::engine::WAIT_MAX;
 use crate::nvme::{Address, NvmeDevice, NvmeEngine};
 use crate::slots::Slots;
 use crate::{
-    Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, Error, FileId, Limits,
-    RefusedRequest, Request, RequestKind,
+    Access, AlignedBuffer, BLOCK_BYTES, Completion, Counters, Engine, EngineNote, Error, FileId,
+    Limits, RefusedRequest, Request, RequestKind,
 };
 use meetpoint_diagnose::shown;
 use std::collections::{HashMap, VecDeque};
@@ -407,7 +407,7 @@ impl Engine for ExtentEngine {
         self.inner.buffer(bytes)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[EngineNote] {
         self.inner.notes()
     }
 }

@@ -108,7 +108,7 @@ fn every_engine_over_a_file_reads_scattered_files() {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(ThreadsEngine::new(3).unwrap())];
     match UringEngine::new(3) {
         Ok(engine) => engines.push(Box::new(engine)),
-        Err(error) => eprintln!("skipped: io_uring: {error}"),
+        Err(refusal) => eprintln!("skipped: io_uring: {refusal}"),
     }
     let pace = Pace::default();
     engines.push(Box::new(SlowEngine::new(Box::new(ThreadsEngine::new(3).unwrap()), pace)));

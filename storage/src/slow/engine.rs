@@ -4,8 +4,8 @@ use super::{Achieved, CommandTimes, Direction, Lead, Pace, Pacer, WaitDecision};
 use crate::engine::WAIT_MAX;
 use crate::slots::Slots;
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
-    Request, RequestKind,
+    Access, AlignedBuffer, Completion, Counters, Engine, EngineNote, Error, FileId, Limits,
+    RefusedRequest, Request, RequestKind,
 };
 use std::fs::File;
 use std::path::Path;
@@ -212,7 +212,7 @@ impl Engine for SlowEngine {
         self.inner.buffer(bytes)
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[EngineNote] {
         self.inner.notes()
     }
 }

@@ -10,8 +10,8 @@ use crate::open::{FileTable, Opened};
 use crate::slots::Slots;
 use crate::transfer::{Step, Work};
 use crate::{
-    Access, AlignedBuffer, Completion, Counters, Engine, Error, FileId, Limits, RefusedRequest,
-    Request,
+    Access, AlignedBuffer, Completion, Counters, Engine, EngineNote, Error, FileId, Limits,
+    RefusedRequest, Request, RingRefusal,
 };
 use ring::Ring;
 use std::collections::VecDeque;
@@ -47,19 +47,19 @@ pub struct UringEngine {
     buffers: BufferAllocator,
     registered_bytes_max: usize,
     books: Counters,
-    notes: Vec<String>,
+    notes: Vec<EngineNote>,
 }
 
 impl UringEngine {
     /// Sets up a ring for `depth` requests in flight and [`REGISTERED_BYTES`] of buffers.
-    pub fn new(depth: usize) -> Result<Self, Error> {
+    pub fn new(depth: usize) -> Result<Self, RingRefusal> {
         Self::with_registered(depth, REGISTERED_BYTES)
     }
 
     /// Sets up a ring for `depth` requests in flight. Of the buffers that it lends, which are
     /// allocated when [`Engine::buffer`] is first called, it registers up to
     /// `registered_bytes_max`.
-    pub fn with_registered(depth: usize, registered_bytes_max: usize) -> Result<Self, Error> {
+    pub fn with_registered(depth: usize, registered_bytes_max: usize) -> Result<Self, RingRefusal> {
         let depth = clamp_depth(depth);
         let ring = Ring::new(depth)?;
         Ok(Self {
@@ -187,14 +187,14 @@ impl Engine for UringEngine {
             match ring.register(start, bytes) {
                 Ok(()) => bytes,
                 Err(error) => {
-                    notes.push(not_registered(&error));
+                    notes.push(EngineNote::RegisteredBuffers { error: error.into() });
                     0
                 }
             }
         })
     }
 
-    fn notes(&self) -> &[String] {
+    fn notes(&self) -> &[EngineNote] {
         &self.notes
     }
 }
@@ -203,14 +203,6 @@ impl Drop for UringEngine {
     fn drop(&mut self) {
         self.ring.abandon(&mut self.slots);
     }
-}
-
-fn not_registered(error: &io::Error) -> String {
-    let why = match error.raw_os_error() {
-        Some(libc::ENOMEM) => "the limit of locked memory (ulimit -l) is reached",
-        _ => "the kernel refuses",
-    };
-    format!("io_uring works without registered buffers: {why} ({error})")
 }
 
 pub(crate) fn broken(error: &io::Error) -> Error {

@@ -4,9 +4,8 @@
 use super::DROP_WAIT;
 use crate::slots::Slots;
 use crate::transfer::{Piece, Work};
-use crate::{Error, RequestKind};
+use crate::{RequestKind, RingRefusal};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
-use meetpoint_diagnose::Remedy;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -33,10 +32,8 @@ where
     S: squeue::EntryMarker + From<squeue::Entry>,
     C: cqueue::EntryMarker + Into<cqueue::Entry>,
 {
-    pub(crate) fn new(depth: usize) -> Result<Self, Error> {
+    pub(crate) fn new(depth: usize) -> Result<Self, RingRefusal> {
         let entries = (depth + 1).next_power_of_two() as u32;
-        let unavailable =
-            |(reason, remedy)| Error::Unavailable { engine: "io_uring", reason, remedy };
         // Completions need not interrupt a thread that is decoding; Linux before 5.19 does not
         // support this flag.
         let ring = IoUring::<S, C>::builder()
@@ -47,12 +44,11 @@ where
                 Some(libc::EINVAL) => IoUring::<S, C>::builder().build(entries),
                 _ => Err(error),
             })
-            .map_err(|error| unavailable(why_not(&error, uring_disabled().as_deref())))?;
-        if !ring.params().is_feature_ext_arg() {
-            let reason = "the kernel cannot wait with a time limit".to_owned();
-            return Err(unavailable((reason, Some("use Linux 5.11 or later".into()))));
+            .map_err(|error| RingRefusal::of_setup(error, uring_disabled().as_deref()))?;
+        match ring.params().is_feature_ext_arg() {
+            true => Ok(Self { ring }),
+            false => Err(RingRefusal::NoTimedWait),
         }
-        Ok(Self { ring })
     }
 
     /// Queues the cancellation of everything.
@@ -202,52 +198,4 @@ fn is_busy(code: Option<i32>) -> bool {
 fn uring_disabled() -> Option<String> {
     let value = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled").ok()?;
     Some(value.trim().to_owned())
-}
-
-/// Why no ring could be set up, and the remedy.
-fn why_not(error: &io::Error, disabled: Option<&str>) -> (String, Option<Remedy>) {
-    let (reason, remedy): (_, &'static str) = match (error.raw_os_error(), disabled) {
-        (Some(libc::ENOSYS), _) => {
-            ("this kernel has no io_uring, or a sandbox hides it", "use Linux 5.11 or later")
-        }
-        (Some(libc::EPERM | libc::EACCES), Some("2")) => {
-            ("sysctl kernel.io_uring_disabled is 2", "set it to 0 to allow io_uring")
-        }
-        (Some(libc::EPERM | libc::EACCES), Some("1")) => (
-            "sysctl kernel.io_uring_disabled is 1",
-            "set it to 0, or join the group that kernel.io_uring_group names",
-        ),
-        (Some(libc::EPERM | libc::EACCES), _) => (
-            "the kernel does not permit it",
-            "allow io_uring_setup, io_uring_enter and io_uring_register in the seccomp profile of \
-             the container",
-        ),
-        (Some(libc::ENOMEM), _) => {
-            ("no memory for the ring", "raise the limit of locked memory (ulimit -l)")
-        }
-        _ => return (format!("io_uring_setup failed: {error}"), None),
-    };
-    (reason.to_owned(), Some(remedy.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_reason_for_having_no_ring_names_its_remedy() {
-        let why = |code, disabled: Option<&str>| {
-            let (reason, remedy) = why_not(&io::Error::from_raw_os_error(code), disabled);
-            let surface = meetpoint_diagnose::Surface::CommandLine;
-            let remedy = remedy.map(|remedy| remedy.spelled(surface));
-            format!("{reason}; {}", remedy.unwrap_or_default())
-        };
-        assert!(why(libc::ENOSYS, None).contains("Linux 5.11"));
-        assert!(why(libc::EPERM, Some("2")).contains("io_uring_disabled is 2"));
-        assert!(why(libc::EPERM, Some("1")).contains("io_uring_group"));
-        assert!(why(libc::EPERM, Some("0")).contains("seccomp"));
-        assert!(why(libc::EPERM, None).contains("seccomp"));
-        assert!(why(libc::ENOMEM, Some("0")).contains("ulimit -l"));
-        assert!(why(libc::EMFILE, Some("0")).contains("io_uring_setup failed"));
-    }
 }

@@ -176,14 +176,15 @@ fn disk_engines() -> Vec<(&'static str, MakeAny)> {
                 Box::new(UringEngine::with_registered(depth, 0).unwrap())
             }));
         }
-        Err(error) => eprintln!("skipped: {error}"),
+        Err(refusal) => eprintln!("skipped: io_uring: {refusal}"),
     }
     engines
 }
 
 /// io_uring, or `None` and a message on standard error.
 pub(crate) fn uring(depth: usize) -> Option<UringEngine> {
-    UringEngine::new(depth).inspect_err(|error| eprintln!("skipped: {error}")).ok()
+    let engine = UringEngine::new(depth);
+    engine.inspect_err(|refusal| eprintln!("skipped: io_uring: {refusal}")).ok()
 }
 
 type Decorate = (&'static str, fn(Box<dyn Engine>) -> Box<dyn Engine>);

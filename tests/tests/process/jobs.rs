@@ -178,5 +178,5 @@ fn the_report_is_one_self_contained_page_and_one_document() {
     }
     let document = std::fs::read(folder.path().join("out/report.json")).unwrap();
     let document: Value = serde_json::from_slice(&document).unwrap();
-    assert_eq!(document["version"], 7);
+    assert_eq!(document["version"], 8);
 }

@@ -19,7 +19,8 @@ impl From<std::io::Error> for SystemError {
 }
 
 impl SystemError {
-    pub(crate) fn is_permission_denied(&self) -> bool {
+    /// Whether the system refused it for lack of a permission.
+    pub fn is_permission_denied(&self) -> bool {
         let kind = self.errno.map(|errno| std::io::Error::from_raw_os_error(errno).kind());
         kind == Some(std::io::ErrorKind::PermissionDenied)
     }

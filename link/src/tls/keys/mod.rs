@@ -2,38 +2,40 @@
 //!
 //! A folder holds `ca.pem` and `ca.key`, a `NAME.pem` and `NAME.key` for each certificate, the list
 //! `issued.txt` with the serial numbers, and `crl.pem` with the revoked ones. Private keys
-//! are files with mode 0600. Keys are ECDSA P-256.
+//! are files with mode 0600. Keys are ECDSA P-256. In reading order: this file ([`Authority`]),
+//! `issued` (the list), `files` (how files are read and replaced), `error`.
+
+mod error;
+mod files;
+mod issued;
+
+pub use error::KeysError;
 
 use super::handshake::FILE_BYTES_MAX;
-use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
+use error::{damaged, io};
+use files::{read_text, write};
+use issued::{IssuedCertificate, IssuedList};
 use meetpoint_format::checksum::hexadecimal;
 use meetpoint_storage::files::read_regular;
 use rcgen::{
-    BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
-    DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair,
-    KeyUsagePurpose, RevocationReason, RevokedCertParams, SerialNumber,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, DistinguishedName,
+    DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
+    RevocationReason, RevokedCertParams, SerialNumber,
 };
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use sha2::{Digest, Sha256};
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum validity of a certificate, in days, which is also the validity of an authority.
 pub const DAYS_MAX: u32 = 3650;
 
-/// Longest list of issued certificates that is read, in bytes: about 500,000 certificates.
-const LIST_BYTES_MAX: u64 = 64 << 20;
-
 /// Certificates are valid from this long before their creation, because clocks differ.
 const EARLIER: Duration = Duration::from_secs(3600);
 
 const DAY: Duration = Duration::from_secs(86_400);
-
-const LIST: &str = "issued.txt";
 
 /// The subject of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,86 +79,6 @@ impl Validity {
     }
 }
 
-/// Errors of creating or revoking certificates.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum KeysError {
-    /// A file would be replaced.
-    #[error("{} exists", shown(path))]
-    Exists {
-        /// File.
-        path: PathBuf,
-    },
-    /// The folder has the certificate of an authority, but not its private key.
-    #[error("{} exists, but its private key {} does not", shown(certificate), shown(key))]
-    NoAuthorityKey {
-        /// The certificate.
-        certificate: PathBuf,
-        /// Where its key would be.
-        key: PathBuf,
-    },
-    /// A file cannot be read or written.
-    #[error("failed to {action} {}: {source}", shown(path))]
-    Io {
-        /// What was attempted.
-        action: &'static str,
-        /// File.
-        path: PathBuf,
-        /// Cause.
-        source: std::io::Error,
-    },
-    /// A certificate or a file cannot have this name.
-    #[error("{name:?} cannot be the name of a {of}")]
-    Name {
-        /// The given name.
-        name: String,
-        /// `device` or `host`.
-        of: &'static str,
-    },
-    /// The authority of this folder did not issue the certificate to revoke.
-    #[error("{} was not issued by the CA in {}", shown(certificate), shown(folder))]
-    NotIssued {
-        /// File.
-        certificate: PathBuf,
-        /// Folder.
-        folder: PathBuf,
-    },
-    /// A file in the folder is damaged, or was not written by this program.
-    #[error("{} cannot be used: {problem}", shown(path))]
-    Damaged {
-        /// File.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-}
-
-impl Diagnose for KeysError {
-    fn cause(&self) -> &'static str {
-        match self {
-            Self::Exists { .. } => "destination_exists",
-            Self::NoAuthorityKey { .. } => "authority_key_missing",
-            Self::Io { .. } => "input_output",
-            Self::Name { .. } => "certificate_name",
-            Self::NotIssued { .. } => "certificate_not_issued",
-            Self::Damaged { .. } => "certificate_damaged",
-        }
-    }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(match self {
-            Self::Exists { .. } => Remedy::by("replace it", Setting::Force, Change::On),
-            Self::NoAuthorityKey { .. } => {
-                Remedy::advice("restore the key").or("make new certificates in another folder")
-            }
-            Self::Io { .. } => "name a folder that can be written".into(),
-            Self::Name { .. } => "use letters, digits, `-`, `_` and `.`, or an IP address".into(),
-            Self::NotIssued { .. } => "name a certificate that was issued there".into(),
-            Self::Damaged { .. } => "make new certificates in another folder".into(),
-        })
-    }
-}
-
 /// The authority of a folder.
 pub struct Authority {
     folder: PathBuf,
@@ -189,7 +111,7 @@ impl Authority {
         if is_new {
             // If the list exists from the start, a running device rereads it and needs no restart
             // to refuse a host.
-            write(&folder.join(LIST), "", 0o644, true)?;
+            IssuedList::create(folder)?;
             authority.revoke(&[])?;
         }
         Ok(authority)
@@ -217,7 +139,9 @@ impl Authority {
         let serial = params.serial_number.clone().expect("it was set");
         let certificate = params.signed_by(&key, &self.issuer).map_err(damaged(&cert_path))?;
         // Listed before the certificate exists, so that every existing certificate can be revoked.
-        self.list(&certificate, &serial)?;
+        let digest = hexadecimal(&Sha256::digest(certificate.der()));
+        let listed = IssuedCertificate { digest, serial: serial.to_bytes(), revoked: None };
+        IssuedList::append(&self.folder, &listed)?;
         write(&key_path, &key.serialize_pem(), 0o600, replace)?;
         write(&cert_path, &certificate.pem(), 0o644, replace)?;
         Ok([cert_path, key_path])
@@ -254,9 +178,7 @@ impl Authority {
     /// Revokes certificates that this authority issued, and writes the list of all revoked ones.
     /// Returns the list's file.
     pub fn revoke(&self, certificates: &[PathBuf]) -> Result<PathBuf, KeysError> {
-        let path = self.folder.join(LIST);
-        let text = read_text(&path).map_err(io("read", &path))?;
-        let mut issued = parse_list(&text, &path)?;
+        let mut issued = IssuedList::read(&self.folder)?;
         let now = seconds(SystemTime::now());
         for certificate in certificates {
             let bytes =
@@ -264,21 +186,16 @@ impl Authority {
             let der = CertificateDer::from_pem_slice(&bytes).map_err(|error| {
                 KeysError::Damaged { path: certificate.clone(), problem: error.to_string() }
             })?;
-            let digest = hexadecimal(&Sha256::digest(&der));
-            let entry = issued.iter_mut().find(|entry| entry.digest == digest);
-            let entry = entry.ok_or_else(|| KeysError::NotIssued {
-                certificate: certificate.clone(),
-                folder: self.folder.clone(),
-            })?;
-            entry.revoked.get_or_insert(now);
+            if !issued.revoke(&hexadecimal(&Sha256::digest(&der)), now) {
+                let (certificate, folder) = (certificate.clone(), self.folder.clone());
+                return Err(KeysError::NotIssued { certificate, folder });
+            }
         }
-        let revoked = issued.iter().filter_map(|entry| {
-            Some(RevokedCertParams {
-                serial_number: SerialNumber::from(entry.serial.clone()),
-                revocation_time: time(UNIX_EPOCH + Duration::from_secs(entry.revoked?)),
-                reason_code: Some(RevocationReason::Unspecified),
-                invalidity_date: None,
-            })
+        let revoked = issued.revoked().map(|(serial, revoked)| RevokedCertParams {
+            serial_number: SerialNumber::from(serial.to_vec()),
+            revocation_time: time(UNIX_EPOCH + Duration::from_secs(revoked)),
+            reason_code: Some(RevocationReason::Unspecified),
+            invalidity_date: None,
         });
         let list = CertificateRevocationListParams {
             this_update: time(SystemTime::now() - EARLIER),
@@ -291,59 +208,10 @@ impl Authority {
         let crl = self.folder.join("crl.pem");
         let pem = list.signed_by(&self.issuer).and_then(|list| list.pem());
         let pem = pem.map_err(damaged(&crl))?;
-        write(&path, &issued.iter().map(CertificateEntry::line).collect::<String>(), 0o644, true)?;
+        issued.save()?;
         write(&crl, &pem, 0o644, true)?;
         Ok(crl)
     }
-
-    /// Adds a certificate to the list.
-    fn list(&self, certificate: &Certificate, serial: &SerialNumber) -> Result<(), KeysError> {
-        let path = self.folder.join(LIST);
-        let digest = hexadecimal(&Sha256::digest(certificate.der()));
-        let entry = CertificateEntry { digest, serial: serial.to_bytes(), revoked: None };
-        let file = OpenOptions::new().append(true).create(true).open(&path);
-        let written = file.and_then(|mut file| file.write_all(entry.line().as_bytes()));
-        written.map_err(io("write", &path))
-    }
-}
-
-/// A line of the list: SHA-256 of the certificate, its serial number, and when it was revoked in
-/// seconds since 1970, or `-`.
-struct CertificateEntry {
-    digest: String,
-    serial: Vec<u8>,
-    revoked: Option<u64>,
-}
-
-impl CertificateEntry {
-    fn line(&self) -> String {
-        let revoked = self.revoked.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string());
-        format!("{} {} {revoked}\n", self.digest, hexadecimal(&self.serial))
-    }
-
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split(' ');
-        let (digest, serial) = (words.next()?.to_owned(), words.next()?);
-        let revoked = match words.next()? {
-            "-" => None,
-            seconds => Some(seconds.parse().ok()?),
-        };
-        let bytes = (0..serial.len()).step_by(2);
-        let byte = |at: usize| u8::from_str_radix(serial.get(at..at + 2)?, 16).ok();
-        let serial = bytes.map(byte).collect::<Option<Vec<u8>>>()?;
-        (words.next().is_none() && digest.len() == 64).then_some(Self { digest, serial, revoked })
-    }
-}
-
-fn parse_list(text: &str, path: &Path) -> Result<Vec<CertificateEntry>, KeysError> {
-    let wrong = |number: usize| KeysError::Damaged {
-        path: path.to_path_buf(),
-        problem: format!("line {number} is damaged"),
-    };
-    let numbered = (1..).zip(text.lines());
-    numbered
-        .map(|(number, line)| CertificateEntry::parse(line).ok_or_else(|| wrong(number)))
-        .collect()
 }
 
 /// The content of an authority's certificate. It depends only on the key, so its file need not be
@@ -390,34 +258,6 @@ fn check_name(subject: &Subject) -> Result<(), KeysError> {
     }
 }
 
-/// Replaces a file atomically: a reader finds the old or the complete new content.
-fn write(path: &Path, text: &str, mode: u32, replace: bool) -> Result<(), KeysError> {
-    if !replace && path.exists() {
-        return Err(KeysError::Exists { path: path.to_path_buf() });
-    }
-    let mut name = path.file_name().expect("a file in a folder").to_owned();
-    name.push(".new");
-    let beside = path.with_file_name(name);
-    let written = || {
-        // A file left by an interrupted call may have another mode.
-        match std::fs::remove_file(&beside) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)
-    };
-    written().map_err(io("write", path))
-}
-
-/// Reads a text file of the folder. A pipe in its place is an error and never blocks.
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let text = String::from_utf8(read_regular(path, LIST_BYTES_MAX)?);
-    text.map_err(|error| std::io::Error::new(ErrorKind::InvalidData, error))
-}
-
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
@@ -427,37 +267,12 @@ fn time(moment: SystemTime) -> time::OffsetDateTime {
     rcgen::date_time_ymd(1970, 1, 1) + Duration::from_secs(seconds(moment))
 }
 
-fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> KeysError {
-    let path = path.to_path_buf();
-    move |source| KeysError::Io { action, path, source }
-}
-
-fn damaged(path: &Path) -> impl FnOnce(rcgen::Error) -> KeysError {
-    let path = path.to_path_buf();
-    move |error| KeysError::Damaged { path, problem: error.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Authority, CertificateEntry, KeysError, Subject, Validity};
+    use super::{Authority, KeysError, Subject, Validity};
 
     fn host(name: &str) -> Subject {
         Subject::Host { name: name.to_owned() }
-    }
-
-    #[test]
-    fn lines_of_the_list_are_read_as_they_are_written() {
-        for revoked in [None, Some(1_700_000_000)] {
-            let (digest, serial) = ("ab".repeat(32), vec![1, 0, 255]);
-            let issued =
-                CertificateEntry { digest: digest.clone(), serial: serial.clone(), revoked };
-            let read = CertificateEntry::parse(issued.line().trim_end()).unwrap();
-            assert_eq!((read.digest, read.serial, read.revoked), (digest, serial, revoked));
-        }
-        let digest = "ab".repeat(32);
-        for line in ["", "ab 01 -", &format!("{digest} 0 -"), &format!("{digest} 01 - x")] {
-            assert!(CertificateEntry::parse(line).is_none(), "{line}");
-        }
     }
 
     #[test]
