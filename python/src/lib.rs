@@ -23,6 +23,7 @@ mod exceptions;
 mod exporter;
 mod gpu;
 mod loader;
+mod loader_state;
 mod operations;
 mod options;
 mod panics;

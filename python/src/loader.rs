@@ -2,22 +2,22 @@
 
 use crate::batch::Batch;
 use crate::damage::UserException;
-use crate::energy::{Energy, Scene, Totals};
+use crate::energy::{Energy, Scene};
 use crate::engine::{Answer, Engine, EpochRequest, Failure, Next, Opened, Request, WaitResult};
 use crate::exporter::{self, ExportSettings, MetricsExporter};
+use crate::loader_state::{FinishedEpoch, State};
 use crate::settings::{Configured, Settings};
 use crate::{errors, guarded, panics};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::Rank;
 use meetpoint_host::Notice;
 use meetpoint_host::explain::{RunContext, explain};
-use meetpoint_host::stats::{EpochStats, Event, EventKind, Phase};
+use meetpoint_host::stats::EpochStats;
 use meetpoint_host::trace::{Process, TRACE_BATCHES_MAX, write};
-use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus};
+use meetpoint_metrics::{ConsumedBatch, Exporter};
 use meetpoint_scheduler::{NoRecord, Record};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::PathBuf;
@@ -26,9 +26,6 @@ use std::time::{Duration, Instant};
 
 /// Longest time between two checks of Python's signals.
 const SLICE: Duration = Duration::from_millis(50);
-
-/// Number of epochs whose details are kept for a trace.
-const HISTORY_MAX: usize = 4;
 
 /// A loader. See `_native.pyi`.
 #[pyclass(frozen, module = "meetpoint._native")]
@@ -40,125 +37,6 @@ pub(crate) struct Loader {
     recipe_hash: String,
     /// The exception of a function that was called for a damaged sample.
     raised: UserException,
-}
-
-/// An epoch that ended.
-#[derive(Clone)]
-struct FinishedEpoch {
-    stats: Arc<EpochStats>,
-    /// Time that the user's batch transform took in it.
-    transform: Duration,
-}
-
-struct State {
-    engine: Engine,
-    /// Number of the epoch's start; a later start invalidates it.
-    serial: u64,
-    /// The measurements of finished epochs.
-    finished: Vec<Arc<EpochStats>>,
-    /// The last of them, over all iterators.
-    history: VecDeque<FinishedEpoch>,
-    /// Time that the user's batch transform took in the current epoch.
-    transform: Duration,
-    /// Sums over all epochs.
-    totals: Totals,
-    metrics: Prometheus,
-    /// Additional destination of metrics.
-    exporter: Option<Arc<Exporter>>,
-    /// Events that were not reported yet.
-    /// Losses for which Python has not issued a warning yet: the class of the warning, and a
-    /// sentence.
-    losses: Vec<(&'static str, String)>,
-    /// The record that fixes the order of the rest of the epoch.
-    record: Option<Record>,
-    is_closed: bool,
-    /// Whether every batch of the epoch was returned.
-    is_over: bool,
-    /// Whether the end of an epoch was requested and not answered yet.
-    is_ending: bool,
-    /// Whether an epoch is running.
-    is_begun: bool,
-}
-
-impl State {
-    fn new(engine: Engine) -> Self {
-        Self {
-            engine,
-            serial: 0,
-            finished: Vec::new(),
-            history: VecDeque::new(),
-            transform: Duration::ZERO,
-            totals: Totals::default(),
-            metrics: Prometheus::new(),
-            exporter: None,
-            losses: Vec::new(),
-            record: None,
-            is_closed: false,
-            is_over: false,
-            is_ending: false,
-            is_begun: false,
-        }
-    }
-
-    /// Records a device that is lost or silent, and a GPU that failed.
-    fn note_losses(&mut self, events: &[Event]) {
-        let is_of_start = |event: &&Event| {
-            matches!(event.kind, EventKind::DeviceLost { phase: Phase::Start, .. })
-        };
-        // Python warns of the first of these only.
-        let others = events.iter().filter(is_of_start).count().saturating_sub(1);
-        let losses = events.iter().filter_map(|event| {
-            let class = match &event.kind {
-                EventKind::GpuFailed { .. } => "GpuWarning",
-                kind if kind.is_device_loss() => "DeviceWarning",
-                _ => return None,
-            };
-            let mut sentence = event.kind.in_full(Surface::Python);
-            if is_of_start(&event) && others > 0 {
-                let (noun, were) =
-                    if others == 1 { ("device", "was") } else { ("devices", "were") };
-                let more = format!("; {others} more {noun} {were} lost, which report() names");
-                sentence.push_str(&more);
-            }
-            Some((class, sentence))
-        });
-        self.losses.extend(losses);
-    }
-
-    /// An epoch ended.
-    fn finish(&mut self, stats: EpochStats) {
-        self.is_begun = false;
-        let ended = CompletedEpoch::from(&stats);
-        self.metrics.epoch(&ended);
-        self.exporter.iter().for_each(|exporter| exporter.epoch(&ended));
-        self.totals.add(&stats);
-        let stats = Arc::new(stats);
-        if self.history.len() == HISTORY_MAX {
-            self.history.pop_front();
-        }
-        let transform = std::mem::take(&mut self.transform);
-        self.history.push_back(FinishedEpoch { stats: Arc::clone(&stats), transform });
-        self.finished.push(stats);
-    }
-
-    /// A batch was returned.
-    fn count(&self, handed: &ConsumedBatch) {
-        self.metrics.batch(handed);
-        self.exporter.iter().for_each(|exporter| exporter.batch(handed));
-    }
-
-    /// Keeps the information in an answer about an ended epoch.
-    fn absorb(&mut self, answer: Answer) {
-        match answer {
-            Answer::Ended(stats) => {
-                self.is_ending = false;
-                stats.into_iter().for_each(|stats| self.finish(*stats));
-            }
-            Answer::Next(Ok(Next::End { stats, .. })) => self.finish(*stats),
-            // A batch that is not needed any more, or an error that ended a finished epoch.
-            _ => {}
-        }
-    }
 }
 
 #[guarded]

@@ -2,8 +2,8 @@
 
 use super::child::Running;
 use super::consumer::Gate;
-use super::damage::damage;
 use super::growth::{Sample, Trend, trends};
+use super::injection::Injection;
 use super::job::{TortureJob, Transport};
 use super::judge::{self, Ending, HostAlone};
 use super::processes::{self, Holdings};
@@ -28,8 +28,6 @@ const ENDURANCE_LIMIT: Duration = Duration::from_secs(900);
 const LOOK_EVERY: Duration = Duration::from_millis(3);
 /// Name of the gate of a job with many epochs.
 const GATE: &str = "epochs";
-/// How often the device of a job with many epochs is killed.
-const ENDURANCE_KILLS: u64 = 8;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -68,28 +66,10 @@ struct Attempt<'a> {
     folder: &'a Path,
     /// The dataset that the job reads.
     set: PathBuf,
-    devices: Devices,
+    injection: Injection<'a>,
     stop: &'a Stop,
-    is_injected: bool,
-    /// Where the next fault happens, in consumed batches.
-    next_after: u64,
-    /// What to do later.
-    pending: Vec<(Instant, Later)>,
     host_samples: Vec<Sample>,
     device_samples: Vec<Sample>,
-}
-
-/// The end of a fault that lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Later {
-    /// Continue a stopped process.
-    Continue(u32),
-    /// Start a killed device again.
-    Restart(usize),
-    /// Forward again.
-    Speak,
-    /// Start the devices.
-    StartDevices,
 }
 
 /// Runs a job in a new folder. An error means that the campaign failed, not the job.
@@ -105,12 +85,9 @@ pub(super) fn run(
     let mut attempt = Attempt {
         job,
         folder,
+        injection: Injection::new(job, set.clone(), Devices::new(folder, &root)),
         set,
-        devices: Devices::new(folder, &root),
         stop,
-        is_injected: false,
-        next_after: job.after_batches,
-        pending: Vec::new(),
         host_samples: Vec::new(),
         device_samples: Vec::new(),
     };
@@ -160,17 +137,17 @@ impl Attempt<'_> {
         };
         let own_devices = self.job.has_own_devices();
         if own_devices && self.job.trouble != Trouble::DeviceLate {
-            self.devices.start(self.job)?;
+            self.injection.devices.start(self.job)?;
         }
         let mut violations = Vec::new();
         let mut ending = self.host(&mut violations)?;
         let mut was_killed = false;
-        if self.job.trouble == Trouble::HostKilled && self.is_injected {
-            violations.extend(judge::leftovers_of_host(self.folder, &self.devices.ids()));
+        if self.job.trouble == Trouble::HostKilled && self.injection.is_injected() {
+            violations.extend(judge::leftovers_of_host(self.folder, &self.injection.devices.ids()));
             was_killed = true;
             ending = self.host(&mut violations)?;
         }
-        violations.extend(self.devices.end(self.job)?);
+        violations.extend(self.injection.devices.end(self.job)?);
         violations.extend(judge::leftovers(self.folder));
         // Whatever is left was reported; the next job starts without it.
         kill_all(self.folder);
@@ -199,7 +176,7 @@ impl Attempt<'_> {
         let trends = self.trends(&mut violations, was_killed);
         Ok(Outcome {
             job: self.job.clone(),
-            is_injected: self.is_injected,
+            is_injected: self.injection.is_injected(),
             verdict: if violations.is_empty() { verdict } else { Verdict::Failed },
             cause,
             violations,
@@ -285,7 +262,7 @@ impl Attempt<'_> {
     fn host(&mut self, violations: &mut Vec<String>) -> anyhow::Result<Ending> {
         let addresses = match self.job.trouble {
             Trouble::DeviceLate => self.later_addresses()?,
-            _ => self.devices.addresses(),
+            _ => self.injection.devices.addresses(),
         };
         write(
             self.folder,
@@ -305,10 +282,10 @@ impl Attempt<'_> {
         if self.job.is_endurance {
             line.extend(["--gate", GATE]);
         }
-        let name = if resumes && self.is_injected { "resumed" } else { "host" };
+        let name = if resumes && self.injection.is_injected() { "resumed" } else { "host" };
         let mut host = Running::start(self.folder, name, &line)?;
         if self.job.trouble == Trouble::DeviceLate && self.job.has_own_devices() {
-            self.later(Later::StartDevices);
+            self.injection.start_devices_later();
         }
         let status = self.observe(&mut host)?;
         let (stdout, stderr) = (host.stdout(), host.stderr());
@@ -316,7 +293,8 @@ impl Attempt<'_> {
         let Some(status) = status else {
             return Ok(Ending::Wrong(format!("it hung, and was killed after {:?}", self.limit())));
         };
-        if self.job.trouble == Trouble::HostKilled && self.is_injected && name == "host" {
+        if self.job.trouble == Trouble::HostKilled && self.injection.is_injected() && name == "host"
+        {
             return Ok(Ending::Succeeded);
         }
         let ending = judge::ending(status, &stdout, &stderr);
@@ -340,10 +318,6 @@ impl Attempt<'_> {
             .collect()
     }
 
-    fn later(&mut self, what: Later) {
-        self.pending.push((Instant::now() + Duration::from_millis(self.job.pause_ms), what));
-    }
-
     /// Watches the host until it ends; `None` if it had to be killed.
     fn observe(&mut self, host: &mut Running) -> anyhow::Result<Option<std::process::ExitStatus>> {
         let mut until = Instant::now() + self.limit();
@@ -354,15 +328,16 @@ impl Attempt<'_> {
             if self.job.is_endurance {
                 self.sample(host)?;
             }
-            self.inject_if_due(host, progress.batches)?;
-            self.end_faults(false)?;
+            self.injection.inject_if_due(host, progress.batches)?;
+            self.injection.end_faults(false)?;
             if let Some(status) = host.wait(LOOK_EVERY)? {
-                self.end_faults(true)?;
+                self.injection.end_faults(true)?;
                 return Ok(Some(status));
             }
             if Instant::now() > until {
                 let all = processes::marked(self.folder);
-                if self.pending.is_empty() && all.iter().any(|pid| processes::is_stopped(*pid)) {
+                if !self.injection.is_pending() && all.iter().any(|pid| processes::is_stopped(*pid))
+                {
                     // Something outside of the campaign has stopped it.
                     until = Instant::now() + self.limit();
                     continue;
@@ -371,89 +346,10 @@ impl Attempt<'_> {
                 write(self.folder, "hang.txt", &text)?;
                 host.signal(Signal::KILL);
                 host.wait(Duration::from_secs(10))?;
-                self.end_faults(true)?;
+                self.injection.end_faults(true)?;
                 return Ok(None);
             }
         }
-    }
-
-    /// Injects the fault when it is due.
-    fn inject_if_due(&mut self, host: &mut Running, batches: u64) -> anyhow::Result<()> {
-        let trouble = self.job.trouble;
-        if !trouble.has_moment() {
-            self.is_injected = true;
-            return Ok(());
-        }
-        let repeats = self.job.is_endurance;
-        if batches < self.next_after || (self.is_injected && !repeats) {
-            return Ok(());
-        }
-        let device = self.job.detail as usize % 64;
-        let spawned = || processes::devices_of(host.id());
-        let ids = if self.job.has_own_devices() { self.devices.ids() } else { spawned() };
-        let id = (!ids.is_empty()).then(|| ids[device % ids.len()]);
-        match trouble {
-            Trouble::DeviceKilled => match id {
-                Some(_) if self.job.has_own_devices() => self.devices.kill(device)?,
-                Some(id) => processes::signal(id, Signal::KILL),
-                // A device starts soon, or the host ends.
-                None => return Ok(()),
-            },
-            Trouble::DeviceRestarted if self.job.has_own_devices() => {
-                self.devices.kill(device)?;
-                self.later(Later::Restart(device));
-            }
-            Trouble::DevicePaused => {
-                let Some(id) = id else { return Ok(()) };
-                processes::signal(id, Signal::STOP);
-                self.later(Later::Continue(id));
-            }
-            Trouble::ConnectionCut => self.devices.relays().for_each(|relay| relay.cut()),
-            Trouble::ConnectionSilent => {
-                self.devices.relays().for_each(|relay| relay.set_silent(true));
-                self.later(Later::Speak);
-            }
-            Trouble::HostKilled => host.signal(Signal::KILL),
-            Trouble::HostInterrupted => host.signal(Signal::INT),
-            Trouble::HostPaused => {
-                host.signal(Signal::STOP);
-                self.later(Later::Continue(host.id()));
-            }
-            Trouble::Part(kind) => damage(kind, &self.set, self.job.detail)?,
-            // The campaign restarts only devices that it started; the others are settings.
-            Trouble::DeviceRestarted
-            | Trouble::None
-            | Trouble::DeviceLate
-            | Trouble::Injected(_)
-            | Trouble::SpoolTiny
-            | Trouble::MemoryTight
-            | Trouble::DeviceMemoryTight => {}
-        }
-        self.is_injected = true;
-        let total =
-            u64::from(self.job.epochs) * u64::from(sets::SAMPLES.div_ceil(self.job.batch_size));
-        self.next_after = batches + (total / ENDURANCE_KILLS).max(1);
-        Ok(())
-    }
-
-    /// Ends faults whose time is over, or all of them.
-    fn end_faults(&mut self, all: bool) -> anyhow::Result<()> {
-        let now = Instant::now();
-        let (due, pending) =
-            std::mem::take(&mut self.pending).into_iter().partition(|(at, _)| all || *at <= now);
-        self.pending = pending;
-        let due: Vec<(Instant, Later)> = due;
-        for (_, later) in due {
-            match later {
-                Later::Continue(pid) => processes::signal(pid, Signal::CONT),
-                // Nothing would use them any more.
-                Later::Restart(_) | Later::StartDevices if all => {}
-                Later::Restart(number) => self.devices.restart(self.job, number)?,
-                Later::Speak => self.devices.relays().for_each(|relay| relay.set_silent(false)),
-                Later::StartDevices => self.devices.start(self.job)?,
-            }
-        }
-        Ok(())
     }
 
     /// Records what host and device hold after an epoch; the host then begins the next.

@@ -2,11 +2,11 @@
 //! after every fault.
 //!
 //! The seed and the number of a job determine all random choices, but not how the processes
-//! interleave. In reading order: [`trouble`] (the faults), [`job`] (the random jobs),
-//! [`choices`] (random numbers), [`sets`] (datasets), [`attempt`] (runs one job), [`child`] and
-//! [`served`] (its processes), [`relay`] (a proxy), [`damage`] (of parts), [`processes`] (what the
-//! kernel reports), [`judge`] (the invariants), [`growth`] (resources over many epochs),
-//! [`consumer`] (a host that resumes), [`summary`] (the result).
+//! interleave. In reading order: [`trouble`] (the faults), [`job`] (the random jobs), [`choices`]
+//! (random numbers), [`sets`] (datasets), [`attempt`] (runs one job), [`injection`] (its fault),
+//! [`child`] and [`served`] (its processes), [`relay`] (a proxy), [`damage`] (of parts),
+//! [`processes`] (what the kernel reports), [`judge`] (the invariants), [`growth`] (resources over
+//! many epochs), [`consumer`] (a host that resumes), [`summary`] (the result).
 
 mod attempt;
 mod child;
@@ -14,6 +14,7 @@ mod choices;
 pub(crate) mod consumer;
 mod damage;
 mod growth;
+mod injection;
 mod job;
 mod judge;
 mod processes;
