@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 6] = [
 
 /// Options of programs that are not part of this project: file, program, options.
 const FOREIGN: [(&str, &str, &[&str]); 15] = [
-    ("datasets/src/error/remote.rs", "cargo", &["--path", "--features"]),
+    ("datasets/src/error/remote.rs", "cargo", &["--path", "--locked", "--features"]),
     ("datasets/src/source/tar/members.rs", "tar", &["--sparse"]),
     (
         "datasets/src/source/tar/samples.rs",

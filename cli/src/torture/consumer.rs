@@ -76,7 +76,8 @@ struct Consumed {
 
 /// Consumes the batches of a job that are not in the ledger, and adds each to it.
 ///
-/// With a gate, it waits after each epoch until an observer has measured the process.
+/// With a gate, it reopens lost devices after each epoch, and waits until an observer has measured
+/// the process.
 pub(crate) fn consume(
     job: &Path,
     path: &Path,
@@ -135,6 +136,8 @@ fn consume_all(
         consumed.epochs += 1;
         consumed.events += running.finish().events.len() as u64;
         if let Some(gate) = &mut gate {
+            // What is observed would otherwise depend on when a lost device answers again.
+            loader.reopen_devices()?;
             gate.pass(switch)?;
         }
     }

@@ -268,8 +268,9 @@ impl TortureJob {
         if let Some(cache) = self.cache {
             let _ = writeln!(text, "cache = {cache:?}");
         }
-        if self.is_shared {
-            text.push_str("shared = true\n");
+        if self.devices > 1 {
+            // The default differs between devices of this machine and of others.
+            let _ = writeln!(text, "shared = {}", self.is_shared);
         }
         text.push_str(self.recipe.operations());
         self.write_devices(&mut text, addresses);

@@ -339,8 +339,8 @@ impl Training {
         (stats.records.iter().map(|record| (record.batch, record.source)).collect(), stats)
     }
 
-    /// When no batch is in use, slots of spools are released. A thread that fetches a batch which is
-    /// not needed any more notices that within [`RELEASE_LIMIT`].
+    /// When no batch is in use, slots of spools are released. A thread that fetches a batch which
+    /// is not needed any more notices that within [`RELEASE_LIMIT`].
     fn check_slots(&self, loader: &Loader) {
         let deadline = Instant::now() + RELEASE_LIMIT;
         for device in 0..loader.slots_in_use().len() {
