@@ -210,8 +210,8 @@ fn excess(case: &Case, slowed: &[Slowed]) -> f64 {
 }
 
 /// Each step waits for the slowest rank, whose loss the mean of all ranks does not show. About two
-/// random models in a hundred exceed this limit, most of them with one worker and a fixed order; the
-/// worst of 1,000 by 6 % of the epoch.
+/// random models in a hundred exceed this limit, most of them with one worker and a fixed order;
+/// the worst of 1,000 by 6 % of the epoch.
 #[test]
 fn almost_every_epoch_of_few_ranks_takes_at_most_two_percent_and_a_batch_longer() {
     let mut runner = TestRunner::deterministic();
