@@ -63,11 +63,13 @@ pub enum Error {
         /// Why.
         source: serde_json::Error,
     },
-    /// A study was asked for the same number of hosts twice.
-    #[error("the number of hosts {hosts} is given twice")]
-    HostsTwice {
-        /// The number.
-        hosts: u32,
+    /// A study was asked for the same value twice.
+    #[error("the {what} {value} is given twice")]
+    ValueTwice {
+        /// What it is a value of.
+        what: &'static str,
+        /// The value.
+        value: String,
     },
     /// The report has no epochs.
     #[error("{} has no epoch, so there is nothing to replay", shown(file))]
@@ -100,7 +102,7 @@ impl Diagnose for Error {
             Self::Sim(source) => source.cause(),
             Self::NotDrawn(source) => source.cause(),
             Self::NotAReport { .. } => "not_a_report",
-            Self::HostsTwice { .. } => "hosts_twice",
+            Self::ValueTwice { .. } => "value_twice",
             Self::NoEpochs { .. } => "no_epochs",
         }
     }
@@ -115,7 +117,7 @@ impl Diagnose for Error {
             Self::Simulation { source, .. } => source.remedy(),
             Self::Sim(source) => source.remedy(),
             Self::NotDrawn(source) => source.remedy(),
-            Self::HostsTwice { .. } => Some("give each number once".into()),
+            Self::ValueTwice { .. } => Some("give each value once".into()),
             Self::NotAReport { .. } | Self::NoEpochs { .. } => {
                 Some("name the report.json of a run".into())
             }

@@ -5,24 +5,16 @@
 mod random;
 
 use meetpoint_scheduler::StrategyName;
-use meetpoint_sim::scenario::{Bandwidth, Scenario};
-use meetpoint_sim::studies::hosts;
+use meetpoint_sim::scenario::Scenario;
+use meetpoint_sim::studies::hosts::{self, Elements};
 use meetpoint_sim::{Recording, run_keeping};
 use random::Random;
 
-const UINT8: u64 = hosts::BATCHES[0].1;
-const FLOAT32: u64 = hosts::BATCHES[1].1;
-
 /// A training of the study of hosts. `hosts`: numbers of hosts, agents, and agents used by each
 /// host.
-fn machine(batch_bytes: u64, hosts: [u32; 3], mbit: u64, batches: u32) -> Scenario {
+fn machine(elements: Elements, hosts: [u32; 3], mbit: u32, batches: u32) -> Scenario {
     let [hosts, agents, each] = hosts;
-    let mut scenario = hosts::scenario(batch_bytes, hosts, (agents, each), 10);
-    scenario.batches = batches;
-    let link = Some(Bandwidth(mbit * 125_000));
-    scenario.hosts.link_bandwidth = link;
-    scenario.devices[0].link_bandwidth = link;
-    scenario
+    hosts::scenario(elements, hosts, (agents, each), mbit, batches)
 }
 
 /// Times of all epochs, of the last epoch, and of the middle half of the steps.
@@ -51,7 +43,8 @@ fn agents_that_ranks_share_do_not_make_short_epochs_longer() {
         ([64, 8, 1], 0.95),
         ([64, 4, 1], 0.98),
     ] {
-        let [all, _, middle] = against_host_only(&machine(FLOAT32, hosts, 10_000, 400), 0);
+        let [all, _, middle] =
+            against_host_only(&machine(Elements::Float32, hosts, 10_000, 400), 0);
         assert!(all < 1.01, "{hosts:?}: {all} of the host alone");
         assert!(middle < middle_most, "{hosts:?}: {middle} of the host alone in the middle half");
     }
@@ -60,14 +53,20 @@ fn agents_that_ranks_share_do_not_make_short_epochs_longer() {
 #[test]
 fn a_trial_costs_a_short_epoch_less_than_two_percent_and_later_epochs_less() {
     for hosts in [[1, 1, 1], [8, 8, 1], [8, 24, 3]] {
-        for (bytes, mbit) in [(UINT8, 100), (UINT8, 1_000), (FLOAT32, 100), (FLOAT32, 1_000)] {
-            let mut auto = machine(bytes, hosts, mbit, 400);
+        for (elements, mbit) in [
+            (Elements::Uint8, 100),
+            (Elements::Uint8, 1_000),
+            (Elements::Float32, 100),
+            (Elements::Float32, 1_000),
+        ] {
+            let mut auto = machine(elements, hosts, mbit, 400);
+            let of = format!("{hosts:?}, {}, {mbit} Mbit/s", elements.name());
             let [first, ..] = against_host_only(&auto, 0);
-            assert!(first < 1.02, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {first}");
+            assert!(first < 1.02, "{of}: {first}");
             auto.epochs = 4;
             let [all, last, _] = against_host_only(&auto, 0);
-            assert!(all < 1.015, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {all} of four epochs");
-            assert!(last < 1.015, "{hosts:?}, {bytes} bytes, {mbit} Mbit/s: {last} in the last");
+            assert!(all < 1.015, "{of}: {all} of four epochs");
+            assert!(last < 1.015, "{of}: {last} in the last");
         }
     }
 }
@@ -80,9 +79,9 @@ fn any_machine(seed: u64) -> Scenario {
         random.among(&[(1, 16), (1, 8), (1, 4), (1, 2), (3, 4), (1, 1), (3, 2), (3, 1)]);
     let agents = (hosts * of).div_ceil(per);
     let mbit = random.among(&[100, 1_000, 4_000, 10_000, 25_000]);
-    let bytes = random.among(&[UINT8, FLOAT32]);
+    let elements = random.among(&Elements::ALL);
     let batches = random.within(300, 900) as u32;
-    let mut scenario = machine(bytes, [hosts, agents, of.min(agents)], mbit, batches);
+    let mut scenario = machine(elements, [hosts, agents, of.min(agents)], mbit, batches);
     scenario.epochs = random.among(&[1, 1, 3]);
     scenario.profile.known = !random.one_in(3);
     scenario

@@ -3,7 +3,7 @@
 use meetpoint_sim::scenario::{
     Bandwidth, Bytes, Cache, Device, Distribution, Scenario, Serve, Span, Stores, StrategyName,
 };
-use meetpoint_sim::studies::hosts;
+use meetpoint_sim::studies::hosts::{self, Elements};
 use meetpoint_sim::{Outcome, Recording, Resource, run, run_keeping};
 
 const MS: u64 = 1_000_000;
@@ -275,21 +275,13 @@ fn the_middle_half_by_itself_does_not_include_the_start() {
     assert!((hosts.mean - 1.0).abs() < 0.05, "{hosts:?}");
 }
 
-/// A training of the study of hosts, with epochs that are long beside the batches that are open.
-fn saturated(hosts: u32, (agents, each): (u32, u32), link: Bandwidth) -> Scenario {
-    let mut scenario = hosts::scenario(hosts::BATCHES[1].1, hosts, (agents, each), 10);
-    scenario.batches = 1_600;
-    scenario.hosts.link_bandwidth = Some(link);
-    scenario.devices[0].link_bandwidth = Some(link);
-    scenario
-}
-
 #[test]
 fn auto_is_not_slower_than_the_host_alone_on_links_that_agents_saturate() {
     for (hosts, agents, each, mbit) in
         [(1, 2, 2, 10_000), (1, 3, 3, 10_000), (8, 12, 3, 10_000), (1, 1, 1, 1_000), (1, 1, 1, 100)]
     {
-        let auto = saturated(hosts, (agents, each), Bandwidth(mbit * 125_000));
+        // Epochs that are long beside the batches that are open.
+        let auto = hosts::scenario(Elements::Float32, hosts, (agents, each), mbit, 1_600);
         let alone = Scenario { strategy: StrategyName::HostOnly, ..auto.clone() };
         let wrr = Scenario { strategy: StrategyName::Wrr, ..auto.clone() };
         let alone = total_ms(&alone);

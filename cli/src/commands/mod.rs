@@ -10,6 +10,7 @@ pub(crate) mod declaration;
 mod demo;
 mod device;
 mod doctor;
+mod hosts_study;
 mod index;
 mod inspect;
 mod keys;

@@ -1,5 +1,6 @@
 //! `meetpoint simulate`: an epoch in virtual time, with the scheduler that `run` uses.
 
+use super::hosts_study::HostsArguments;
 use crate::surface::chart_files::{ChartFormat, check_file, file, kind};
 use crate::surface::fault::Fault;
 use crate::surface::output::{notice, table_style};
@@ -40,6 +41,7 @@ const NO_CONSTANTS: [&str; 4] = ["scenario", "table", "study", "trace"];
   meetpoint simulate --table
   meetpoint simulate --study misprofiled
   meetpoint simulate --study hosts --hosts 1,16
+  meetpoint simulate --study hosts --hosts 8 --agents 1,3/2 --links 10 --batches 1600 --seeds 3
   meetpoint simulate sim/scenarios/one-device.toml --plot epoch.svg
   meetpoint simulate sim/scenarios/one-device.toml --sweep strategy=host-only,mte,wrr \\
       --sweep devices.0.preparation=1s,2s,4s,8s --csv sweep.csv --plot sweep.html
@@ -81,11 +83,10 @@ pub(crate) struct Arguments {
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(0..=1_024))]
     workers: u32,
-    /// Batches of the epoch.
-    #[arg(long, value_name = "N", default_value_t = 5_000, requires = "t_c",
-          conflicts_with_all = NO_CONSTANTS,
+    /// Batches of the epoch: 5,000 unless given. In the study `hosts`, batches of each host: 400.
+    #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "table", "trace"],
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
-    batches: u32,
+    batches: Option<u32>,
     /// Print the tables of the notes on DDLP, with their figures and ours, by formula and
     /// simulated.
     #[arg(long)]
@@ -94,15 +95,15 @@ pub(crate) struct Arguments {
     /// many hosts.
     #[arg(long, value_name = "NAME", value_parser = study_parser())]
     study: Option<Study>,
-    /// Numbers of hosts for the study `hosts`, separated by commas, instead of 1, 8, 64, 250 and
-    /// 1,000.
-    #[arg(long, value_name = "N", value_delimiter = ',', requires = "study",
-          value_parser = clap::value_parser!(u32).range(1..=i64::from(hosts::HOSTS_MAX)))]
-    hosts: Vec<u32>,
     /// Replay a recorded run, the report.json of `run` or `demo`, and compare the times.
     #[arg(long, value_name = "REPORT.json")]
     trace: Option<PathBuf>,
+    #[command(flatten)]
+    hosts: HostsArguments,
 }
+
+/// Batches of an epoch of constants, unless given.
+const BATCHES: u32 = 5_000;
 
 /// Parses the name of a study.
 fn study_parser() -> impl TypedValueParser<Value = Study> {
@@ -136,27 +137,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         });
     }
     if let Some(which) = arguments.study {
-        let mut bar = Progress::new("simulating", "scenarios", 0).in_lines();
-        if which == Study::Hosts {
-            let numbers = match &arguments.hosts[..] {
-                [] => &hosts::HOSTS[..],
-                given => given,
-            };
-            let document = hosts::run(numbers, &mut |done, total| bar.set(done, total));
-            drop(bar);
-            let document = document.map_err(|error| match error {
-                Error::HostsTwice { .. } => Fault::usage_of(&error).into(),
-                error => anyhow::Error::from(error),
-            })?;
-            return output.result(&document, || hosts::text(&document, table_style()));
-        }
-        if !arguments.hosts.is_empty() {
-            let message = format!("--hosts has no effect on the study {}", which.name());
-            return Err(Fault::usage(message, "leave it out, or give --study hosts").into());
-        }
-        let document = study::run(which, &mut |done, total| bar.set(done, total))?;
-        drop(bar);
-        return output.result(&document, || study::text(&document, table_style()));
+        return study(which, arguments, output);
     }
     if let Some(path) = &arguments.trace {
         let rows = replay::file(path)?;
@@ -166,7 +147,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     }
     let times = arguments.t_c.zip(arguments.t_g).zip(arguments.t_s);
     let ((t_c, t_g), t_s) = times.expect("the group of arguments requires one, and it all three");
-    let batches = arguments.batches;
+    let batches = arguments.batches.unwrap_or(BATCHES);
     let constants = if arguments.workers == 0 {
         Constants::serial(t_c, t_g, t_s, batches)
     } else {
@@ -174,6 +155,30 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     };
     let document = quick::run(&constants)?;
     output.result(&document, || quick::text(&document, table_style()))
+}
+
+/// Runs a study and prints its tables.
+fn study(which: Study, arguments: &Arguments, output: Output) -> anyhow::Result<()> {
+    if which == Study::Hosts {
+        let selection = arguments.hosts.selection(arguments.batches)?;
+        let mut bar = Progress::new("simulating", "epochs", 0).in_lines();
+        let document = hosts::run(&selection, &mut |done, total| bar.set(done, total));
+        drop(bar);
+        let document = document.map_err(|error| match error {
+            Error::ValueTwice { .. } => Fault::usage_of(&error).into(),
+            error => anyhow::Error::from(error),
+        })?;
+        return output.result(&document, || hosts::text(&document, table_style()));
+    }
+    let batches = arguments.batches.map(|_| "--batches");
+    if let Some(option) = arguments.hosts.given().or(batches) {
+        let message = format!("{option} has no effect on the study {}", which.name());
+        return Err(Fault::usage(message, "leave it out, or give --study hosts").into());
+    }
+    let mut bar = Progress::new("simulating", "scenarios", 0).in_lines();
+    let document = study::run(which, &mut |done, total| bar.set(done, total))?;
+    drop(bar);
+    output.result(&document, || study::text(&document, table_style()))
 }
 
 /// Simulates a scenario file; prints the results and writes the requested files.

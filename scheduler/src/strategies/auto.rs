@@ -3,10 +3,10 @@
 //! It predicts with the closed forms. If nothing is known, it selects the adaptive strategy. In
 //! simulation, no selection makes the epoch more than 2 % longer than with the host alone, plus the
 //! time of a few batches per worker: the guard of the epoch limits the wait for devices to 1 %, and
-//! its pace limits devices that slow down the host's own preparation. With several ranks, the
-//! loss of a few ranks is not limited if it is less than their random variation.
-//! Devices that make the steps of the accelerator longer are not limited. On real machines, the
-//! goal is 2 %, and the measured maximum 2.8 % (docs/measurements).
+//! its pace limits devices that slow down the host's own preparation. With several ranks, the loss
+//! of a few ranks is not limited if it is less than the random variation of their batches without
+//! devices. Devices that make the steps of the accelerator longer are not limited. On real
+//! machines, the goal is 2 %, and the measured maximum 2.8 % (docs/measurements).
 
 use crate::closed_forms::{self, Inputs, NotApplicable, Prediction};
 use crate::terms::{Costs, Terms};

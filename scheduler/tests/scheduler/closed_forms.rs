@@ -51,6 +51,7 @@ fn scenario((t_c, t_g, t_s): Times, devices: usize) -> Scenario {
         step_ns: ns(t_g),
         fetch_ns: 0,
         jitter: false,
+        varies: 0,
         faults: vec![Faults::default(); devices],
         kept: Vec::new(),
         run_ahead_ns: 0,

@@ -29,6 +29,8 @@ struct Case {
     is_known: bool,
     /// Of devices.
     jitter: bool,
+    /// Of the host, in percent.
+    varies: u64,
     slowed: Slowed,
     seed: u64,
 }
@@ -48,6 +50,7 @@ fn case() -> impl Strategy<Value = Case> {
             order,
             is_known: other.0,
             jitter: other.1,
+            varies: 0,
             slowed: Slowed { each: slowed.0, most: slowed.1 },
             seed: other.2,
         },
@@ -95,6 +98,7 @@ fn one_of(ranks: u32, case: &Case, strategy: AnyStrategy) -> (Config, Scenario) 
         step_ns: case.step_ns,
         fetch_ns: MS / 2,
         jitter: false,
+        varies: case.varies,
         faults: vec![Faults { jitter: case.jitter, ..Faults::default() }; devices],
         kept: Vec::new(),
         run_ahead_ns: 0,
@@ -172,6 +176,7 @@ fn one_rank_of_four_that_devices_slow_down_does_not_delay_all() {
                 order: Order::Any,
                 is_known: true,
                 jitter: true,
+                varies: 0,
                 slowed: Slowed::default(),
                 seed,
             };
@@ -186,6 +191,82 @@ fn one_rank_of_four_that_devices_slow_down_does_not_delay_all() {
     }
 }
 
+/// Two to four ranks, of which devices slow down some, with a host that varies by up to 35 %.
+fn few_ranks() -> impl Strategy<Value = (Case, Vec<Slowed>)> {
+    let slowed = (0_u64..60, 0_u64..300).prop_map(|(each, most)| Slowed { each, most });
+    let slowed = prop_oneof![Just(Slowed::default()), slowed];
+    let varies = prop::sample::select(vec![0, 20, 35]);
+    (case(), prop::collection::vec(slowed, 2..=4), varies)
+        .prop_map(|(case, slowed, varies)| (Case { varies, ..case }, slowed))
+}
+
+/// By how much an epoch under `auto` exceeds 2 % more than the host alone, in host batches at the
+/// largest slowdown.
+fn excess(case: &Case, slowed: &[Slowed]) -> f64 {
+    let alone = together(case, slowed, AnyStrategy::HostOnly(HostOnly)) as f64;
+    let with = together(case, slowed, auto(case.order)) as f64;
+    let most = slowed.iter().map(|slowed| slowed.most).max().expect("there is a rank");
+    (with - alone * 1.02) / (case.host_ns * (100 + most) / 100 + case.step_ns) as f64
+}
+
+/// Each step waits for the slowest rank, whose loss the mean of all ranks does not show. About two
+/// random models in a hundred exceed this limit, most of them with one worker and a fixed order;
+/// the worst of 1,000 by 6 % of the epoch.
+#[test]
+fn almost_every_epoch_of_few_ranks_takes_at_most_two_percent_and_a_batch_longer() {
+    let mut runner = TestRunner::deterministic();
+    let cases = (0..200).map(|_| few_ranks().new_tree(&mut runner).expect("a case").current());
+    let excesses = cases.map(|(case, slowed)| (excess(&case, &slowed), case, slowed));
+    let over: Vec<_> = excesses.filter(|(excess, ..)| *excess > 1.0).collect();
+    assert!(over.len() <= 6, "{} of 200: {over:?}", over.len());
+}
+
+/// A rank whose devices cost more than they helped must not get the same window again, even if the
+/// mean of all ranks gains.
+#[test]
+fn a_rank_that_demanded_a_withdrawal_refuses_the_same_window() {
+    let mut slowed = vec![Slowed::default(); 16];
+    slowed[0] = Slowed { each: 54, most: 151 };
+    for host_us in (9_000..10_000).step_by(100) {
+        let case = Case {
+            workers: 1,
+            host_ns: host_us * MS / 1_000,
+            step_ns: MS,
+            device_ns: vec![57 * MS, 54 * MS],
+            ahead: 5,
+            order: Order::Any,
+            is_known: true,
+            jitter: false,
+            varies: 0,
+            slowed: Slowed::default(),
+            seed: 0,
+        };
+        let excess = excess(&case, &slowed);
+        assert!(excess < 1.0, "{host_us} µs: {excess} batches");
+    }
+}
+
+/// Host batches beside which devices worked for a short time do not measure the host alone.
+#[test]
+fn devices_that_often_have_no_work_do_not_hide_the_time_of_the_host_alone() {
+    let case = Case {
+        workers: 5,
+        host_ns: 17 * MS,
+        step_ns: MS / 2,
+        device_ns: vec![46 * MS],
+        ahead: 1,
+        order: Order::Any,
+        is_known: false,
+        jitter: false,
+        varies: 0,
+        slowed: Slowed::default(),
+        seed: 0,
+    };
+    let slowed = [(25, 197), (53, 132), (21, 236), (0, 0)];
+    let excess = excess(&case, &slowed.map(|(each, most)| Slowed { each, most }));
+    assert!(excess < 1.0, "{excess} batches");
+}
+
 /// A link that one device batch leaves mostly idle, and eight saturate.
 #[test]
 fn devices_that_help_only_in_a_small_window_get_one() {
@@ -198,6 +279,7 @@ fn devices_that_help_only_in_a_small_window_get_one() {
         order: Order::Any,
         is_known: true,
         jitter: false,
+        varies: 0,
         slowed: Slowed { each: 12, most: 300 },
         seed: 1,
     };

@@ -104,6 +104,7 @@ fn case(random: &mut Random, batches: u32) -> Case {
         step_ns,
         fetch_ns: MS / 2,
         jitter: false,
+        varies: 0,
         faults: behaviours.into_iter().map(|(_, faults)| faults).collect(),
         kept: Vec::new(),
         run_ahead_ns: 0,

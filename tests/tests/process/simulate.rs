@@ -239,15 +239,70 @@ fn the_study_of_many_hosts_takes_the_numbers_of_hosts() {
     let rows = document["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["samples_per_second"].as_f64().unwrap() > 0.0), "{rows:?}");
     // On 100 Gbit/s, the accelerators of a host need about as many agents as hosts.
-    let last = |it: &&Value| it["elements"] == "uint8" && it["link_gbit_per_second"] == 100;
+    let last = |it: &&Value| it["elements"] == "uint8" && it["link_gbit_per_second"] == 100.0;
     let found = needed.iter().find(last).unwrap();
     assert!((1..=2).contains(&found["agents"].as_u64().unwrap()), "{found}");
-    for (hosts, code) in [("0", 2), ("5000", 2), ("x", 2)] {
-        let typed = ["simulate", "--study", "hosts", "--hosts", hosts];
-        assert_eq!(run(folder.path(), &typed).code(), Some(code), "{hosts}");
+}
+
+#[test]
+fn the_study_of_many_hosts_compares_selected_rows_with_the_host_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let study = ["simulate", "--study", "hosts", "--hosts", "2", "--agents", "0,3/2"];
+    let rest = ["--links", "0.1,25", "--elements", "uint8", "--batches", "128", "--seeds", "2"];
+    let typed = [&study[..], &rest[..]].concat();
+    let document = json(folder.path(), &typed);
+    assert_eq!((document["batches"].as_u64(), document["seeds"].as_u64()), (Some(128), Some(2)));
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 2, "{rows:?}");
+    for row in rows {
+        let ratio = &row["time_ratio"];
+        if row["agents"] == 0 {
+            assert!(ratio.is_null() && row["middle_time_ratio"].is_null(), "{row}");
+            continue;
+        }
+        assert_eq!(row["agents"], 3);
+        let (median, largest) = (ratio["median"].as_f64(), ratio["largest"].as_f64());
+        assert!(median <= largest, "{row}");
+        assert_eq!(median < Some(0.97), row["link_gbit_per_second"] == 25.0, "{row}");
     }
-    let other = run(folder.path(), &["simulate", "--study", "ranks", "--hosts", "1"]);
-    assert_eq!(other.code(), Some(2), "{}", other.stderr);
+    let text = run(folder.path(), &typed).success().stdout;
+    assert!(text.contains("median of 2 seeds") && text.contains("links of 0.1 Gbit/s"), "{text}");
+    assert!(!text.contains("float32"), "{text}");
+}
+
+#[test]
+fn options_without_effect_on_a_study_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for option in [
+        ["--hosts", "1"],
+        ["--agents", "1"],
+        ["--links", "10"],
+        ["--elements", "uint8"],
+        ["--seeds", "2"],
+        ["--batches", "400"],
+    ] {
+        let typed = [&["simulate", "--study", "ranks"][..], &option[..]].concat();
+        let other = run(folder.path(), &typed);
+        assert_eq!(other.code(), Some(2), "{option:?}: {}", other.stderr);
+        assert!(other.stderr.contains(option[0]), "{}", other.stderr);
+        let typed = [&["simulate", "--table"][..], &option[..]].concat();
+        assert_eq!(run(folder.path(), &typed).code(), Some(2), "{option:?}");
+    }
+    for wrong in [
+        ["--hosts", "0"],
+        ["--hosts", "5000"],
+        ["--hosts", "x"],
+        ["--agents", "1.5"],
+        ["--links", "0"],
+        ["--links", "10,10"],
+        ["--elements", "float64"],
+        ["--seeds", "0"],
+        ["--batches", "15"],
+        ["--t-c", "1"],
+    ] {
+        let typed = [&["simulate", "--study", "hosts"][..], &wrong[..]].concat();
+        assert_eq!(run(folder.path(), &typed).code(), Some(2), "{wrong:?}");
+    }
 }
 
 #[test]

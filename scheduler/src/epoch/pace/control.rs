@@ -102,8 +102,6 @@ pub(super) struct Control {
     loss_ns: f64,
     /// Host batches under this window.
     judged: f64,
-    /// Host batches since the loss was last 0 or negative.
-    losing: f64,
     /// Maximum of the loss, as a share of the epoch.
     loss_share: f64,
     /// Total additional time of host batches while devices worked, over the epoch.
@@ -143,7 +141,6 @@ impl Control {
             normal_ns: 0.0,
             loss_ns: 0.0,
             judged: 0.0,
-            losing: 0.0,
             longer_ns: 0.0,
             loss_share: LOSS_SHARE,
             finished: 0.0,
@@ -194,6 +191,11 @@ impl Control {
     /// When devices first held no more than the window.
     pub(super) fn level_since(&self) -> Option<Time> {
         self.level.since
+    }
+
+    /// Number of measured host batches without devices.
+    pub(super) fn alone_count(&self) -> f64 {
+        self.alone.count
     }
 
     /// Time to prepare a host batch without devices, and its squared error; 0 if not known.
@@ -337,7 +339,6 @@ impl Control {
         self.lose(longer_ns, alone_ns);
         self.longer_ns += longer_ns;
         self.judged += beside_of.count;
-        self.losing = if self.loss_ns > 0.0 { self.losing + beside_of.count } else { 0.0 };
         self.level.hosts.join(&measured.level);
         if self.level.since.is_none() && beside.claimed <= self.window {
             self.level.since = Some(beside.now);
@@ -354,13 +355,10 @@ impl Control {
 
     /// Judges the current window. Returns whether devices are withdrawn.
     fn judge(&mut self, beside: &Beside, alone_ns: f64, alone_error: f64) -> bool {
-        let allowed_ns = self.allowed_ns(alone_ns);
-        if self.loss_ns > allowed_ns && self.judged >= SAMPLES_LEAST {
-            let is_sure = self.ranks == 1.0 || self.loss_ns > self.noise_ns(alone_ns);
-            if is_sure && self.loss_ns > allowed_ns + self.held_ns(alone_ns, beside) {
-                self.withdraw();
-                return true;
-            }
+        let permitted_ns = self.allowed_ns(alone_ns) + self.held_ns(alone_ns, beside);
+        if self.loss_ns > permitted_ns && self.judged >= SAMPLES_LEAST {
+            self.withdraw();
+            return true;
         }
         let hosts = self.level.hosts;
         if hosts.count < SAMPLES_COMPARED {
@@ -399,13 +397,6 @@ impl Control {
         false
     }
 
-    /// The loss that can result from random variation of host batches alone.
-    fn noise_ns(&self, alone_ns: f64) -> f64 {
-        let known = self.level.hosts.variance().max(self.alone.variance());
-        let variance = if known > 0.0 { known } else { (alone_ns * FEW_ERROR).powi(2) };
-        ERRORS_MIN * (variance * self.losing / self.ranks).sqrt()
-    }
-
     fn wait_longer(&mut self) {
         self.patient_until = self.finished + f64::from(self.patience);
         self.patience = self.patience.saturating_mul(2).min(PATIENCE_MOST);
@@ -417,7 +408,7 @@ impl Control {
         let since = (beside.claimed <= window).then_some(beside.now);
         self.level = Level { window, since, ..Level::default() };
         self.levels = self.levels.wrapping_add(1);
-        (self.loss_ns, self.judged, self.losing) = (0.0, 0.0, 0.0);
+        (self.loss_ns, self.judged) = (0.0, 0.0);
         self.normal_ns = 0.0;
         (self.began, self.published) = (None, 0.0);
         self.wait_longer();

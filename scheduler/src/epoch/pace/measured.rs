@@ -22,9 +22,10 @@ pub(super) struct Known {
 /// What a host batch measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// The host alone.
+    /// The host alone, or nearly so.
     Alone,
-    /// The host while devices worked. `level`: it began under the current window.
+    /// Devices worked during a part of it. `level`: during most of it, and it began under the
+    /// current window.
     Beside { level: bool },
     /// Nothing, because withdrawn devices may still have worked.
     Nothing,
@@ -35,7 +36,7 @@ pub(super) enum Class {
 pub(super) struct Measured {
     pub(super) alone: Sums,
     pub(super) beside: Sums,
-    /// Those of `beside` that began under the current window.
+    /// Those of `beside` that measure the current window.
     pub(super) level: Sums,
     /// Number of batches that measure nothing.
     pub(super) skipped: f64,

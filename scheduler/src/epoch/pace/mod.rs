@@ -39,7 +39,7 @@ use crate::ledger::Began;
 use crate::ranks::Proposal;
 use crate::strategies::plan::Consumption;
 use crate::types::{DeviceId, Time};
-use control::{Control, SAMPLES_MOST};
+use control::{Control, SAMPLES_LEAST, SAMPLES_MOST};
 use measured::{Beside, Class, Known, Measured};
 use rank::OwnRank;
 
@@ -48,6 +48,11 @@ const AHEAD_FIRST: u32 = 2;
 
 /// Divisor of the number of open batches of the host, which is the other minimum of that window.
 const AHEAD_DIVISOR: u32 = 4;
+
+/// A host batch measures the host alone if devices worked for at most this part of its time: the
+/// first few, without which nothing can be judged, and later ones.
+const ALONE_PARTS_FIRST: f64 = 4.0;
+const ALONE_PARTS: f64 = 16.0;
 
 /// The window of devices and the measurements that control it.
 #[derive(Debug, Clone)]
@@ -132,10 +137,14 @@ impl Pace {
             self.skipped += 1.0;
             return Class::Nothing;
         }
-        if beside_ns * 2.0 <= took_ns {
+        let measured = self.own.as_ref().map_or(self.control.alone_count(), OwnRank::alone_count);
+        let parts = if measured < SAMPLES_LEAST { ALONE_PARTS_FIRST } else { ALONE_PARTS };
+        if beside_ns * parts <= took_ns {
             return Class::Alone;
         }
-        Class::Beside { level: self.control.level_since().is_some_and(|since| began_at >= since) }
+        let is_most = beside_ns * 2.0 > took_ns;
+        let since = self.control.level_since();
+        Class::Beside { level: is_most && since.is_some_and(|since| began_at >= since) }
     }
 }
 
@@ -209,9 +218,12 @@ impl Epoch {
     }
 
     /// This rank's measurements, for an agreement.
-    pub(crate) fn pace_effects(&self) -> Effects {
-        let Some(Pace { control, own: Some(own), .. }) = &self.pace else { return Effects::NONE };
-        own.effects(control, &self.beside())
+    pub(crate) fn pace_effects(&mut self) -> Effects {
+        let beside = self.beside();
+        let Some(Pace { control, own: Some(own), .. }) = &mut self.pace else {
+            return Effects::NONE;
+        };
+        own.effects(control, &beside)
     }
 
     /// All ranks have agreed.
@@ -238,7 +250,7 @@ impl Epoch {
         let level = pace.control.level_number();
         let withdraws = pace.control.apply(&measured, of_all.loses, &beside);
         if withdraws {
-            own.withdrawn(&pace.control, &own_beside);
+            own.withdrawn();
         } else if pace.control.level_number() != level {
             own.begin_level();
         } else if !pace.control.is_withdrawn() {

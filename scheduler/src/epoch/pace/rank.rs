@@ -39,7 +39,10 @@ pub(super) struct OwnRank {
     /// devices of every rank published meanwhile.
     recent: Sums,
     published: f64,
-    /// Whether this rank caused the last withdrawal.
+    /// Whether the latest proposal of this rank demands a withdrawal. The agreement cannot be used
+    /// to decide this again, because batches that are published meanwhile reduce the loss.
+    demands: bool,
+    /// Whether this rank demanded the last withdrawal.
     demanded: bool,
 }
 
@@ -56,6 +59,7 @@ impl OwnRank {
             recent_alone: Sums::default(),
             recent: Sums::default(),
             published: 0.0,
+            demands: false,
             demanded: false,
         }
     }
@@ -81,8 +85,14 @@ impl OwnRank {
         }
     }
 
+    /// Number of recent host batches of this rank alone.
+    pub(super) fn alone_count(&self) -> f64 {
+        self.recent_alone.count
+    }
+
     /// Its contribution to an agreement.
-    pub(super) fn effects(&self, control: &Control, beside: &Beside) -> Effects {
+    pub(super) fn effects(&mut self, control: &Control, beside: &Beside) -> Effects {
+        self.demands = !control.is_withdrawn() && self.loses(control, beside);
         Effects {
             alone: self.alone,
             beside: self.beside,
@@ -96,7 +106,7 @@ impl OwnRank {
             rest: self.known.rest,
             patience: self.known.patience,
             opened: self.known.opened,
-            loses: !control.is_withdrawn() && self.loses(control, beside),
+            loses: self.demands,
             refuses: control.is_withdrawn() && self.demanded && !self.gains(beside),
         }
     }
@@ -138,8 +148,8 @@ impl OwnRank {
     }
 
     /// Devices are withdrawn.
-    pub(super) fn withdrawn(&mut self, control: &Control, beside: &Beside) {
-        self.demanded = self.loses(control, beside);
+    pub(super) fn withdrawn(&mut self) {
+        self.demanded = self.demands;
     }
 
     /// Time of a host batch of this rank without devices, and its squared error.
@@ -182,7 +192,8 @@ impl OwnRank {
         if loss_ns <= least_ns {
             return false;
         }
-        let known = self.recent.variance().max(self.recent_alone.variance());
+        // What varies beside devices is their effect, which is a loss, whatever its distribution.
+        let known = self.recent_alone.variance();
         let is_known = count + self.recent_alone.count >= SAMPLES_MOST;
         let variance = if is_known { known } else { (alone_ns * FEW_ERROR).powi(2).max(known) };
         // The square of how many standard deviations the largest of n normally distributed values

@@ -133,6 +133,7 @@ pub(crate) fn scenario(random: &mut Random, config: &Config) -> Scenario {
         step_ns: random.below(10 * MS),
         fetch_ns: random.below(2 * MS),
         jitter: true,
+        varies: 0,
         faults: (0..devices)
             .map(|_| if faulty { faults(random) } else { healthy.clone() })
             .collect(),

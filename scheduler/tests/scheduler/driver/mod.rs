@@ -33,6 +33,8 @@ pub(crate) struct Scenario {
     pub(crate) fetch_ns: u64,
     /// Whether host, step and fetch times vary.
     pub(crate) jitter: bool,
+    /// By how many percent host times vary instead, in both directions.
+    pub(crate) varies: u64,
     /// One for each device.
     pub(crate) faults: Vec<Faults>,
     /// Batches that are already published, as (device, batch), if the strategy accepts them.

@@ -123,6 +123,15 @@ impl Rank {
         if self.scenario.jitter { self.random.around(mean) } else { mean }
     }
 
+    fn host_time(&mut self) -> u64 {
+        let (mean, varies) = (self.scenario.host_ns, self.scenario.varies);
+        if varies == 0 {
+            return self.time(mean);
+        }
+        let range = mean * varies / 100;
+        mean - range + self.random.below(2 * range + 1)
+    }
+
     pub(crate) fn happen(&mut self, event: Event, clock: &mut Clock) {
         let now = clock.now;
         match event {
@@ -283,7 +292,7 @@ impl Rank {
             self.preparing += 1;
             let slowed = self.scenario.slowed;
             let longer = (slowed.each * self.held()).min(slowed.most);
-            let delay = self.time(self.scenario.host_ns) * (100 + longer) / 100;
+            let delay = self.host_time() * (100 + longer) / 100;
             self.post(clock, delay, Event::HostDone(batch.0));
         }
     }
