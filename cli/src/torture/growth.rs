@@ -8,6 +8,8 @@ use serde::Serialize;
 const WARM_UP_SHARE: f64 = 0.34;
 /// Fewest samples after the warm-up that a line is drawn through.
 const SAMPLES_MIN: usize = 8;
+/// Maximum number of samples whose pairs are compared; of more, every n-th.
+const PAIRED_MAX: usize = 400;
 /// Permitted rise of resident memory over all samples: an allocator returns memory in large pieces.
 const MEMORY_RISE_MAX: f64 = (3 << 20) as f64;
 /// Permitted rise of memory in huge pages. A ring has as many as its budget permits, and uses
@@ -95,14 +97,18 @@ pub(super) fn trends(process: &'static str, samples: &[Sample]) -> Vec<Trend> {
     RESOURCES.into_iter().map(trend).collect()
 }
 
-/// The mean, and the slope of the least-squares line.
+/// The mean, and the slope of the line by the estimator of Theil and Sen: the median of the slopes
+/// between all pairs. Single samples, such as one without a device that is being restarted, do not
+/// change it.
 fn line(points: &[(f64, f64)]) -> (f64, f64) {
-    let count = points.len() as f64;
-    let mean_x = points.iter().map(|point| point.0).sum::<f64>() / count;
-    let mean_y = points.iter().map(|point| point.1).sum::<f64>() / count;
-    let covariance: f64 = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
-    let variance: f64 = points.iter().map(|(x, _)| (x - mean_x) * (x - mean_x)).sum();
-    (mean_y, if variance > 0.0 { covariance / variance } else { 0.0 })
+    let mean = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
+    let thinned: Vec<_> = points.iter().step_by(points.len().div_ceil(PAIRED_MAX)).collect();
+    let pairs = thinned.iter().enumerate().flat_map(|(index, first)| {
+        thinned[index + 1..].iter().map(move |last| (last.1 - first.1) / (last.0 - first.0))
+    });
+    let mut slopes: Vec<f64> = pairs.collect();
+    let middle = slopes.len() / 2;
+    (mean, *slopes.select_nth_unstable_by(middle, f64::total_cmp).1)
 }
 
 #[cfg(test)]
@@ -149,6 +155,23 @@ mod tests {
             ..base
         });
         assert_eq!(growing(&leaks_descriptors), ["descriptors", "sockets"]);
+    }
+
+    #[test]
+    fn a_device_that_is_away_for_single_epochs_is_no_trend_and_a_leak_at_each_restart_is() {
+        let restarts = |epoch: u32| u64::from(epoch / 8);
+        let base = Holdings { descriptors: 20, spool_bytes: 1 << 20, ..Holdings::default() };
+        let away = held(60, |epoch| match epoch {
+            24 | 25 | 31 => Holdings { descriptors: 17, spool_bytes: 0, ..base },
+            _ => base,
+        });
+        assert_eq!(growing(&away), Vec::<&str>::new(), "{away:?}");
+        let leaks = held(60, |epoch| Holdings {
+            descriptors: base.descriptors + restarts(epoch),
+            spool_bytes: base.spool_bytes * (1 + restarts(epoch)),
+            ..base
+        });
+        assert_eq!(growing(&leaks), ["descriptors", "spool_bytes"]);
     }
 
     #[test]
