@@ -188,13 +188,13 @@ impl Fetcher {
         // Slots consist of whole blocks, which can be read directly.
         let bytes = usize::try_from(bytes).expect("a slot was planned to fit memory");
         let bytes = (HEADER_BYTES + bytes).next_multiple_of(BLOCK_BYTES);
+        // Drops the readers of sessions that have ended.
+        self.readers.retain(|reader| reader.session.strong_count() > 0);
         let session = lease.session();
         let known = self.readers.iter().position(|reader| reader.has_open(session));
         let number = match known {
             Some(number) => number,
             None => {
-                // Drops the readers of sessions that have ended.
-                self.readers.retain(|reader| reader.session.strong_count() > 0);
                 self.readers.push(
                     SlotReader::open(self.engine, session).map_err(|error| unreadable(&error))?,
                 );

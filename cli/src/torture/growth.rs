@@ -1,5 +1,5 @@
-//! Whether the resources of a process grow from epoch to epoch: a line through the samples, and a
-//! limit for its rise. Times are never compared.
+//! Whether the resources of a process grow from epoch to epoch: a line through the samples, their
+//! maxima and minima, and a limit for the rise. Times are never compared.
 
 use super::processes::Holdings;
 use serde::Serialize;
@@ -42,7 +42,8 @@ pub(super) struct Trend {
     pub(super) samples: usize,
     /// Mean of these samples.
     pub(super) mean: f64,
-    /// Rise of the line from the first to the last of them.
+    /// Rise from the first to the last of them: that of the line, or of the maxima or minima, if it
+    /// is lower.
     pub(super) rise: f64,
     /// The permitted rise.
     pub(super) rise_max: f64,
@@ -90,7 +91,7 @@ pub(super) fn trends(process: &'static str, samples: &[Sample]) -> Vec<Trend> {
             resource,
             samples: points.len(),
             mean,
-            rise: slope * span,
+            rise: (slope * span).min(between_halves(&points)),
             rise_max: permitted(mean),
         }
     };
@@ -109,6 +110,20 @@ fn line(points: &[(f64, f64)]) -> (f64, f64) {
     let mut slopes: Vec<f64> = pairs.collect();
     let middle = slopes.len() / 2;
     (mean, *slopes.select_nth_unstable_by(middle, f64::total_cmp).1)
+}
+
+/// Twice the difference between the maxima of both halves, or their minima if that is lower. A
+/// leak raises both; readers of spools, which threads open when they first need them, raise one.
+fn between_halves(points: &[(f64, f64)]) -> f64 {
+    let (first, second) = points.split_at(points.len() / 2);
+    let rise = |pick: fn(f64, f64) -> f64| {
+        let [first, second] = [first, second].map(|half| {
+            let values = half.iter().map(|point| point.1);
+            values.reduce(pick).expect("there are more samples than halves")
+        });
+        2.0 * (second - first)
+    };
+    rise(f64::max).min(rise(f64::min))
 }
 
 #[cfg(test)]
@@ -166,6 +181,11 @@ mod tests {
             _ => base,
         });
         assert_eq!(growing(&away), Vec::<&str>::new(), "{away:?}");
+        let opens_late = held(60, |epoch| Holdings {
+            descriptors: base.descriptors + u64::from(epoch % 8 * epoch / 60),
+            ..base
+        });
+        assert_eq!(growing(&opens_late), Vec::<&str>::new(), "{opens_late:?}");
         let leaks = held(60, |epoch| Holdings {
             descriptors: base.descriptors + restarts(epoch),
             spool_bytes: base.spool_bytes * (1 + restarts(epoch)),
