@@ -55,7 +55,7 @@ pub use config::{DeviceSource, LoaderConfig, SpawnDevice, SpoolConfig, SpoolKind
 pub use device_link::SharedDevice;
 pub use error::{ChoiceConflict, DeviceName, Error, ResumeConflict, ReuseConflict};
 pub use gpu_decode::GpuDecode;
-pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, StoreSettings};
+pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, Replacements, StoreSettings};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
