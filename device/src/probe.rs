@@ -35,7 +35,12 @@ async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
             Error::ProbedNoSocket { path: path.clone(), what }
         }
         (ConnectError::HungUp, _) => failed(HUNG_UP),
-        (error @ (ConnectError::Tls(_) | ConnectError::Cleartext { .. }), _) => {
+        (
+            error @ (ConnectError::Tls(_)
+            | ConnectError::Cleartext { .. }
+            | ConnectError::NoGreeting),
+            _,
+        ) => {
             let (endpoint, reason) = (target.endpoint(), error.to_string());
             Error::Refused { endpoint, reason, remedy: error.remedy() }
         }
