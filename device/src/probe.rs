@@ -37,7 +37,12 @@ async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
         (error @ (ConnectError::HungUp | ConnectError::OtherProtocol), _) => {
             failed(&error.to_string())
         }
-        (error @ (ConnectError::Tls(_) | ConnectError::Cleartext { .. }), _) => {
+        (
+            error @ (ConnectError::Tls(_)
+            | ConnectError::Cleartext { .. }
+            | ConnectError::NoGreeting),
+            _,
+        ) => {
             let (endpoint, reason) = (target.endpoint(), error.to_string());
             Error::Refused { endpoint, reason, remedy: error.remedy() }
         }

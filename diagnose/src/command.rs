@@ -78,6 +78,8 @@ pub enum Command {
     PlanShards,
     /// Runs a shard of a plan.
     RunShard {
+        /// The folder of the plan; `None` if the user knows it.
+        folder: Option<PathBuf>,
         /// Its index.
         shard: u64,
     },
@@ -116,7 +118,7 @@ impl Command {
             Self::Prepare => "prepare the dataset again",
             Self::ProfileResults => "write a file of results",
             Self::PlanShards => "plan again",
-            Self::RunShard { .. } => "run the shard again",
+            Self::RunShard { .. } => "run the shard",
             Self::CommitShards => "finish it",
             Self::MapExtents => "map the dataset again",
             Self::Doctor => "see what this machine permits",
@@ -164,8 +166,10 @@ impl Command {
             Self::Prepare => ("prepare".to_owned(), Some("prepare()")),
             Self::ProfileResults => ("profile --csv FILE".to_owned(), None),
             Self::PlanShards => ("shards plan".to_owned(), Some("shards.plan()")),
-            Self::RunShard { shard } => {
-                let call = format!("shards run FOLDER --shard {shard}");
+            Self::RunShard { folder, shard } => {
+                let folder = folder.as_ref().map(|path| shown(path).to_string());
+                let folder = folder.unwrap_or_else(|| "FOLDER".to_owned());
+                let call = format!("shards run {folder} --shard {shard}");
                 (call, Some("shards.run()"))
             }
             Self::CommitShards => ("shards commit".to_owned(), Some("shards.commit()")),

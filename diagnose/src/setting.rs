@@ -51,6 +51,8 @@ pub enum Setting {
     DeviceCertificates,
     /// The token that a device asks for.
     DeviceToken,
+    /// The folder with the certificates of a host.
+    DeviceKeys,
     /// The record of an epoch that is replayed.
     Replay,
     /// `on_error` of the operation that decodes.
@@ -183,6 +185,7 @@ impl Setting {
             Self::DeviceExtents => ("--extents", "--extents"),
             Self::DeviceCertificates => ("--ca, --cert and --key", "--ca, --cert and --key"),
             Self::DeviceToken => ("--token-file", "--token-file"),
+            Self::DeviceKeys => ("--device-keys", "keys"),
             Self::Replay => ("--replay", "--replay"),
             Self::DecodeOnError => ("on_error of the recipe's decode", "Decode(on_error=…)"),
             Self::Samples => ("--samples", "--samples"),
@@ -276,6 +279,7 @@ impl Setting {
             | Self::DeviceExtents
             | Self::DeviceCertificates
             | Self::DeviceToken
+            | Self::DeviceKeys
             | Self::Replay
             | Self::DecodeOnError
             | Self::Samples

@@ -57,7 +57,7 @@ pub use conflicts::{ChoiceConflict, ResumeConflict, ReuseConflict};
 pub use device_link::SharedDevice;
 pub use error::{DeviceName, Error};
 pub use gpu_decode::GpuDecode;
-pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, StoreSettings};
+pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, Replacements, StoreSettings};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
     DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,

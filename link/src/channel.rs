@@ -4,7 +4,7 @@ use crate::first_bytes::{FirstBytes, PeerProtocol};
 use crate::tls::{Connector, Duplex, TlsError};
 use crate::{Endpoint, RemoteDevice, Token, TokenError};
 use hyper_util::rt::TokioIo;
-use meetpoint_diagnose::{Command, Remedy};
+use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use meetpoint_format::wire::NETWORK_GREETING;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -91,8 +91,11 @@ impl ConnectError {
             Self::Cleartext { .. } => {
                 Remedy::run(Command::MakeKeys).or("connect to 127.0.0.1 or ::1")
             }
-            Self::NoGreeting => Remedy::advice("correct the address")
-                .or("give the certificates with which the device was started"),
+            Self::NoGreeting => Remedy::advice("correct the address").or_by(
+                "give the certificates of its authority",
+                Setting::DeviceKeys,
+                Change::Other,
+            ),
             Self::Tls(error) => error.remedy(),
             Self::Token(_) => TokenError::REMEDY.into(),
         })

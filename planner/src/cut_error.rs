@@ -1,6 +1,6 @@
 //! Why a cut that a user selects is invalid.
 
-use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting};
+use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, nearest};
 use meetpoint_format::recipe::CutRefusal;
 
 /// An invalid cut.
@@ -62,6 +62,17 @@ pub enum CutError {
     },
 }
 
+/// The legal cut whose name, or whose operation, is most similar.
+fn similar<'a>(cut: &str, legal: &'a [String]) -> Option<&'a String> {
+    let operation = |name: &'a String| name.split_once('-').map_or(&name[..], |(_, it)| it);
+    let of = |known: Vec<&'a str>| {
+        let near = nearest(cut, &known)?;
+        legal.get(known.iter().position(|name| *name == near)?)
+    };
+    let full = || of(legal.iter().map(String::as_str).collect());
+    of(legal.iter().map(operation).collect()).or_else(full)
+}
+
 impl Diagnose for CutError {
     fn cause(&self) -> &'static str {
         match self {
@@ -76,8 +87,9 @@ impl Diagnose for CutError {
     fn remedy(&self) -> Option<Remedy> {
         let to = |cut: &String| Remedy::set(Setting::Cut, Change::To(cut.clone()));
         Some(match self {
-            Self::Unknown { legal, .. } => legal
-                .first()
+            // The most similar name may be that of an operation without its number.
+            Self::Unknown { cut, legal } => similar(cut, legal)
+                .or(legal.first())
                 .map_or_else(|| "begin the recipe with an operation that is not random".into(), to),
             Self::Outside { cut: 0, .. } => {
                 Remedy::set(Setting::Cut, Change::AtLeast("1".to_owned()))
@@ -93,5 +105,21 @@ impl Diagnose for CutError {
                 Remedy::set(Setting::LossyJpeg, Change::Off).or_set(Setting::Cut, Change::Lower)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, CutError, Diagnose, Remedy, Setting};
+
+    #[test]
+    fn a_misspelled_cut_suggests_the_most_similar_one() {
+        let legal = ["1-decode", "2-resize", "3-center_crop"].map(str::to_owned).to_vec();
+        let remedy =
+            |cut: &str| CutError::Unknown { cut: cut.to_owned(), legal: legal.clone() }.remedy();
+        let to = |cut: &str| Some(Remedy::set(Setting::Cut, Change::To(cut.to_owned())));
+        assert_eq!(remedy("resise"), to("2-resize"));
+        assert_eq!(remedy("3-centre_crop"), to("3-center_crop"));
+        assert_eq!(remedy("unrelated"), to("1-decode"));
     }
 }

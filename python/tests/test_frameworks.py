@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pickle
+import sys
+from types import SimpleNamespace
 from typing import Any, Dict, List
 
 import numpy
@@ -45,6 +47,16 @@ def test_a_loader_has_the_attributes_of_a_dataloader(dataset: str) -> None:
         assert len(loader.sampler) == COUNT // 4 * 4
     with make(dataset) as loader:
         assert len(loader.sampler) == COUNT
+
+
+def test_the_warning_about_pinned_memory_names_the_line_of_the_caller(
+    dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = SimpleNamespace(is_available=lambda: False, cuda=None)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda, version=cuda))
+    with pytest.warns(RuntimeWarning, match="torch finds no CUDA device") as caught:
+        make(dataset, output="torch", pin_memory=True).close()
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_samplers_name_the_samples_of_the_next_epoch_in_order(dataset: str) -> None:

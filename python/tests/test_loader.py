@@ -173,6 +173,13 @@ def test_a_budget_beyond_the_memory_of_this_process_is_refused(dataset: str) -> 
         make(dataset, memory_budget=10**18)
 
 
+def test_budgets_may_be_sizes_with_a_unit(dataset: str) -> None:
+    with make(dataset, "device-only", memory_budget="64MiB", spool_quota="32MiB") as loader:
+        assert sum(len(batch[1]) for batch in loader) == COUNT
+    with pytest.raises(meetpoint.BudgetError, match="memory_budget"):
+        make(dataset, memory_budget="900TiB")
+
+
 def test_a_loop_that_retains_every_batch_gets_an_error_about_the_budget(dataset: str) -> None:
     with make(dataset, batch_size=1, memory_budget=16 << 20) as loader:
         with pytest.raises(meetpoint.BudgetError, match="memory_budget") as caught:
@@ -311,10 +318,15 @@ def test_a_loader_that_is_pickled_is_made_again_where_it_was(dataset: str) -> No
         ({"columns": ["picture"]}, ValueError, '"picture"'),
         ({"on_error": "ignore"}, ValueError, 'on_error to "raise", "skip", "replace"'),
         ({"on_error": 3}, ValueError, "on_error is 3"),
-        ({"batch_size": 0}, ValueError, "at least 1"),
+        ({"batch_size": 0}, ValueError, "set batch_size to a whole number from 1"),
+        ({"batch_size": "8"}, ValueError, "set batch_size to a whole number from 1"),
+        ({"batch_size": True}, ValueError, "batch_size is True; set batch_size to a whole number"),
+        ({"memory_budget": "much"}, ValueError, 'set memory_budget to a size such as "256MiB"'),
+        ({"spool_quota": "much"}, ValueError, 'set spool_quota to a size such as "256MiB"'),
         ({"batch_size": 1000}, ValueError, "66 samples"),
         ({"rank": 1}, ValueError, "both or neither"),
-        ({"rank": 4, "world_size": 4}, ValueError, "a number below ranks"),
+        ({"rank": 4, "world_size": 4}, ValueError, "set rank to a number below world_size"),
+        ({"rank": 0, "world_size": 0}, ValueError, "set world_size to a whole number from 1"),
         ({"recipe": 3}, ValueError, "Compose"),
         ({"recipe": [T.RandomHorizontalFlip()]}, ValueError, "no fixed shape"),
         ({"memory_budget": 1}, ValueError, "memory_budget"),

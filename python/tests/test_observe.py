@@ -74,6 +74,7 @@ def test_metrics_count_delivered_batches_and_can_be_scraped(dataset: str) -> Non
             pass
         with loader.serve_metrics() as server:
             url = f"http://127.0.0.1:{server.port}"
+            assert f"{url}/metrics" in repr(server)
             with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
                 assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
                 text = answer.read().decode()

@@ -76,6 +76,17 @@ def test_a_recipe_survives_text_pickle_and_print() -> None:
     assert not EVERY.is_deterministic
 
 
+def test_a_single_transform_in_place_of_a_list_is_an_error_that_asks_for_a_list() -> None:
+    for single in (T.Resize(3), T.Compose([T.Resize(3)])):
+        with pytest.raises(meetpoint.RecipeError, match="takes a list of transforms.*in brackets"):
+            T.Compose(single)  # type: ignore[arg-type]
+
+
+def test_a_misspelled_transform_has_a_suggestion() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'Normalize'?"):
+        getattr(T, "Normalise")
+
+
 def test_equality_compares_the_meaning() -> None:
     assert T.Compose([T.Decode(), T.CenterCrop(8)]) == T.Compose([T.CenterCrop((8, 8))])
     assert T.Compose([T.CenterCrop(8)]) != T.Compose([T.CenterCrop(9)])

@@ -104,14 +104,10 @@ struct Serve {
 #[command(after_help = "Examples:
   meetpoint device probe --socket /run/user/1000/csd.sock
   meetpoint device probe --device tcp://10.0.0.7:7000 --device-keys keys")]
+#[command(group = clap::ArgGroup::new("target").args(["socket", "devices"]).required(true))]
 struct Probe {
     /// Unix socket of the device.
-    #[arg(
-        long,
-        value_name = "PATH",
-        required_unless_present = "devices",
-        conflicts_with = "devices"
-    )]
+    #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     #[command(flatten)]
     remote: RemoteArguments,

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 
 /// Make certificates for devices and hosts that connect over a network.
 ///
-/// The first call makes a certificate authority in the folder: ca.pem and ca.key. Give ca.pem,
-/// server.pem and server.key to the device, ca.pem, client.pem and client.key to the host, and keep
-/// ca.key at a safe place. --force replaces certificates of the same name; a running device uses
-/// new files from the next connection on.
+/// The first call makes a certificate authority in the folder: ca.pem, ca.key, and crl.pem, the
+/// list of revoked certificates. Give ca.pem, crl.pem, server.pem and server.key to the device,
+/// ca.pem, crl.pem, client.pem and client.key to the host, and keep ca.key at a safe place. --force
+/// replaces certificates of the same name; a running device uses new files from the next connection
+/// on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device keys keys --server csd.local --server 10.0.0.7 --client client
@@ -65,14 +66,17 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let authority = Authority::open_or_make(folder).map_err(fault)?;
     let devices = (!servers.is_empty()).then(|| Subject::Device { hosts: servers.clone() });
     let hosts = clients.iter().map(|name| Subject::Host { name: name.clone() });
-    let mut files = vec![folder.join("ca.pem")];
+    let of_authority = ["ca.pem", "ca.key", "crl.pem"].map(|name| folder.join(name));
+    let mut issued_files = Vec::new();
     for subject in devices.into_iter().chain(hosts) {
         let issued = authority.issue(&subject, Validity::days(*days), *force);
-        files.extend(issued.map_err(fault)?);
+        issued_files.extend(issued.map_err(fault)?);
     }
     if !revoked.is_empty() {
-        files.push(authority.revoke(revoked).map_err(fault)?);
+        authority.revoke(revoked).map_err(fault)?;
     }
+    let files: Vec<PathBuf> =
+        of_authority.into_iter().filter(|file| file.exists()).chain(issued_files).collect();
     output.result(&serde_json::json!({ "files": files }), || {
         let names = files.iter().map(|file| shown(file).to_string());
         names.collect::<Vec<_>>().join("\n")

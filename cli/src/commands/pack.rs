@@ -252,12 +252,11 @@ pub(super) fn text(summary: &PackSummary) -> String {
 /// Describes the dataset that was written.
 pub(super) fn head(summary: &PackSummary) -> String {
     let mut text = format!(
-        "{}: {} samples, {} in {} {}",
+        "{}: {}, {} in {}",
         shown(&summary.destination),
-        summary.samples,
+        units::count(summary.samples, "sample"),
         units::bytes(summary.file_bytes),
-        summary.parts,
-        if summary.parts == 1 { "part" } else { "parts" }
+        units::count(summary.parts, "part")
     );
     match summary.labels.len() {
         0 => text.push_str(", no labels\n"),

@@ -15,7 +15,8 @@ use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Change;
 use meetpoint_format::sampler::{self, Mixture, Sampler, SamplerError};
 use meetpoint_host::{
-    DeviceKind, Emulation, GpuDecode, GpuIndex, JobFile, ServeCommand, StrategyName, Targets, Tune,
+    DeviceKind, Emulation, GpuDecode, GpuIndex, JobFile, Replacements, ServeCommand, StrategyName,
+    Targets, Tune,
 };
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_prepare::gpu::{GpuMemory, ShareChoice};
@@ -194,9 +195,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     if let Some(mode) = &arguments.collate {
         job.replace_collate(Collate::read(mode, None, None, None)?);
     }
-    if let Some(name) = &arguments.recipe {
-        job.recipe = Arc::new(super::recipe::read(name, &arguments.set)?);
-    }
     job.verify = job.verify && !arguments.no_verify;
     if arguments.tune {
         job.tune = Tune::Auto;
@@ -206,9 +204,6 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     set_gpu(&mut job, arguments)?;
     if let Some(name) = &arguments.device_profile {
         emulate(&mut job, name, &stop)?;
-    }
-    if !arguments.dataset.is_empty() {
-        job.replace_dataset(arguments.dataset.clone().into());
     }
     let stores = RemoteStores::new(arguments.store.options(&job.store, &stop));
     job.dataset = job.dataset.clone().opened_by(Arc::new(stores));
@@ -247,7 +242,16 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
 /// The job, or the plan, which is a job as well. `devices`, if any, replace those of the file.
 fn load(arguments: &Arguments, devices: Vec<DeviceKind>) -> anyhow::Result<JobFile> {
     let path = arguments.plan.as_ref().or(arguments.job.as_ref()).context("the parser asks")?;
-    let mut job = JobFile::load_for(path, devices, !arguments.strategy.is_empty())?;
+    let recipe = arguments.recipe.as_ref();
+    let recipe = recipe.map(|name| super::recipe::read(name, &arguments.set)).transpose()?;
+    let dataset = &arguments.dataset;
+    let replacements = Replacements {
+        devices,
+        has_strategies: !arguments.strategy.is_empty(),
+        recipe: recipe.map(Arc::new),
+        dataset: (!dataset.is_empty()).then(|| dataset.clone().into()),
+    };
+    let mut job = JobFile::load_for(path, replacements)?;
     if arguments.plan.is_some() && job.plan.is_none() {
         let message = format!("{} has no table [plan]", shown(path));
         let remedy = "make a plan with `meetpoint plan`, or run the file as a job without --plan";

@@ -216,7 +216,7 @@ impl Planned {
     fn text(&self) -> String {
         format!(
             "{}: {} {} in {}, {} of {}\nrun each shard with `meetpoint shards run {} --shard I`, \
-             I from 0 to {}\n",
+             I from 0 to {}\nwhen all are finished, create {} with `meetpoint shards commit {}`\n",
             shown(&self.folder),
             self.command.name(),
             units::count(self.samples, "sample"),
@@ -224,7 +224,14 @@ impl Planned {
             units::count(self.parts, "part"),
             units::bytes(self.source_bytes),
             shown(&self.folder),
-            self.shards.saturating_sub(1)
+            self.shards.saturating_sub(1),
+            match self.command {
+                ShardCommand::Verify => "the report".to_owned(),
+                ShardCommand::Pack | ShardCommand::Convert | ShardCommand::Prepare => {
+                    shown(&self.destination).to_string()
+                }
+            },
+            shown(&self.folder)
         )
     }
 }

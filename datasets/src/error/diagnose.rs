@@ -50,6 +50,7 @@ impl Diagnose for Error {
             Self::NoColumn { .. } => "no_column",
             Self::Overlap { .. } => "overlap",
             Self::Write { .. } => "not_written",
+            Self::PreparedArrays { .. } => "prepared_arrays",
             Self::ShardsWithoutUse { .. } => "shards_without_use",
             Self::SampleLimit { .. } => "sample_limit",
             Self::Remote(error) => error.cause(),
@@ -155,6 +156,10 @@ impl Diagnose for Error {
                 known(column, &there).into()
             }
             Self::Overlap { .. } => "choose a destination elsewhere".into(),
+            Self::PreparedArrays { .. } => {
+                Remedy::advice("export the dataset that it was prepared from")
+                    .or("load it with the recipe that it was prepared for")
+            }
             Self::ShardsWithoutUse { .. } => "leave them out".into(),
             Self::SampleLimit { limit, .. } => {
                 Remedy::set(Setting::SampleBytesMax, Change::AtMost(show_bytes(*limit)))

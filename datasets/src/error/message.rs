@@ -87,6 +87,12 @@ impl Error {
             Self::Kept { error, place, parts } => {
                 return error.text(surface) + "\n" + retained(place, *parts);
             }
+            Self::PreparedArrays { path, sink } => format!(
+                "the samples of {} are prepared arrays, and {} cannot store their type and \
+                 shape",
+                shown(path),
+                sink.name()
+            ),
             Self::ShardsWithoutUse { sink } => {
                 let size = Message::default().name(Setting::ShardSize) + " and ";
                 return size.name(Setting::ShardSamples)

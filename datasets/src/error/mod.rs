@@ -271,6 +271,13 @@ pub enum Error {
     },
     /// An image that a dataset cannot store.
     Row(meetpoint_format::dataset::DatasetError),
+    /// Samples that were prepared as arrays, which no sink can store with their type and shape.
+    PreparedArrays {
+        /// The dataset.
+        path: PathBuf,
+        /// The sink.
+        sink: SinkKind,
+    },
     /// A limit for shards, with a sink that writes none.
     ShardsWithoutUse {
         /// The sink.
@@ -375,6 +382,7 @@ impl std::error::Error for Error {
             | Self::Overlap { .. }
             | Self::Kept { .. }
             | Self::Shards(_)
+            | Self::PreparedArrays { .. }
             | Self::ShardsWithoutUse { .. }
             | Self::SampleLimit { .. }
             | Self::Epoch { .. }

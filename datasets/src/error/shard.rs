@@ -3,7 +3,7 @@
 use crate::message::Message;
 use crate::sink_kind::SinkKind;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting, shown};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of shards that a message names.
 const NAMED_MAX: usize = 10;
@@ -233,7 +233,9 @@ impl ShardError {
 
     /// The remedy.
     pub(crate) fn remedy(&self) -> Option<Remedy> {
-        let again = |shard: &u64| Remedy::run(Command::RunShard { shard: *shard });
+        let run = |folder: Option<&Path>, shard: u64| {
+            Remedy::run(Command::RunShard { folder: folder.map(Path::to_path_buf), shard })
+        };
         Some(match self {
             Self::NoPlan { .. } => Remedy::run(Command::PlanShards),
             Self::Tool { .. } => {
@@ -264,12 +266,31 @@ impl ShardError {
                 Remedy::advice("restore the source")
                     .or("remove the folder of the plan, and plan again")
             }
-            Self::Missing { shards, .. } => again(&shards.first().map_or(0, |(shard, _)| *shard)),
-            Self::OtherPlan { shard, .. } | Self::Damaged { shard, .. } => again(shard),
+            Self::Missing { folder, shards } => {
+                run(Some(folder), shards.first().map_or(0, |(shard, _)| *shard))
+            }
+            // The files are in the folder of the plan.
+            Self::OtherPlan { file, shard } | Self::Damaged { file, shard, .. } => {
+                run(file.parent(), *shard)
+            }
             Self::Gone { .. } => "check the destination, which is complete if it exists".into(),
             Self::SinkWithoutShards { .. } => {
                 Remedy::by("choose a format with several files", Setting::To, Change::Other)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ShardError;
+    use meetpoint_diagnose::Surface;
+
+    #[test]
+    fn a_missing_shard_is_run_with_the_folder_of_its_plan() {
+        let missing = ShardError::Missing { folder: "a.set.shards".into(), shards: vec![(3, 1)] };
+        let remedy = missing.remedy().map(|remedy| remedy.spelled(Surface::CommandLine));
+        let expected = "run the shard with `meetpoint shards run a.set.shards --shard 3`";
+        assert_eq!(remedy.as_deref(), Some(expected));
     }
 }

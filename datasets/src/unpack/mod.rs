@@ -102,7 +102,8 @@ pub struct UnpackSummary {
 ///
 /// A sample is the file it was packed from, byte for byte, unless packing rewrote it. Nothing is
 /// written outside `to`, whatever the keys are, and no link in it is followed. The folder appears
-/// complete or not at all: it is written and synced under another name, then renamed.
+/// complete or not at all: it is written and synced under another name, then renamed. A dataset of
+/// prepared arrays is an error, because no format stores their type and shape.
 ///
 /// ```
 /// use meetpoint_datasets::{UnpackOptions, unpack};
@@ -125,6 +126,11 @@ pub fn unpack(
 ) -> Result<UnpackSummary, Error> {
     options.check()?;
     let dataset = Dataset::open(from)?;
+    let prepared = dataset.manifest().prepared();
+    if prepared.is_some_and(|prepared| prepared.jpeg_quality.is_none()) {
+        let (path, sink) = (from.to_path_buf(), options.sink);
+        return Err(Error::PreparedArrays { path, sink });
+    }
     let kept = CarriedColumns::of(&dataset.columns().extra, &options.without)?;
     let foreign = |path: &Path| foreign::entry_of(path, options.sink, Some(&dataset));
     let replace = Replace::Files { force: options.force, foreign: &foreign };
@@ -157,7 +163,12 @@ pub fn unpack(
         let remedy = written.problems.remedy(options.sink, "restore the dataset");
         return Err(Error::Damaged { samples: written.damaged, checked: samples, remedy });
     }
-    let closed = sink.finish(&dataset.manifest().labels)?;
+    let mut closed = sink.finish(&dataset.manifest().labels)?;
+    closed.notes.extend(prepared.and_then(|prepared| prepared.jpeg_quality).map(|quality| {
+        format!(
+            "the samples are prepared pictures (JPEG, quality {quality}), not their source files"
+        )
+    }));
     written.add(&closed);
     let replaced = staging.commit(&destination)?;
     let stored = dataset.manifest().stored.as_ref();

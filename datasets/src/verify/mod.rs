@@ -34,6 +34,7 @@ use meetpoint_storage::files::read_regular;
 use meetpoint_storage::is_of_the_file;
 use sha2::{Digest, Sha256};
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -209,7 +210,7 @@ fn check_entry(
 ) -> Result<Vec<Problem>, Error> {
     let part = PartFile { path: path.join(&entry.file) };
     let file = match part.open() {
-        Err(source) if !is_of_the_file(&source) => {
+        Err(source) if !is_damage(&source) => {
             return Err(Error::Source { path: part.path, source });
         }
         opened => opened,
@@ -217,6 +218,11 @@ fn check_entry(
     let problems = verify_part((&part, file), entry, manifest, sums, advance).into_iter();
     let file = &entry.file;
     Ok(problems.map(|(place, problem)| Problem { file: file.clone(), place, problem }).collect())
+}
+
+/// Whether a part that does not open is damaged, and not merely out of reach of this process.
+fn is_damage(error: &std::io::Error) -> bool {
+    is_of_the_file(error) && error.kind() != ErrorKind::PermissionDenied
 }
 
 /// Adds what is wrong with the dataset as a whole, where its parts are sound; `advance` receives
@@ -304,4 +310,15 @@ fn sha256_of(
         }
     }
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ErrorKind, is_damage};
+
+    #[test]
+    fn a_part_without_permission_is_not_damaged() {
+        assert!(!is_damage(&ErrorKind::PermissionDenied.into()));
+        assert!(is_damage(&ErrorKind::NotFound.into()));
+    }
 }

@@ -143,6 +143,11 @@ fn ends_of_one_authority_trust_each_other_and_no_others() {
     // A certificate for the other end of a connection.
     let said = refused(with_tls(&device, keys.files("server")));
     assert!(said.contains("it did not accept the certificate"), "{said}");
+    // Without certificates, the remedy names them.
+    let said = refused(remote(&device));
+    assert!(said.contains("--device-keys"), "{said}");
+    let probed = probe(Target::Remote(Box::new(remote(&device)))).unwrap_err();
+    assert!(matches!(probed, Error::Refused { remedy: Some(_), .. }), "{probed:?}");
     let wrong = keys.serve("client");
     let said = refused(with_tls(&wrong, keys.files("client")));
     assert!(said.contains("its certificate"), "{said}");

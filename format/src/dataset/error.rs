@@ -2,6 +2,7 @@
 
 use super::schema::VERSION;
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
+use std::io::ErrorKind;
 
 /// A dataset that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -111,6 +112,9 @@ impl Diagnose for DatasetError {
             Self::Part { .. } => {
                 Some(Remedy::run(Command::Verify).or("restore the part from its source"))
             }
+            Self::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                Some(Remedy::advice("make the part readable for you"))
+            }
             Self::Io { .. } => Some(Remedy::advice("restore the part").or("pack again")),
             Self::OutOfRange { samples, .. } => samples
                 .checked_sub(1)
@@ -118,5 +122,20 @@ impl Diagnose for DatasetError {
             // These name the permitted values, or come from the operating system.
             Self::Write(_) | Self::Row { .. } | Self::Columns { .. } | Self::Extra { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DatasetError, Diagnose, ErrorKind};
+
+    #[test]
+    fn a_part_without_permission_is_not_to_be_packed_again() {
+        let remedy = |kind: ErrorKind| {
+            DatasetError::Io { part: "part-00000.arrow".to_owned(), source: kind.into() }.remedy()
+        };
+        let other = remedy(ErrorKind::UnexpectedEof);
+        assert!(other.is_some());
+        assert!(remedy(ErrorKind::PermissionDenied).is_some_and(|remedy| Some(remedy) != other));
     }
 }

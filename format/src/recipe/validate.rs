@@ -288,7 +288,14 @@ fn check_input(takes: &[InputType], sample: &SampleType, giver: &str) -> Result<
     if of_kind.is_some_and(|it| it.kind == ValueKind::Image) {
         return Err(wrong_image(all_of_kind(), sample, giver));
     }
-    let dtypes: Vec<&str> = takes.iter().flat_map(|it| it.dtypes).copied().collect();
+    let mut dtypes: Vec<&str> = Vec::new();
+    let has_tensor = wants(ValueKind::Tensor);
+    let of_tensors = takes.iter().filter(|it| !has_tensor || it.kind == ValueKind::Tensor);
+    for dtype in of_tensors.flat_map(|it| it.dtypes).copied() {
+        if !dtypes.contains(&dtype) {
+            dtypes.push(dtype);
+        }
+    }
     let problem =
         format!("takes a tensor of {}, but the values are {dtype} here", dtypes.join(" or "));
     Err(Fault::new(

@@ -357,14 +357,20 @@ impl JobFile {
             return Ok(());
         }
         let given = decode.memory_bytes.unwrap_or(0);
+        let (with_others, remedy) = match others {
+            0 => (String::new(), "lower `gpu_memory`"),
+            others => (
+                format!("with {} for batches, ", show_bytes(others)),
+                "lower `gpu_memory` or `memory_budget`",
+            ),
+        };
         let problem = format!(
-            "`gpu_memory` is {}, an eighth of which is page-locked memory; with {} for batches, \
-             that is more than {}",
+            "`gpu_memory` is {}, an eighth of which is page-locked memory; {with_others}that is \
+             more than {}",
             show_bytes(given),
-            show_bytes(others),
             memory_of(limit)
         );
-        Err(self.fault("gpu_memory", problem, "lower `gpu_memory` or `memory_budget`"))
+        Err(self.fault("gpu_memory", problem, remedy))
     }
 
     fn check_spool(&self) -> Result<Vec<Notice>, JobError> {

@@ -50,6 +50,20 @@ pub struct StoreSettings {
     pub anonymous: bool,
 }
 
+/// What a caller replaces in a job file. The file may leave these keys out.
+#[derive(Debug, Clone, Default)]
+pub struct Replacements {
+    /// The devices; if empty, those of the file are used.
+    pub devices: Vec<DeviceKind>,
+    /// Whether other strategies than that of the file run, which may then need a device even if the
+    /// file names none. That is so with other devices, too.
+    pub has_strategies: bool,
+    /// The recipe, also for the default columns.
+    pub recipe: Option<Arc<Recipe>>,
+    /// The dataset.
+    pub dataset: Option<DatasetPaths>,
+}
+
 /// A job: what to run and how. Relative paths of the file have been resolved against its folder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobFile {
@@ -160,17 +174,11 @@ pub enum AcceleratorJob {
 impl JobFile {
     /// Reads a job file and the recipe that it names.
     pub fn load(path: &Path) -> Result<Self, Error> {
-        Self::load_for(path, Vec::new(), false)
+        Self::load_for(path, Replacements::default())
     }
 
-    /// Reads a job file. If `devices` is not empty, it replaces the devices of the file; if
-    /// `has_strategies`, the caller replaces its strategy. In both cases, the strategy of the file
-    /// may need a device even if the file names none.
-    pub fn load_for(
-        path: &Path,
-        devices: Vec<DeviceKind>,
-        has_strategies: bool,
-    ) -> Result<Self, Error> {
+    /// Reads a job file, of which the caller replaces some keys: these may be missing.
+    pub fn load_for(path: &Path, replacements: Replacements) -> Result<Self, Error> {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
             place: None,
@@ -179,16 +187,12 @@ impl JobFile {
             remedy: open_files_limit(&error)
                 .map_or_else(|| "name a TOML file that can be read".into(), Remedy::from),
         })?;
-        let mut job = read::read(&text, path, has_strategies || !devices.is_empty())?;
-        if !devices.is_empty() {
-            job.replace_devices(devices);
-        }
-        Ok(job)
+        Ok(read::read(&text, path, replacements)?)
     }
 
     /// Reads a job from the text of the file at `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Self, JobError> {
-        read::read(text, path, false)
+        read::read(text, path, Replacements::default())
     }
 
     /// A strategy with the job's options for it.
@@ -232,6 +236,21 @@ impl JobFile {
     pub fn replace_dataset(&mut self, dataset: DatasetPaths) {
         self.dataset = dataset;
         self.marks.forget("dataset");
+    }
+
+    /// Applies what was not read from the file; errors about it then name no place in the file.
+    fn apply(&mut self, replacements: Replacements) {
+        let Replacements { devices, has_strategies: _, recipe, dataset } = replacements;
+        if !devices.is_empty() {
+            self.replace_devices(devices);
+        }
+        if let Some(recipe) = recipe {
+            self.recipe = recipe;
+            self.marks.forget("recipe");
+        }
+        if let Some(dataset) = dataset {
+            self.replace_dataset(dataset);
+        }
     }
 
     /// Replaces the devices by running ones; errors about them then name no place in the file.

@@ -4,8 +4,8 @@ use super::marks::Marks;
 use super::table::{Source, Table};
 use super::values::{BYTES, BYTES_OR_NONE, TIME, positive_time, required};
 use super::{
-    AcceleratorJob, Choice, JobError, JobFile, StoreSettings, collate, devices, gpu, plan, recipe,
-    sampler, strategy,
+    AcceleratorJob, Choice, JobError, JobFile, Replacements, StoreSettings, collate, devices, gpu,
+    plan, recipe, sampler, strategy,
 };
 use crate::config::{LoaderConfig, SpoolConfig, SpoolKind, Tune};
 use meetpoint_format::column::ColumnNames;
@@ -73,9 +73,13 @@ const KEYS: [&str; 44] = [
     "description",
 ];
 
-/// Reads the job in `text`, which stands in the file at `path`; `has_others`: it will run with
-/// other devices or strategies than those of the file.
-pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile, JobError> {
+/// Reads the job in `text`, which stands in the file at `path`. Replaced keys are not read.
+pub(super) fn read(
+    text: &str,
+    path: &Path,
+    replacements: Replacements,
+) -> Result<JobFile, JobError> {
+    let has_others = replacements.has_strategies || !replacements.devices.is_empty();
     let source = Source { file: path, text };
     let document = DeTable::parse(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
@@ -83,10 +87,11 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
         source.fault(offset, problem, "correct the text; https://toml.io has the grammar")
     })?;
     let table = Table::of_file(source, document.get_ref());
+    recipe::refuse_at_top(&table)?;
     table.allow(&KEYS.into_iter().chain(strategy::keys()).collect::<Vec<_>>())?;
     table.text("description", "a text; it is for readers only")?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    let dataset = dataset(&table, folder)?;
+    let dataset = replacements.dataset.clone().map_or_else(|| dataset(&table, folder), Ok)?;
     let batch_size = table.whole("batch_size", 1..=u64::from(BATCH_SIZE_MAX))?;
     let missing = || table.missing("batch_size", "the number of samples in a batch");
     let batch_size = batch_size.ok_or_else(missing)?;
@@ -95,8 +100,8 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
     let (strategy, replay) = strategy::choice(&table, has_others || !devices.is_empty())?;
     let on_error = Action::ALL.map(|action| (action.as_str(), action));
     let choices = [("tail", Choice::Tail), ("saving", Choice::Saving)];
-    let recipe = recipe::read(&table, folder)?;
-    Ok(JobFile {
+    let recipe = replacements.recipe.clone().map_or_else(|| recipe::read(&table, folder), Ok)?;
+    let mut job = JobFile {
         path: path.to_path_buf(),
         dataset,
         store: store(&table, folder)?,
@@ -140,7 +145,9 @@ pub(super) fn read(text: &str, path: &Path, has_others: bool) -> Result<JobFile,
         accelerator: accelerator(&table)?,
         plan: plan::read(&table, folder)?,
         marks: Marks::of(source, document.get_ref()),
-    })
+    };
+    job.apply(replacements);
+    Ok(job)
 }
 
 /// A path, or a list of them.

@@ -15,6 +15,28 @@ use toml::de::{DeTable, DeValue};
 const REMEDY: &str =
     "the path of a recipe file, the name of a shipped recipe, or [[recipe.operation]] tables";
 
+/// Refuses the tables of a recipe file at the top of a job, where they belong below `recipe`.
+pub(super) fn refuse_at_top(table: &Table<'_>) -> Result<(), JobError> {
+    let spelled = [
+        ("operation", "[[recipe.operation]]"),
+        ("views", "[[recipe.views]]"),
+        ("targets", "[recipe.targets.COLUMN]"),
+    ];
+    let Some((key, header)) = spelled.into_iter().find(|(key, _)| table.value(key).is_some())
+    else {
+        return Ok(());
+    };
+    let remedy = match table.value("recipe").map(Spanned::get_ref) {
+        Some(DeValue::String(_)) => "leave it out, or put it into the recipe that `recipe` names",
+        _ => return Err(unknown(table, key, format!("write {header}"))),
+    };
+    Err(unknown(table, key, remedy))
+}
+
+fn unknown(table: &Table<'_>, key: &str, remedy: impl Into<Remedy>) -> JobError {
+    table.fault_at(key, format!("unknown key `{key}`"), remedy)
+}
+
 /// Reads the recipe of a job file; relative paths start at `folder`.
 pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Arc<Recipe>, JobError> {
     let Some(value) = table.value("recipe") else {

@@ -1,7 +1,7 @@
 //! Typed access to one table of a job file; every error has its line and column.
 
 use crate::job_error::{CAUSE, JobError};
-use meetpoint_diagnose::Remedy;
+use meetpoint_diagnose::{Remedy, nearest};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -232,7 +232,14 @@ impl<'t> Table<'t> {
         let remedy = format!("one of {}", known.join(", "));
         let Some(text) = self.text(key, &remedy)? else { return Ok(None) };
         let found = words.iter().find(|(word, _)| *word == text);
-        found.map(|(_, value)| Some(value.clone())).ok_or_else(|| self.wrong_at(key, remedy))
+        let wrong = || {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            match nearest(text, &known) {
+                Some(near) => self.wrong_at(key, format!("\"{near}\", or another {remedy}")),
+                None => self.wrong_at(key, remedy.clone()),
+            }
+        };
+        found.map(|(_, value)| Some(value.clone())).ok_or_else(wrong)
     }
 
     /// An array whose elements `read` parses.

@@ -6,14 +6,15 @@ use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
     AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, GpuDecode, GpuIndex,
-    OnError, RemoteDevice, ServeCommand, SpoolKind, StopHandle, StrategyName, StrategyOptions,
-    Targets,
+    OnError, RemoteDevice, Replacements, ServeCommand, SpoolKind, StopHandle, StrategyName,
+    StrategyOptions, Targets,
 };
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::gpu::ShareChoice;
 use meetpoint_scheduler::{AnyStrategy, Auto, Goal, Mte, Order, Split, Tail, Windowed, Wrr};
 use meetpoint_storage::EngineKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 const RECIPE: &str = "
@@ -174,7 +175,7 @@ fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
     let load = |lines: &str, devices| {
         std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\n{lines}\n{RECIPE}"))
             .unwrap();
-        JobFile::load_for(&path, devices, false)
+        JobFile::load_for(&path, Replacements { devices, ..Replacements::default() })
     };
     let device = || vec![DeviceKind::Connect { socket: "d.sock".into() }];
     let job = load("strategy = \"device-only\"", device()).unwrap();
@@ -186,7 +187,48 @@ fn a_job_without_a_device_runs_with_devices_from_elsewhere() {
     // Another strategy may need none.
     std::fs::write(&path, format!("dataset = \"s\"\nbatch_size = 1\nstrategy = \"wrr\"\n{RECIPE}"))
         .unwrap();
-    JobFile::load_for(&path, Vec::new(), true).unwrap();
+    let replaced = Replacements { has_strategies: true, ..Replacements::default() };
+    JobFile::load_for(&path, replaced).unwrap();
+}
+
+#[test]
+fn a_replaced_recipe_and_dataset_may_be_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("job.toml");
+    let load = |text: &str, replacements| {
+        std::fs::write(&path, text).unwrap();
+        JobFile::load_for(&path, replacements)
+    };
+    let recipe = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{RECIPE}")).unwrap().recipe;
+    let replaced = Replacements {
+        recipe: Some(Arc::clone(&recipe)),
+        dataset: Some(PathBuf::from("other").into()),
+        ..Replacements::default()
+    };
+    for text in ["batch_size = 1", "batch_size = 1\ndataset = \"s\"\nrecipe = \"no-such\""] {
+        let job = load(text, replaced.clone()).unwrap();
+        assert_eq!(job.recipe, recipe);
+        assert_eq!(job.dataset.as_slice(), [PathBuf::from("other")]);
+    }
+    load("batch_size = 1", Replacements::default()).unwrap_err();
+}
+
+#[test]
+fn operations_at_the_top_of_a_job_are_to_be_moved_below_its_recipe() {
+    let remedy = |text: &str| {
+        let error = parse(&format!("dataset = \"s\"\nbatch_size = 1\n{text}")).unwrap_err();
+        error.remedy.spelled(Surface::CommandLine)
+    };
+    let operation = "[[operation]]\nname = \"decode\"";
+    assert_eq!(remedy(operation), "write [[recipe.operation]]");
+    assert_ne!(remedy(&format!("recipe = \"r.toml\"\n{operation}")), remedy(operation));
+}
+
+#[test]
+fn a_misspelled_strategy_has_a_suggestion() {
+    let remedy = fault("dataset = \"s\"\nbatch_size = 1\nstrategy = \"wr\"").remedy;
+    let remedy = remedy.spelled(Surface::CommandLine);
+    assert!(remedy.starts_with("set `strategy` to \"wrr\", or another one of "), "{remedy}");
 }
 
 #[test]

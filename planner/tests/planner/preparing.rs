@@ -3,7 +3,10 @@
 
 use crate::measuring::dataset;
 use crate::recipe;
-use meetpoint_datasets::{Error as DatasetsError, OnError, Writer, verify, verify_deep};
+use meetpoint_datasets::{
+    Error as DatasetsError, OnError, SinkKind, UnpackOptions, Writer, unpack, verify, verify_deep,
+};
+use meetpoint_diagnose::Diagnose;
 use meetpoint_format::batching::{BatchOptions, Batching};
 use meetpoint_format::dataset::{ContentKind, PreparedError};
 use meetpoint_format::recipe::{CutRefusal, Recipe};
@@ -164,6 +167,27 @@ fn jpegs_of_prepared_pictures_are_near_and_recorded_as_lossy() {
         &self::options(&recipe, "4", Codec::None),
     );
     assert!(matches!(further, Err(Error::AlreadyPrepared { .. })), "{further:?}");
+}
+
+#[test]
+fn unpack_refuses_prepared_arrays_and_mentions_that_jpegs_are_prepared() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = dataset(folder.path(), 3);
+    let recipe = recipe(OPERATIONS);
+    let [arrays, jpegs, out] = ["arrays", "jpegs", "out"].map(|name| folder.path().join(name));
+    prepare(&source, &recipe, &arrays, &options(&recipe, "2", Codec::Lz4)).unwrap();
+    for sink in SinkKind::ALL {
+        let options = UnpackOptions { sink, ..UnpackOptions::default() };
+        let refused = unpack(&arrays, &out, &options, &mut |_| ()).unwrap_err();
+        assert!(matches!(refused, DatasetsError::PreparedArrays { .. }), "{refused:?}");
+        assert!(refused.remedy().is_some() && !out.exists());
+    }
+    let point = find_cut(&recipe, "2-resize-jpeg", true).unwrap();
+    let options = PrepareOptions { jpeg_quality: 90, ..PrepareOptions::new(point, Codec::None) };
+    prepare(&source, &recipe, &jpegs, &options).unwrap();
+    let summary = unpack(&jpegs, &out, &UnpackOptions::default(), &mut |_| ()).unwrap();
+    assert_eq!(summary.samples, 3);
+    assert!(summary.notes.iter().any(|note| note.contains("prepared")), "{:?}", summary.notes);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Why an application cache cannot be used.
 
-use meetpoint_diagnose::{Diagnose, Remedy, shown};
+use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::recipe::CutRefusal;
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 use meetpoint_storage::MemoryLimit;
@@ -11,15 +11,18 @@ use std::path::PathBuf;
 pub enum CacheError {
     /// The budget exceeds the memory of this process.
     #[error(
-        "a cache of {} and {} for batches exceed {}",
+        "a cache of {} {} {}",
         show_bytes(*bytes),
-        show_bytes(*others_bytes),
+        match others_bytes {
+            0 => "exceeds".to_owned(),
+            others => format!("and {} for batches exceed", show_bytes(*others)),
+        },
         memory(limit)
     )]
     TooLarge {
         /// The budget.
         bytes: u64,
-        /// Memory that is reserved for other purposes.
+        /// Memory that is reserved for other purposes; 0 if nothing was reserved explicitly.
         others_bytes: u64,
         /// The memory that this process may use.
         limit: MemoryLimit,
@@ -124,7 +127,11 @@ impl Diagnose for CacheError {
         Some(match self {
             Self::TooLarge { others_bytes, limit, .. } => {
                 let most = show_bytes(limit.bytes.saturating_sub(*others_bytes));
-                format!("lower cache to less than {most}, or lower memory_budget").into()
+                let lower = Remedy::advice(format!("lower cache to less than {most}"));
+                match others_bytes {
+                    0 => lower,
+                    _ => lower.or_set(Setting::MemoryBudget, Change::Lower),
+                }
             }
             Self::TooSmall { least, .. } => {
                 let least = show_bytes_at_least(*least);
@@ -139,5 +146,24 @@ impl Diagnose for CacheError {
             Self::NotPrivate { .. } => "remove the file".into(),
             Self::Locked { .. } => "end the other process, or leave cache out".into(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CacheError, Diagnose, MemoryLimit, Remedy};
+
+    #[test]
+    fn a_cache_that_is_too_large_alone_says_nothing_about_batches() {
+        let error = |others_bytes| {
+            let limit = MemoryLimit { bytes: 8 << 30, available_bytes: 8 << 30, file: None };
+            CacheError::TooLarge { bytes: 100 << 30, others_bytes, limit }
+        };
+        let said = error(0).to_string();
+        assert_eq!(said, "a cache of 100 GiB exceeds the 8 GiB of memory of this machine");
+        assert_eq!(error(0).remedy(), Some(Remedy::advice("lower cache to less than 8 GiB")));
+        let said = error(1 << 30).to_string();
+        assert!(said.starts_with("a cache of 100 GiB and 1 GiB for batches exceed "), "{said}");
+        assert_ne!(error(1 << 30).remedy(), error(0).remedy());
     }
 }

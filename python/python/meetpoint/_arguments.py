@@ -91,9 +91,9 @@ def refuse_unknown(names: Dict[str, Any]) -> None:
 
 
 def whole(name: str, value: Any, most: int = U32, least: int = 0) -> int:
-    """A whole number; also accepts those of NumPy and torch."""
+    """A whole number; also accepts those of NumPy and torch, but no boolean."""
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
         number = None
     if number is None or not least <= number <= most:

@@ -18,7 +18,7 @@ from ._arguments import (
     whole_or_none,
 )
 from ._delivery import Delivery
-from ._options import size
+from ._options import size, size_or_none
 from ._world import World
 from .errors import SettingError
 
@@ -57,7 +57,8 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         prefetch_factor=given["prefetch_factor"], prefetch=given["prefetch"]
     )
     _arguments.refuse_unknown(refused)
-    batch_size, seed = whole("batch_size", given["batch_size"]), whole("seed", given["seed"], U64)
+    batch_size = whole("batch_size", given["batch_size"], least=1)
+    seed = whole("seed", given["seed"], U64)
     sampler = _arguments.sampler(given["sampler"], _arguments.flag("shuffle", given["shuffle"]))
     drop_last = _arguments.flag("drop_last", given["drop_last"])
     strategy, order = text("strategy", given["strategy"]), text("order", given["order"])
@@ -99,7 +100,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "workers": _default_workers() if workers is None else workers,
         "prefetch": 2 if prefetch is None else prefetch,
         "tune": text("tune", given["tune"]),
-        "memory_budget": whole_or_none("memory_budget", given["memory_budget"], U64),
+        "memory_budget": size_or_none("memory_budget", given["memory_budget"]),
         "small_samples": _small_samples(given["small_samples"]),
         "cache": _cache(given["cache"]),
         "cache_after": whole_or_none("cache_after", given["cache_after"], least=1),
@@ -109,7 +110,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         "sockets": sources.sockets,
         "remotes": sources.remotes,
         "commands": sources.commands,
-        "spool_quota": whole_or_none("spool_quota", given["spool_quota"], U64),
+        "spool_quota": size_or_none("spool_quota", given["spool_quota"]),
         "spool_folder": path_or_none("spool_folder", given["spool_folder"]),
         "rank": world.rank,
         "ranks": world.size,

@@ -30,6 +30,11 @@ class Compose:
         transforms: Sequence[Union[Transform, Compose, Views]],
         targets: Optional[Mapping[str, Target]] = None,
     ) -> None:
+        if isinstance(transforms, (Transform, Compose, Views)):
+            raise RecipeError(
+                f"Compose() takes a list of transforms, and {transforms!r} is a single one",
+                remedy="put it in brackets, as in Compose([Resize(256), CenterCrop(224)])",
+            )
         given = list(transforms)
         self._views: Optional[Views] = None
         last = given[-1] if given else None

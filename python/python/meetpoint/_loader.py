@@ -102,10 +102,10 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param tune: ``"auto"`` adapts the numbers of workers and of batches ahead while epochs run,
         within the cores that the process may use and ``memory_budget``; ``"off"`` keeps them.
         Batches and their order do not change. :meth:`explain` states the result.
-    :param memory_budget: maximum bytes of all batches that are prepared ahead or in use; ``None``
-        for 512 MiB, or a quarter of the memory that the process may use if that is less. To decode
-        large pictures, all workers and the devices on this machine together use at most the same
-        amount again.
+    :param memory_budget: maximum bytes of all batches that are prepared ahead or in use, a number
+        or a string such as ``"1GiB"``; ``None`` for 512 MiB, or a quarter of the memory that the
+        process may use if that is less. To decode large pictures, all workers and the devices on
+        this machine together use at most the same amount again.
     :param small_samples: maximum bytes of ``memory_budget`` for the stored bytes of small samples
         (of at most 4 KiB on average), which are then read once; ``0`` for none. By default what
         batches leave of it, at most 256 MiB.
@@ -119,8 +119,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         later ones; by default ``meetpoint`` in the user's cache. Processes of this machine share it.
     :param cache_size: maximum bytes of the cache of a dataset at a URL.
     :param anonymous: whether requests for a dataset at a URL are sent without credentials.
-    :param spool_quota: maximum bytes of the batches that devices have ready; ``None`` for 256 MiB,
-        or an eighth of the memory that the process may use if that is less.
+    :param spool_quota: maximum bytes of the batches that devices have ready, a number or a string
+        such as ``"256MiB"``; ``None`` for 256 MiB, or an eighth of the memory that the process may
+        use if that is less.
     :param spool_folder: folder of a file for these batches; ``None`` for unnamed shared memory.
     :param rank: index of this process among ``world_size`` processes. By default the rank of
         ``torch.distributed`` when an iteration begins, otherwise ``RANK`` and ``WORLD_SIZE`` in the
@@ -403,14 +404,14 @@ class Loader(DataLoaderLike[BatchT], Closing):
         workers: Optional[int] = None,
         prefetch: Optional[int] = None,
         tune: str = "off",
-        memory_budget: Optional[int] = None,
+        memory_budget: Union[int, str, None] = None,
         small_samples: Union[int, str, None] = None,
         cache: Union[int, str, None] = None,
         cache_after: Optional[int] = None,
         cache_dir: Optional[Path] = None,
         cache_size: Union[int, str] = "16GiB",
         anonymous: bool = False,
-        spool_quota: Optional[int] = None,
+        spool_quota: Union[int, str, None] = None,
         spool_folder: Optional[Path] = None,
         rank: Optional[int] = None,
         world_size: Optional[int] = None,

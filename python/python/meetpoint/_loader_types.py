@@ -47,14 +47,14 @@ class Options(TypedDict, total=False):
     workers: Optional[int]
     prefetch: Optional[int]
     tune: str
-    memory_budget: Optional[int]
+    memory_budget: Union[int, str, None]
     small_samples: Union[int, str, None]
     cache: Union[int, str, None]
     cache_after: Optional[int]
     cache_dir: Optional[Path]
     cache_size: Union[int, str]
     anonymous: bool
-    spool_quota: Optional[int]
+    spool_quota: Union[int, str, None]
     spool_folder: Optional[Path]
     rank: Optional[int]
     world_size: Optional[int]

@@ -271,6 +271,11 @@ class MetricsServer(Closing):
         """The port on which it listens."""
         return int(self._server.server_address[1])
 
+    def __repr__(self) -> str:
+        address = str(self._server.server_address[0])
+        host = f"[{address}]" if ":" in address else address
+        return f"<MetricsServer http://{host}:{self.port}/metrics>"
+
     def close(self) -> None:
         """Stops listening."""
         self._server.shutdown()

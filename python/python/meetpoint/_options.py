@@ -9,7 +9,7 @@ from . import _native
 from ._arguments import U64, flag, items, path_or_none, text, text_or_none, whole, whole_or_none
 from .errors import SettingError
 
-__all__ = ["Size", "options", "size"]
+__all__ = ["Size", "options", "size", "size_or_none"]
 
 Size = Union[int, str]
 """A number of bytes, or a string such as ``"256MiB"``."""
@@ -24,7 +24,7 @@ def size(name: str, value: Any) -> int:
     return whole(name, value, U64, least=1)
 
 
-def _size_or_none(name: str, value: Any) -> Optional[int]:
+def size_or_none(name: str, value: Any) -> Optional[int]:
     return None if value is None else size(name, value)
 
 
@@ -121,7 +121,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "optimize_huffman": flag,
     "part_samples": _count_or_none,
     "part_size": size,
-    "part_source_bytes": _size_or_none,
+    "part_source_bytes": size_or_none,
     "per_class": flag,
     "progressive": text,
     "range": _range,
@@ -130,8 +130,8 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "root": path_or_none,
     "sample_bytes_max": size,
     "shard_samples": _count_or_none,
-    "shard_size": _size_or_none,
-    "source_memory": _size_or_none,
+    "shard_size": size_or_none,
+    "source_memory": size_or_none,
     "split": text_or_none,
     "store": text_or_none,
     "stratify": flag,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable
 
 if TYPE_CHECKING:
@@ -20,10 +22,21 @@ def converter() -> Callable[["_native.Tensor"], Any]:
     has_cuda = bool(torch.cuda.is_available())
     if not has_cuda:
         said = "pin_memory does nothing here: torch finds no CUDA device"
-        warnings.warn(said, RuntimeWarning, stacklevel=4)
+        warnings.warn(said, RuntimeWarning, stacklevel=_level_of_caller())
 
     def convert(tensor: "_native.Tensor") -> Any:
         made = torch.from_dlpack(tensor)
         return made.pin_memory() if has_cuda else made
 
     return convert
+
+
+def _level_of_caller() -> int:
+    """The ``stacklevel`` at which a warning of the function that calls this one names the code that
+    uses the package."""
+    package = Path(__file__).parent
+    level, frame = 0, inspect.currentframe()
+    while frame is not None and Path(frame.f_code.co_filename).parent == package:
+        level, frame = level + 1, frame.f_back
+    # The frame of this function is one of those counted.
+    return level

@@ -21,6 +21,10 @@ ALONE = "neither torch.distributed nor the environment"
 _PRECEDENCE = (ARGUMENTS, GROUP, ENVIRONMENT, UNDECIDED, ALONE)
 
 
+_RANKS_MAX = 65_536
+"""Largest number of ranks."""
+
+
 class World(NamedTuple):
     """A rank, the number of ranks, and where both come from."""
 
@@ -57,13 +61,21 @@ class World(NamedTuple):
 def given(rank: Optional[int], world_size: Optional[int]) -> Optional[World]:
     """The rank from the arguments, if they are given.
 
-    :raises SettingError: one argument without the other.
+    :raises SettingError: one argument without the other, or a rank out of range.
     """
     if (rank is None) != (world_size is None):
         raise SettingError("rank and world_size belong together", remedy="give both or neither")
     if rank is None or world_size is None:
         return None
-    return World(whole("rank", rank), whole("world_size", world_size), ARGUMENTS)
+    world = World(
+        whole("rank", rank), whole("world_size", world_size, _RANKS_MAX, least=1), ARGUMENTS
+    )
+    if world.rank >= world.size:
+        raise SettingError(
+            f"rank is {world.rank}, and world_size is {world.size}",
+            remedy="set rank to a number below world_size",
+        )
+    return world
 
 
 def look(arguments: Optional[World], rendezvous: Optional[str]) -> World:

@@ -8,6 +8,7 @@ without a class in this module, a class is created from its declaration.
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence
 
 from ._albumentations import from_albumentations as _from_albumentations
@@ -201,8 +202,11 @@ else:
         found = None if name.startswith("_") else _declared().get(name)
         if found is None:
             known = sorted({it.__name__ for it in _CLASSES.values()} | set(_declared()))
+            near = difflib.get_close_matches(name, {*known, *__all__}, n=1)
+            meant = f"did you mean {near[0]!r}? " if near else ""
             raise AttributeError(
-                f"module {__name__!r} has no attribute {name!r}; transforms are {', '.join(known)}"
+                f"module {__name__!r} has no attribute {name!r}; {meant}transforms are "
+                f"{', '.join(known)}"
             )
         return found
 

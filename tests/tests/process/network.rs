@@ -89,6 +89,18 @@ pub(crate) fn remote_job(strategy: &str, port: u16, settings: &str) -> String {
 pub(crate) const KEYS: &str = "keys = \"keys\"";
 
 #[test]
+fn making_keys_names_every_file_that_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let keys = |words: &[&str]| run(folder.path(), words).success().stdout;
+    let said = keys(&["device", "keys", "new", "--client", "trainer"]);
+    let names = ["ca.pem", "ca.key", "crl.pem", "trainer.pem", "trainer.key"];
+    let written = names.map(|name| format!("new/{name}"));
+    assert_eq!(said.lines().collect::<Vec<_>>(), written);
+    let said = keys(&["device", "keys", "new", "--revoke", "new/trainer.pem"]);
+    assert_eq!(said.lines().collect::<Vec<_>>(), written[..3]);
+}
+
+#[test]
 fn every_strategy_is_verified_with_a_device_that_shares_no_storage() {
     let folder = temporary_folder();
     let device = serve(folder.path(), &TLS);

@@ -65,7 +65,10 @@ fn source(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 fn plan(folder: &Path, to: &str, shards: usize) {
     let count = shards.to_string();
     let words = ["shards", "plan", "pack", "pictures", to, "--shards", &count];
-    at_epoch(folder, &[&words, &RULE[..]].concat()).success();
+    let said = at_epoch(folder, &[&words, &RULE[..]].concat()).success().stdout;
+    let [run, commit] =
+        ["run", "commit"].map(|step| said.find(&format!("`meetpoint shards {step}")));
+    assert!(run.is_some() && run < commit, "{said}");
 }
 
 fn shard(folder: &Path, plan: &str, index: usize) -> Child {

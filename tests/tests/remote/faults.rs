@@ -100,7 +100,7 @@ fn an_object_that_changed_since_it_was_listed_is_refused() {
     said.refused(&["/photos/cat/2.jpg changed", "ETag", "77"]);
     web.fault(path, Fault { status: Some((404, ALWAYS)), ..Fault::default() });
     let said = web.pack(folder.path(), "/photos/", "there.set", &further);
-    said.refused(&["/photos/cat/2.jpg changed", "no longer there"]);
+    said.refused(&["/photos/cat/2.jpg changed", "HTTP status 404", "no longer there"]);
     assert!(!folder.path().join("there.set").exists());
 }
 

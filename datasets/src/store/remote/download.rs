@@ -95,7 +95,7 @@ async fn from(
             })));
         }
         Err(object_store::Error::NotFound { .. }) => {
-            return Err(changed("it is no longer there".to_owned()));
+            return Err(changed("HTTP status 404: it is no longer there".to_owned()));
         }
         Err(error) => return Err(TransferError::Fatal(refusal(&error))),
     };

@@ -196,7 +196,11 @@ fn an_operation_out_of_order_is_refused_with_the_way_out() {
     refused(case, (2, 8), &["before the picture is decoded", "first operation must be \"decode\""]);
     operation_refused("name = 'decode'", (1, 8), &["operation 2", "decoded already"]);
     let normalize = "name = 'normalize'\nmean = [0, 0, 0]\nstd = [1, 1, 1]";
-    operation_refused(normalize, (1, 8), &["takes a tensor of float16 or float32", "to_dtype"]);
+    operation_refused(
+        normalize,
+        (1, 8),
+        &["takes a tensor of float16 or float32, but", "to_dtype"],
+    );
     let layout = "name = 'layout'\nlayout = 'NCHW'";
     let twice = format!("{layout}\n[[operation]]\n{layout}");
     operation_refused(&twice, (4, 8), &["operation 3", "layout is set already"]);
