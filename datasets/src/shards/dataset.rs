@@ -5,7 +5,7 @@ use super::folder::{Attempt, Line, PlanFolder};
 use crate::destination::{Destination, Replace, Staging};
 use crate::error::ShardError;
 use crate::key_index::index_keys;
-use crate::part_file::PartFile;
+use crate::stored_part::StoredPart;
 use crate::writer::{OnePart, RowCounts, Written, sha256_of};
 use crate::{Error, LeftOut};
 use meetpoint_format::dataset::{
@@ -235,7 +235,7 @@ fn check_part(folder: &PlanFolder, part: u64, entry: &PartEntry) -> Result<Colum
     if sha256_of(&mut file).map_err(read)? != entry.sha256 {
         return Err(wrong("its SHA-256 differs from that in its record"));
     }
-    let bytes = PartFile { path: path.clone() };
+    let bytes = StoredPart { path: path.clone() };
     let layout = PartLayout::read(0, entry, &bytes)
         .map_err(|error| damaged(folder, part, &entry.file, &error.to_string()))?;
     Ok(layout.columns)

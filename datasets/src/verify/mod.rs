@@ -22,8 +22,8 @@ pub use problem::{DamageLocation, Problem};
 
 use crate::Error;
 use crate::key_index::check_keys;
-use crate::part_file::PartFile;
 use crate::store::RemoteOptions;
+use crate::stored_part::StoredPart;
 use consistency::Sums;
 use contents::check_contents;
 pub(crate) use diagnose::cause_of;
@@ -208,7 +208,7 @@ fn check_entry(
     sums: &mut Sums,
     advance: &mut dyn FnMut(u64) -> bool,
 ) -> Result<Vec<Problem>, Error> {
-    let part = PartFile { path: path.join(&entry.file) };
+    let part = StoredPart { path: path.join(&entry.file) };
     let file = match part.open() {
         Err(source) if !is_damage(&source) => {
             return Err(Error::Source { path: part.path, source });
@@ -265,7 +265,7 @@ fn check_whole(
 
 /// The problems of a part, given the result of opening its file.
 fn verify_part(
-    (part, file): (&PartFile, std::io::Result<File>),
+    (part, file): (&StoredPart, std::io::Result<File>),
     entry: &PartEntry,
     manifest: &Manifest,
     sums: &mut Sums,

@@ -6,7 +6,7 @@
 
 use super::Lost;
 use crate::Error;
-use crate::part_file::PartFile;
+use crate::stored_part::StoredPart;
 use crate::verify::cause_of;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_ipc::convert::try_fb_to_schema;
@@ -27,7 +27,7 @@ const BESIDE_FOOTER_BYTES: u64 = 18;
 
 /// A part whose footer can be read.
 pub(super) struct Part {
-    file: PartFile,
+    file: StoredPart,
     name: String,
     layout: PartLayout,
     /// Whether its footer matches the manifest.
@@ -48,9 +48,9 @@ impl Part {
         name: &str,
         listed: Option<&PartEntry>,
     ) -> Result<Self, String> {
-        let file = PartFile { path: folder.join(name) };
+        let file = StoredPart { path: folder.join(name) };
         let part = |layout, is_proven| {
-            let (file, name) = (PartFile { path: file.path.clone() }, name.to_owned());
+            let (file, name) = (StoredPart { path: file.path.clone() }, name.to_owned());
             Self { file, name, layout, is_proven }
         };
         let bytes = file.part_bytes(0).map_err(|error| format!("does not open: {error}"))?;
@@ -114,7 +114,7 @@ impl Part {
 
 /// Bytes from the end-of-stream marker to the end, according to the footer length at the end of the
 /// file.
-fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
+fn tail_bytes(file: &StoredPart, bytes: u64) -> Option<u64> {
     let mut last = [0; 10];
     file.read_exact_at(0, bytes.checked_sub(10)?, &mut last).ok()?;
     let length = i32::from_le_bytes(last[..4].try_into().expect("4 of 10 bytes"));
@@ -124,7 +124,7 @@ fn tail_bytes(file: &PartFile, bytes: u64) -> Option<u64> {
 
 /// Whether the footer and the schema at the beginning list different columns; `false` if the schema
 /// is damaged.
-fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
+fn schemas_differ(file: &StoredPart, layout: &PartLayout) -> bool {
     let read = |range: &std::ops::Range<u64>| {
         let bytes = range.end - range.start;
         let mut region = vec![0; usize::try_from(bytes.min(TAIL_BYTES_MAX)).ok()?];
@@ -147,7 +147,7 @@ fn schemas_differ(file: &PartFile, layout: &PartLayout) -> bool {
 }
 
 /// The manifest entry of a part, without its SHA-256, derived from the file itself.
-fn entry_as_found(file: &PartFile, name: &str, bytes: u64) -> Result<PartEntry, String> {
+fn entry_as_found(file: &StoredPart, name: &str, bytes: u64) -> Result<PartEntry, String> {
     let tail_bytes = tail_bytes(file, bytes)
         .ok_or("it does not end like a part: its end is truncated or damaged")?;
     let mut tail = vec![0; usize::try_from(tail_bytes).expect("bounded by TAIL_BYTES_MAX")];

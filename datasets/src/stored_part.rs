@@ -7,19 +7,19 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 /// The file of a part, opened for each access, since the drive may be failing.
-pub(crate) struct PartFile {
+pub(crate) struct StoredPart {
     /// Its path.
     pub(crate) path: PathBuf,
 }
 
-impl PartFile {
+impl StoredPart {
     /// Opens it for reading; an error if it is not a regular file.
     pub(crate) fn open(&self) -> std::io::Result<File> {
         open_regular(&self.path)
     }
 }
 
-impl PartBytes for PartFile {
+impl PartBytes for StoredPart {
     fn part_bytes(&self, _part: usize) -> std::io::Result<u64> {
         Ok(self.open()?.metadata()?.len())
     }
