@@ -3,6 +3,7 @@
 # is compared with the host alone's, `mte` with its closed form on a link without limit, and `auto`
 # with the host alone at 100 Mbit/s.
 #
+#     cargo build --release -p meetpoint-cli --features tls
 #     PROGRAM=target/release/meetpoint scripts/namespaces.sh            everything
 #     PROGRAM=target/release/meetpoint scripts/namespaces.sh --verify   only compares batches
 #
@@ -33,12 +34,12 @@ host_cores=0
 
 netns_up agent host
 agent=$(netns_address agent)
-"$program" demo --pictures "$pictures" --keep "$folder/made" >"$folder/demo.log" 2>&1 ||
-    { cat "$folder/demo.log" >&2; exit 1; }
 cd "$folder"
+# First, because it needs a program with the feature `tls`.
+"$program" device keys keys --server "$agent" --client client >keys.log
+"$program" demo --pictures "$pictures" --keep made >demo.log 2>&1 || { cat demo.log >&2; exit 1; }
 mkdir copy
 cp -r made/photos.set copy/photos.set
-"$program" device keys keys --server "$agent" --client client >keys.log
 
 cat >job.toml <<'JOB'
 dataset = "made/photos.set"
