@@ -9,7 +9,7 @@ use meetpoint_diagnose::{Diagnose, Remedy, shown};
 use meetpoint_format::batching::BatchingError;
 use meetpoint_format::holders::HoldersError;
 use meetpoint_format::units::show_bytes;
-use meetpoint_link::Endpoint;
+use meetpoint_link::{AddressFileError, Endpoint};
 use meetpoint_prepare::gpu::GpuIndex;
 use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::{MemoryLimit, OpenFilesLimit};
@@ -350,6 +350,9 @@ pub enum Error {
         /// The remedy that the device returned.
         remedy: Option<Remedy>,
     },
+    /// The file with the address of a device cannot be used.
+    #[error(transparent)]
+    AddressFile(#[from] AddressFileError),
     /// The ends of a network connection do not trust each other.
     #[error("no connection to the device at {endpoint}: {problem}")]
     DeviceUntrusted {

@@ -60,7 +60,7 @@ pub use gpu_decode::GpuDecode;
 pub use job::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, Replacements, StoreSettings};
 pub use loader::{Epoch, Loader};
 pub use meetpoint_link::{
-    DeviceInfo, Emulation, Endpoint, RemoteDevice, ServeCommand, Targets, TcpAddress,
+    DeviceInfo, Emulation, Endpoint, RemoteAddress, RemoteDevice, ServeCommand, Targets, TcpAddress,
 };
 pub use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, NotAGpu, ShareChoice};
 pub use meetpoint_prepare::{Action, Damage, DamagePolicy, MemoryKind, OnError, Replacement};

@@ -45,11 +45,6 @@ pub struct AddressSyntax {
     pub problem: &'static str,
 }
 
-impl AddressSyntax {
-    /// Syntax of an address, for error messages.
-    pub const EXPECTED: &'static str = "tcp://HOST:PORT, such as tcp://10.0.0.7:7000";
-}
-
 impl FromStr for TcpAddress {
     type Err = AddressSyntax;
 

@@ -2,7 +2,7 @@
 
 use crate::first_bytes::{FirstBytes, PeerProtocol};
 use crate::tls::{Connector, Duplex, TlsError};
-use crate::{Endpoint, RemoteDevice, Token, TokenError};
+use crate::{Endpoint, RemoteDevice, TcpAddress, Token, TokenError};
 use hyper_util::rt::TokioIo;
 use meetpoint_diagnose::{Change, Command, Remedy, Setting};
 use meetpoint_format::wire::NETWORK_GREETING;
@@ -108,7 +108,7 @@ pub enum Target {
     /// On this machine.
     Socket(PathBuf),
     /// Over a network.
-    Remote(Box<RemoteDevice>),
+    Remote(Box<RemoteDevice<TcpAddress>>),
 }
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for Target {
@@ -201,7 +201,7 @@ async fn channel(transport: Transport, stream: Box<dyn Duplex>) -> Result<Channe
 }
 
 /// Connects over a network, up to the device's greeting.
-async fn dial(device: &RemoteDevice) -> Result<Box<dyn Duplex>, ConnectError> {
+async fn dial(device: &RemoteDevice<TcpAddress>) -> Result<Box<dyn Duplex>, ConnectError> {
     // Invalid files are reported before anything is sent.
     let open = |files| Connector::open(files, device.certificate_name());
     let tls = device.tls.clone().map(open).transpose()?;
@@ -250,7 +250,10 @@ fn is_end(error: &std::io::Error) -> bool {
 }
 
 /// Connects to the first address of the device's name that answers.
-async fn reach(device: &RemoteDevice, is_encrypted: bool) -> Result<TcpStream, ConnectError> {
+async fn reach(
+    device: &RemoteDevice<TcpAddress>,
+    is_encrypted: bool,
+) -> Result<TcpStream, ConnectError> {
     let name = &device.address.host;
     let unknown = |source| ConnectError::Name { host: name.clone(), source };
     let found = lookup_host((&name[..], device.address.port)).await.map_err(unknown)?;

@@ -1,9 +1,12 @@
-//! The devices that a text names: `tcp://HOST:PORT`, `unix:PATH`, `srv:NAME`, or a list of these.
+//! The devices that a text names: `tcp://HOST:PORT`, `file:PATH`, `unix:PATH`, `srv:NAME`, or a
+//! list of these.
 //!
 //! `srv:NAME` stands for the targets of a DNS SRV record (RFC 2782), each of which is a device.
+//! Files are not read here, but whenever a host connects.
 
 use crate::dns::{self, DnsError};
-use crate::{AddressSyntax, Endpoint, TcpAddress};
+use crate::remote::FILE;
+use crate::{AddressSyntax, RemoteAddress};
 use meetpoint_diagnose::Remedy;
 use std::fmt;
 use std::path::PathBuf;
@@ -22,13 +25,20 @@ const UNIX: &str = "unix:";
 const SRV: &str = "srv:";
 const TCP: &str = "tcp://";
 
-/// One item of a list of devices.
+/// A device that already runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceAddress {
+pub enum RunningDevice {
     /// A Unix socket of this machine.
     Socket(PathBuf),
     /// A device of a network.
-    Tcp(TcpAddress),
+    Remote(RemoteAddress),
+}
+
+/// One item of a list of devices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DeviceAddress {
+    /// One device.
+    Device(RunningDevice),
     /// The name of an SRV record.
     Service(String),
 }
@@ -40,10 +50,12 @@ impl FromStr for DeviceAddress {
         if let Some(path) = text.strip_prefix(UNIX) {
             return match path {
                 "" => Err(AddressSyntax { problem: "unix: is followed by a path" }),
-                path => Ok(Self::Socket(path.into())),
+                path => Ok(Self::Device(RunningDevice::Socket(path.into()))),
             };
         }
-        let Some(name) = text.strip_prefix(SRV) else { return text.parse().map(Self::Tcp) };
+        let Some(name) = text.strip_prefix(SRV) else {
+            return text.parse().map(|address| Self::Device(RunningDevice::Remote(address)));
+        };
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         let fits = (1..=NAME_CHARS_MAX - SERVICE.len()).contains(&name.len());
         match fits && name.bytes().all(is_name) && !name.contains("..") {
@@ -54,11 +66,19 @@ impl FromStr for DeviceAddress {
     }
 }
 
-impl fmt::Display for DeviceAddress {
+impl fmt::Display for RunningDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Socket(path) => write!(f, "{UNIX}{}", path.display()),
-            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Remote(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl fmt::Display for DeviceAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(device) => write!(f, "{device}"),
             Self::Service(name) => write!(f, "{SRV}{name}"),
         }
     }
@@ -66,17 +86,17 @@ impl fmt::Display for DeviceAddress {
 
 impl DeviceAddress {
     /// Syntax of an item, for error messages.
-    pub const EXPECTED: &'static str = "tcp://HOST:PORT, srv:NAME, unix:PATH, or several of these \
-                                        separated by commas";
+    pub const EXPECTED: &'static str = "tcp://HOST:PORT, file:PATH, srv:NAME, unix:PATH, or several \
+                                        of these separated by commas";
 
     /// Parses a list of items separated by commas. A comma in a path is not a separator unless an
     /// item follows it.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, AddressSyntax> {
         let mut items: Vec<String> = Vec::new();
         for piece in text.split(',') {
-            let begins = [TCP, UNIX, SRV].iter().any(|scheme| piece.starts_with(scheme));
+            let begins = [TCP, FILE, UNIX, SRV].iter().any(|scheme| piece.starts_with(scheme));
             match items.last_mut() {
-                Some(last) if !begins && last.starts_with(UNIX) => {
+                Some(last) if !begins && [FILE, UNIX].iter().any(|it| last.starts_with(it)) => {
                     last.push(',');
                     last.push_str(piece);
                 }
@@ -87,10 +107,9 @@ impl DeviceAddress {
     }
 
     /// The devices that it stands for. Blocks for a name, within the limits of [`dns`].
-    fn resolve(self) -> Result<Vec<Endpoint>, DiscoveryError> {
+    fn resolve(self) -> Result<Vec<RunningDevice>, DiscoveryError> {
         let name = match self {
-            Self::Socket(path) => return Ok(vec![Endpoint::Socket(path)]),
-            Self::Tcp(address) => return Ok(vec![Endpoint::Tcp(address)]),
+            Self::Device(device) => return Ok(vec![device]),
             Self::Service(name) => name,
         };
         let mut found = dns::services(&name)?;
@@ -105,7 +124,7 @@ impl DeviceAddress {
         let address = |target: dns::Service| {
             let text = format!("{TCP}{}:{}", target.host, target.port);
             let wrong = |_| DiscoveryError::Target { name: name.clone(), target: text.clone() };
-            text.parse().map(Endpoint::Tcp).map_err(wrong)
+            text.parse().map(RunningDevice::Remote).map_err(wrong)
         };
         found.into_iter().map(address).collect()
     }
@@ -151,7 +170,7 @@ impl DiscoveryError {
 
 /// The devices that a text names, in order; those of a name by weight, host and port. Blocks while
 /// names are looked up, for a bounded time.
-pub fn resolve_devices(text: &str) -> Result<Vec<Endpoint>, DiscoveryError> {
+pub fn resolve_devices(text: &str) -> Result<Vec<RunningDevice>, DiscoveryError> {
     let mut devices = Vec::new();
     for item in DeviceAddress::parse_list(text)? {
         devices.extend(item.resolve()?);
@@ -175,6 +194,7 @@ mod tests {
         assert_eq!(shown("tcp://a:1"), ["tcp://a:1"]);
         assert_eq!(shown("tcp://a:1,tcp://[::1]:2"), ["tcp://a:1", "tcp://[::1]:2"]);
         assert_eq!(shown("unix:/a,b,tcp://c:3"), ["unix:/a,b", "tcp://c:3"]);
+        assert_eq!(shown("file:/a,b,file:c"), ["file:/a,b", "file:c"]);
         assert_eq!(shown("srv:agents.example"), ["srv:_meetpoint._tcp.agents.example"]);
         assert_eq!(shown("srv:_x._tcp.a.,unix:s"), ["srv:_x._tcp.a.", "unix:s"]);
     }
@@ -188,6 +208,7 @@ mod tests {
             "tcp://a:1,b",
             "tcp://a",
             "unix:",
+            "file:",
             "srv:",
             "srv:a/b",
             "srv:a..b",

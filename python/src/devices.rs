@@ -4,7 +4,7 @@ use crate::errors;
 use crate::exceptions::ProblemText;
 use meetpoint_diagnose::Surface;
 use meetpoint_link::{
-    CPU_RATIO_MIN, Emulation, Endpoint, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
+    CPU_RATIO_MIN, Emulation, Fault, FaultSyntax, LATENCY_NS_MAX, ServeCommand, Targets,
     resolve_devices,
 };
 use meetpoint_python_macros::guarded;
@@ -36,11 +36,7 @@ pub(crate) fn device_addresses(
         let message = format!("{argument} is {text:?}: {error}");
         errors::plain(py, "SettingError", (message, error.remedy().spelled(Surface::Python)))
     })?;
-    let shown = |endpoint| match endpoint {
-        Endpoint::Socket(path) => format!("unix:{}", path.display()),
-        Endpoint::Tcp(address) => address.to_string(),
-    };
-    Ok(found.into_iter().map(shown).collect())
+    Ok(found.iter().map(ToString::to_string).collect())
 }
 
 /// The arguments that start an emulated device. See `_native.pyi`.

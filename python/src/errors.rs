@@ -37,6 +37,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         | HostError::DeviceTimeout { .. }
         | HostError::DeviceVersion { .. }
         | HostError::DeviceRefused { .. }
+        | HostError::AddressFile(_)
         | HostError::DeviceUntrusted { .. }
         | HostError::OfDevice { .. } => plain(py, "DeviceError", said),
         HostError::EmptyDataset { dataset } | HostError::TooFewParts { dataset, .. } => {

@@ -11,8 +11,8 @@ use meetpoint_host::collective::{Collective, CollectiveError, RendezvousConfig, 
 use meetpoint_host::{
     DeviceSource, LoaderConfig, RemoteDevice, SpawnDevice, SpoolConfig, SpoolKind, Tune,
 };
-use meetpoint_link::AddressSyntax;
 use meetpoint_link::tls::TlsFiles;
+use meetpoint_link::{AddressSyntax, RemoteAddress};
 use meetpoint_prepare::cache::CacheSettings;
 use meetpoint_scheduler::{
     AcceptedValues, Agreement, AnyStrategy, OptionSpec, Proposal, StrategyName, Value,
@@ -114,7 +114,7 @@ fn tune(py: Python<'_>, word: &str) -> PyResult<Tune> {
 #[derive(Debug, FromPyObject)]
 #[pyo3(from_item_all)]
 struct RemoteSettings {
-    /// `tcp://HOST:PORT`.
+    /// `tcp://HOST:PORT` or `file:PATH`.
     address: String,
     /// Folder with `ca.pem`, `client.pem` and `client.key`.
     keys: Option<PathBuf>,
@@ -129,9 +129,10 @@ struct RemoteSettings {
 
 impl RemoteSettings {
     fn device(self, py: Python<'_>) -> PyResult<DeviceSource> {
-        let address = self.address.parse().map_err(|error: AddressSyntax| {
+        let address = self.address.parse::<RemoteAddress>();
+        let address = address.map_err(|error: AddressSyntax| {
             let message = format!("address is {:?}: {error}", self.address);
-            let remedy = format!("give {}", AddressSyntax::EXPECTED);
+            let remedy = format!("give {}", RemoteAddress::EXPECTED);
             errors::plain(py, "SettingError", (message, remedy))
         })?;
         let mut device = RemoteDevice::new(address);

@@ -19,6 +19,7 @@ import meetpoint
 import meetpoint.ray
 from meetpoint import _agent_process as process
 from meetpoint import transforms as T
+from meetpoint._address_files import AddressFiles
 from meetpoint._agent_process import AgentOwner, AgentService, Contact, Credentials
 from meetpoint._ray_agents import roots_by_name
 from meetpoint._ray_nodes import Node, fitting, has_labels, selector
@@ -62,19 +63,21 @@ def owner(dataset: str) -> Iterator[AgentOwner]:
         os.kill(made.process_id() or 0, signal.SIGKILL)
 
 
-def images(dataset: str, device: Any, strategy: str = "device-only") -> List[numpy.ndarray]:
-    loader = meetpoint.Loader(
+def loader(dataset: str, device: Any, strategy: str = "device-only") -> Any:
+    return meetpoint.Loader(
         dataset, recipe=RECIPE, batch_size=4, shuffle=True, seed=3, strategy=strategy, device=device
     )
-    with loader:
-        return [batch[0].copy() for batch in loader]
 
 
-def remote(port: int, of: Credentials) -> "Tuple[meetpoint.Remote, List[Any]]":
+def images(dataset: str, device: Any, strategy: str = "device-only") -> List[numpy.ndarray]:
+    with loader(dataset, device, strategy) as batches:
+        return [batch[0].copy() for batch in batches]
+
+
+def remote(address: str, of: Credentials) -> "Tuple[meetpoint.Remote, List[Any]]":
     """An agent of this machine, and the files of its credentials, which must stay open."""
     files = [process.in_memory(content) for content in (of.ca, of.cert, of.key)]
     ca, cert, key = map(process.path_of, files)
-    address = process.address_of(HERE, port)
     return (
         meetpoint.Remote(address, ca=ca, cert=cert, key=key, server_name=process.SERVER_NAME),
         files,
@@ -93,7 +96,7 @@ def test_a_killed_agent_starts_again_at_its_address_and_serves_the_same_batches(
 ) -> None:
     alone = images(dataset, None, "host-only")
     port = owner.start(1, HERE, 0, keys[0])
-    device, _open = remote(port, keys[1])
+    device, _open = remote(process.address_of(HERE, port), keys[1])
     assert owner.contact(1) == Contact(True)
     for left, right in zip(images(dataset, device), alone):
         assert numpy.array_equal(left, right)
@@ -105,6 +108,35 @@ def test_a_killed_agent_starts_again_at_its_address_and_serves_the_same_batches(
     summary = owner.stop(2)
     assert summary is not None and summary["jobs"] == 1
     assert [it["batches"] for it in summary["clients"]] == [len(alone)]
+
+
+def test_a_loader_uses_an_agent_that_moved_in_a_later_epoch(
+    dataset: str, owner: AgentOwner, keys: Tuple[Credentials, Credentials]
+) -> None:
+    files = AddressFiles()
+    files.update({0: process.address_of(HERE, owner.start(1, HERE, 0, keys[0]))})
+    device, _open = remote(files.device(0), keys[1])
+    other = AgentOwner(service(dataset))
+    alone = loader(dataset, None, "host-only")
+    with loader(dataset, device) as moving, alone:
+
+        def events() -> List[str]:
+            return [it["kind"] for it in moving.report()["epochs"][-1]["events"]]
+
+        def check_epoch() -> None:
+            expected = [batch[0].copy() for batch in alone]
+            seen = [batch[0].copy() for batch in moving]
+            assert all(map(numpy.array_equal, seen, expected)) and len(seen) == len(expected)
+
+        check_epoch()
+        os.kill(owner.process_id() or 0, signal.SIGKILL)
+        files.update({0: process.address_of(HERE, other.start(1, HERE, 0, keys[0]))})
+        check_epoch()
+        while "device_reopened" not in events():
+            check_epoch()
+        check_epoch()
+    summary = other.stop(1)
+    assert summary is not None and summary["batches"] > 0
 
 
 def test_earlier_generations_are_fenced(

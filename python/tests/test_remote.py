@@ -169,6 +169,24 @@ def test_an_address_takes_the_rest_from_the_environment(
     assert same(epochs(dataset, secured), epochs(dataset, None, "host-only"))
 
 
+def test_an_address_is_read_from_a_file(
+    dataset: str, place: Path, secured: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "address"
+    device = meetpoint.Remote(f"file:{file}", keys=place / "keys", token_file=place / "token")
+    for text, said in (
+        (None, "failed to read the address of a device in .*address"),
+        ("", "address does not hold the address of a device: it is empty"),
+    ):
+        if text is not None:
+            file.write_text(text)
+        with pytest.raises(meetpoint.DeviceError, match=said) as raised:
+            epochs(dataset, device)
+        assert raised.value.cause == "address_file" and raised.value.remedy, raised.value
+    file.write_text(f"{secured}\n")
+    assert same(epochs(dataset, device), epochs(dataset, None, "host-only"))
+
+
 def test_a_device_without_tls_asks_for_its_token(dataset: str, place: Path, plain: str) -> None:
     device = meetpoint.Remote(plain, token_file=place / "token")
     assert same(epochs(dataset, device), epochs(dataset, None, "host-only"))
@@ -205,6 +223,7 @@ def test_ends_that_do_not_trust_each_other_are_refused(
         ("tcp://10.0.0.7", "it has no port"),
         ("tcp://a:1,", "it does not begin with tcp://"),
         ("srv:a/b", "srv: must be followed by a DNS name"),
+        ("file:", "file: must be followed by a path"),
         (meetpoint.Remote("unix:/s"), "address is .unix:/s.: "),
         (meetpoint.Remote(cast(Any, 5)), "address is 5"),
         (meetpoint.Remote("tcp://a:1", ca="ca.pem"), "give all three, or keys"),

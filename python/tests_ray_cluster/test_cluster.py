@@ -306,7 +306,6 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
     make_photos(photos, 300, 128)
     rule = {"part_samples": 50}
     meetpoint.pack(photos, tmp_path / "alone.set", **rule)
-    expected = _epochs(tmp_path / "alone.set", 2, strategy="host-only")
     to = tmp_path / "tasks.set"
     plan = Path(f"{to}.shards")
     dead = tmp_path / "dead"
@@ -334,11 +333,12 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         result.append(on_ray.pack(photos, to, shards=3, **rule))
 
     label = "storage=in(nvme, none)"
+    of = tmp_path / "alone.set"
     with pytest.MonkeyPatch.context() as patch, on_ray.agents(
-        label, roots=tmp_path / "alone.set", count=2, num_cpus=0
+        label, roots=of, count=2, num_cpus=0
     ) as agents, _loader(
-        tmp_path / "alone.set", device=agents.devices, strategy="device-only", stall_timeout=5
-    ) as loader:
+        of, device=agents.devices, strategy="device-only", stall_timeout=5
+    ) as loader, _loader(of, strategy="host-only") as alone:
         patch.setattr(on_ray, "_run_shard", run)
         assert [it.address.split("//")[1].split(":")[0] for it in agents.status()] == [
             _address("one"),
@@ -353,7 +353,7 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         begun = time.monotonic()
         assert left, "an attempt of the killed node"
 
-        assert _by_samples(itertools.chain(first, batches)) == expected[0]
+        assert _by_samples(itertools.chain(first, batches)) == _by_samples(alone)
         print(f"the epoch ended {time.monotonic() - begun:.1f} s after the node was killed")
 
         thread.join(PATIENCE)
@@ -369,10 +369,15 @@ def test_a_node_killed_within_a_part_costs_neither_files_nor_batches(tmp_path: P
         wait_until(has_moved, "the agent moves to a node with the label")
         assert agents.status()[1].generation > 1
         print(f"the agent had moved {time.monotonic() - begun:.1f} s after the node was killed")
-        assert _by_samples(loader) == expected[1]
-        of = tmp_path / "alone.set"
-        with _loader(of, device=agents.devices, strategy="device-only") as moved:
-            assert _by_samples(moved) == expected[0]
+        deadline = time.monotonic() + PATIENCE
+        while not _has_reopened(loader):
+            assert _by_samples(loader) == _by_samples(alone)
+            assert time.monotonic() < deadline, "the same loader finds the agent"
+        print(f"the loader had found it {time.monotonic() - begun:.1f} s after the node was killed")
+        assert _by_samples(loader) == _by_samples(alone)
+        loader.close()
+        moved = agents.shutdown()[1].summary
+        assert moved is not None and moved["batches"] > 0, "batches of the agent on its new node"
 
 
 def test_an_agent_behind_a_partition_is_replaced_and_ends(tmp_path: Path) -> None:
@@ -401,6 +406,11 @@ def test_an_agent_behind_a_partition_is_replaced_and_ends(tmp_path: Path) -> Non
         # The old owner still runs. It ends its agent because the supervisor cannot contact it.
         wait_until(lambda: old not in _agents_on("one"), "the old agent ends")
         print(f"the old agent had ended {time.monotonic() - begun:.1f} s after the link was cut")
+
+
+def _has_reopened(loader: Any) -> bool:
+    epochs = loader.report()["epochs"]
+    return any(it["kind"] == "device_reopened" for it in epochs[-1]["events"])
 
 
 def _killed_within_a_part(plan: Path, node: str) -> List[str]:

@@ -123,7 +123,7 @@ impl Probe {
         })?;
         match device {
             DeviceKind::Connect { socket } => Ok(Target::Socket(socket)),
-            DeviceKind::Remote(device) => Ok(Target::Remote(device)),
+            DeviceKind::Remote(device) => Ok(Target::Remote(Box::new(device.located()?))),
             DeviceKind::Emulated(_) => unreachable!("an address names a running device"),
         }
     }

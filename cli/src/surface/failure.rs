@@ -152,6 +152,7 @@ fn diagnosed<'e>(error: &'e (dyn StdError + 'static)) -> Option<&'e dyn Diagnose
         meetpoint_kernels::Error,
         meetpoint_device::Error,
         meetpoint_device::ProfileError,
+        meetpoint_link::AddressFileError,
         meetpoint_link::SettingError,
         meetpoint_storage::Error,
         meetpoint_format::recipe::RecipeError,

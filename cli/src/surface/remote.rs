@@ -2,18 +2,19 @@
 
 use crate::surface::failure::Fault;
 use meetpoint_host::{DeviceKind, RemoteDevice};
-use meetpoint_link::{DeviceAddress, Endpoint, resolve_devices};
+use meetpoint_link::{DeviceAddress, RunningDevice, resolve_devices};
 use std::path::PathBuf;
 
 /// Running devices, and what both ends need to trust each other.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Running devices")]
 pub(crate) struct RemoteArguments {
-    /// Devices that already run: tcp://HOST:PORT, unix:PATH, srv:NAME, or several of these
-    /// separated by commas. May be given several times.
+    /// Devices that already run: tcp://HOST:PORT, file:PATH, unix:PATH, srv:NAME, or several of
+    /// these separated by commas. May be given several times.
     ///
-    /// Over a network, both ends need a copy of the dataset, and batches are sent. srv:NAME stands
-    /// for the targets of the DNS SRV record _meetpoint._tcp.NAME.
+    /// Over a network, both ends need a copy of the dataset, and batches are sent. file:PATH is a
+    /// file with tcp://HOST:PORT, which is read whenever the host connects. srv:NAME stands for the
+    /// targets of the DNS SRV record _meetpoint._tcp.NAME.
     #[arg(long = "device", value_name = "ADDRESS", value_parser = checked)]
     devices: Vec<String>,
     /// Folder with ca.pem, client.pem and client.key, as `meetpoint device keys` writes it; by
@@ -42,9 +43,9 @@ fn checked(text: &str) -> Result<String, String> {
 impl RemoteArguments {
     /// The devices, in the order in which they were given. Blocks while names are looked up.
     pub(crate) fn devices(&self) -> anyhow::Result<Vec<DeviceKind>> {
-        let device = |endpoint| match endpoint {
-            Endpoint::Socket(socket) => DeviceKind::Connect { socket },
-            Endpoint::Tcp(address) => {
+        let device = |device| match device {
+            RunningDevice::Socket(socket) => DeviceKind::Connect { socket },
+            RunningDevice::Remote(address) => {
                 let mut remote = RemoteDevice::new(address);
                 if let Some(folder) = &self.keys {
                     remote = remote.with_keys(folder);

@@ -95,18 +95,18 @@ fn network(change: impl FnOnce(&mut ServeOptions)) -> Device {
     })
 }
 
-fn remote(device: &Device) -> RemoteDevice {
+fn remote(device: &Device) -> RemoteDevice<TcpAddress> {
     let Endpoint::Tcp(address) = device.ready.endpoint.clone() else { panic!("it is remote") };
     let token_file = Some(device.folder.path().join("token"));
     RemoteDevice { token_file, ..RemoteDevice::new(address) }
 }
 
-fn with_tls(device: &Device, files: TlsFiles) -> RemoteDevice {
+fn with_tls(device: &Device, files: TlsFiles) -> RemoteDevice<TcpAddress> {
     RemoteDevice { tls: Some(files), ..remote(device) }
 }
 
 /// The message and remedy of a failed connection, and of a failed probe.
-fn refused(device: RemoteDevice) -> String {
+fn refused(device: RemoteDevice<TcpAddress>) -> String {
     let target = Target::Remote(Box::new(device));
     let error = talk(async { connect(&target).await.unwrap_err() });
     let remedy = error

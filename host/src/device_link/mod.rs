@@ -269,7 +269,7 @@ fn open(
     let datasets = absolute(&paths)?;
     let target = match &setup.source {
         DeviceSource::Connect { socket } => Target::Socket(socket.clone()),
-        DeviceSource::Remote(device) => Target::Remote(device.clone()),
+        DeviceSource::Remote(device) => Target::Remote(Box::new(device.located()?)),
         DeviceSource::Lost { loss } => {
             return Err(Error::DeviceLost { device: DeviceName::OfRank, loss: loss.clone() });
         }

@@ -6,8 +6,8 @@ use super::values::{TIME, bandwidth, required};
 use meetpoint_format::units::parse_duration;
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_link::{
-    AddressSyntax, DeviceAddress, DiscoveryError, Emulation, Endpoint, Fault, FaultSyntax,
-    RemoteDevice, ServeCommand, SettingError, Targets, resolve_devices,
+    DeviceAddress, DiscoveryError, Emulation, Fault, FaultSyntax, RemoteAddress, RemoteDevice,
+    RunningDevice, ServeCommand, SettingError, Targets, resolve_devices,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -72,10 +72,11 @@ pub(super) fn read(table: &Table<'_>, folder: &Path) -> Result<Vec<DeviceJob>, J
                 }
             })?;
             let of_table = |kind| DeviceJob { table: "device".to_owned(), kind, parts: None };
-            let kind = |endpoint| match endpoint {
-                Endpoint::Socket(path) => DeviceKind::Connect { socket: folder.join(path) },
-                Endpoint::Tcp(address) => {
-                    DeviceKind::Remote(Box::new(RemoteDevice::new(address).or_environment()))
+            let kind = |device| match device {
+                RunningDevice::Socket(path) => DeviceKind::Connect { socket: folder.join(path) },
+                RunningDevice::Remote(address) => {
+                    let device = RemoteDevice::new(address.within(folder));
+                    DeviceKind::Remote(Box::new(device.or_environment()))
                 }
             };
             devices.extend(found.into_iter().map(kind).map(of_table));
@@ -170,23 +171,23 @@ fn remote(device: &Table<'_>, folder: &Path) -> Result<Vec<DeviceKind>, JobError
         "token_file",
         "root",
     ])?;
-    let text = required(device, "address", AddressSyntax::EXPECTED)?;
+    let text = required(device, "address", RemoteAddress::EXPECTED)?;
     let found = resolve_devices(text).map_err(|error| {
         let problem = format!("`{}.address` is {text:?}: {error}", device.name());
         device.fault_at("address", problem, error.remedy())
     })?;
     let mut addresses = Vec::with_capacity(found.len());
-    for endpoint in found {
-        match endpoint {
-            Endpoint::Tcp(address) => addresses.push(address),
-            Endpoint::Socket(_) => {
+    for one in found {
+        match one {
+            RunningDevice::Remote(address) => addresses.push(address.within(folder)),
+            RunningDevice::Socket(_) => {
                 let problem = format!("`{}.address` is {text:?}, a socket", device.name());
                 return Err(device.fault_at("address", problem, "use `socket` for it"));
             }
         }
     }
     let first = addresses.first().cloned();
-    let first = first.ok_or_else(|| device.wrong_at("address", AddressSyntax::EXPECTED))?;
+    let first = first.ok_or_else(|| device.wrong_at("address", RemoteAddress::EXPECTED))?;
     let mut remote = RemoteDevice::new(first);
     let path = |key: &str, what: &str| match device.value(key) {
         Some(_) => Ok(Some(folder.join(required(device, key, what)?))),

@@ -6,8 +6,8 @@ use meetpoint_format::sampler::{Sampler, Sequential, Shuffled};
 use meetpoint_host::job::{Choice, JobError, JobFile};
 use meetpoint_host::{
     AcceleratorJob, Action, DeviceJob, DeviceKind, DeviceSource, Emulation, GpuDecode, GpuIndex,
-    OnError, RemoteDevice, Replacements, ServeCommand, SpoolKind, StopHandle, StrategyName,
-    StrategyOptions, Targets,
+    OnError, RemoteAddress, RemoteDevice, Replacements, ServeCommand, SpoolKind, StopHandle,
+    StrategyName, StrategyOptions, Targets,
 };
 use meetpoint_link::tls::TlsFiles;
 use meetpoint_prepare::gpu::ShareChoice;
@@ -330,9 +330,12 @@ fn devices_on_other_machines_are_named_by_address_and_certificates() {
         key: Path::new("jobs").join(key),
         crl: None,
     };
-    let bare = RemoteDevice::new("tcp://csd:7".parse().unwrap());
-    assert_eq!(remote("device = \"tcp://csd:7\"").unwrap(), bare);
-    assert_eq!(remote(&format!("[device]\n{address}")).unwrap(), bare);
+    let bare = |address: &str| RemoteDevice::new(address.parse::<RemoteAddress>().unwrap());
+    assert_eq!(remote("device = \"tcp://csd:7\"").unwrap(), bare("tcp://csd:7"));
+    assert_eq!(remote(&format!("[device]\n{address}")).unwrap(), bare("tcp://csd:7"));
+    for file in ["device = \"file:a\"", "[device]\nkind = \"connect\"\naddress = \"file:a\""] {
+        assert_eq!(remote(file).unwrap(), bare("file:jobs/a"));
+    }
     let keys = files("k/ca.pem", "k/client.pem", "k/client.key");
     for (more, tls) in [
         ("keys = \"k\"", keys.clone()),
@@ -435,14 +438,6 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\nengine = \"fast\"", "one of \"auto\""),
         ("batch_size = 1\ngpu_decode = \"tpu\"", "such as \"cuda:0\""),
         ("batch_size = 1\ngpu_decode = 0", "such as \"cuda:0\""),
-        (
-            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = 1.5",
-            "\"auto\" or a number from 0 to 1",
-        ),
-        (
-            "batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = \"half\"",
-            "\"auto\" or a number from 0 to 1",
-        ),
         ("batch_size = 1\n[device]\ncpu_ratio = 0.0", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\ncpu_ratio = nan", "above 0 and at most 1"),
         ("batch_size = 1\n[device]\nlatency = 5", "such as \"100us\""),
@@ -454,7 +449,14 @@ fn values_of_the_wrong_kind_or_range_are_refused_where_they_stand() {
         ("batch_size = 1\n[collate]\nmode = \"pad\"\nfill = nan", "to a finite number"),
         ("batch_size = 1\ndevice = 3", "a table: [device]"),
     ];
-    for (lines, expected) in cases {
+    let of_a_gpu = ["1.5", "\"half\""].map(|share| {
+        let lines = format!("batch_size = 1\ngpu_decode = \"cuda:0\"\ngpu_share = {share}");
+        (lines, "\"auto\" or a number from 0 to 1")
+    });
+    // Without CUDA, the GPU is refused first.
+    let of_a_gpu = of_a_gpu.into_iter().filter(|_| cfg!(feature = "cuda"));
+    let cases = cases.map(|(lines, expected)| (lines.to_owned(), expected)).into_iter();
+    for (lines, expected) in cases.chain(of_a_gpu) {
         let (place, text) = place_and_text(&format!("dataset = \"s\"\n{lines}"));
         assert!(text.contains(expected), "{lines}: {text}");
         let value_line = 1 + lines.lines().count();

@@ -4,8 +4,10 @@
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::relay::{Relay, Relaying};
 use crate::support::{BatchCopy, config, consume, dataset, events_of, sorted};
-use meetpoint_host::stats::{EventKind, Phase};
-use meetpoint_host::{Epoch, Loader, LoaderConfig};
+use meetpoint_host::stats::{EventKind, LossCause, Phase};
+use meetpoint_host::{
+    DeviceSource, Epoch, Error, Loader, LoaderConfig, RemoteAddress, RemoteDevice,
+};
 use meetpoint_scheduler::{
     AnyStrategy, Auto, DeviceOnly, Goal, Mte, Order, Source, Split, Tail, Windowed, Wrr,
 };
@@ -115,4 +117,54 @@ fn epochs_do_not_wait_for_a_device_that_does_not_answer_and_it_is_tried_once_at_
     let (_, stats) = consume(loader.start_epoch(5).unwrap());
     assert!(events_of(&stats).iter().any(is_reopened), "{:?}", stats.events);
     assert_eq!(stats.schedule.device_batches, 15);
+}
+
+#[test]
+fn a_device_that_moved_is_reached_at_the_address_that_its_file_has_now() {
+    let folder = dataset(60);
+    let mut alone = Loader::open(config(folder.path())).unwrap();
+    let expected: Vec<Vec<BatchCopy>> =
+        (0..5).map(|epoch| consume(alone.start_epoch(epoch).unwrap()).0).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let write = |text: &str| std::fs::write(file.path(), text).unwrap();
+    let write_port = |port: u16| write(&format!("tcp://127.0.0.1:{port}\n"));
+    let mut config = config(folder.path());
+    config.strategy = AnyStrategy::DeviceOnly(DeviceOnly);
+    let address = RemoteAddress::File(file.path().to_path_buf());
+    config.devices = vec![DeviceSource::Remote(Box::new(RemoteDevice::new(address)))];
+    let error = Loader::open(config.clone()).unwrap_err();
+    assert!(matches!(error, Error::AddressFile(_)), "an empty file at the start: {error}");
+
+    let [first, second] = [0, 1].map(|_| network_device(folder.path()));
+    write_port(first.port());
+    let mut loader = Loader::open(config).unwrap();
+    let (seen, stats) = consume(loader.start_epoch(0).unwrap());
+    assert_eq!((sorted(seen), stats.schedule.device_batches), (expected[0].clone(), 15));
+    let mut epoch = loader.start_epoch(1).unwrap();
+    let mut seen = vec![BatchCopy::from(&epoch.next_batch().unwrap().unwrap())];
+    drop(first);
+    seen.extend(consume(epoch).0);
+    assert_eq!(sorted(seen), expected[1]);
+
+    // Nothing is sent to a documentation address (RFC 5737).
+    for (number, text, expected_cause) in
+        [(2, "127.0.0.1:7000", "address_file"), (3, "tcp://192.0.2.1:7000", "device_untrusted")]
+    {
+        write(text);
+        loader.reopen_devices().unwrap();
+        let (seen, stats) = consume(loader.start_epoch(number).unwrap());
+        assert_eq!(sorted(seen), expected[number as usize], "{text}");
+        let events = events_of(&stats);
+        let [EventKind::DeviceNotReopened { reason, .. }] = &events[..] else {
+            panic!("{text}: {events:?}")
+        };
+        let LossCause::NotOpened { cause, detail } = &reason.cause else { panic!("{reason:?}") };
+        assert_eq!(cause, expected_cause, "{detail}");
+    }
+
+    write_port(second.port());
+    loader.reopen_devices().unwrap();
+    let (seen, stats) = consume(loader.start_epoch(4).unwrap());
+    assert_eq!((sorted(seen), stats.schedule.device_batches), (expected[4].clone(), 15));
+    assert!(events_of(&stats).iter().any(is_reopened), "{:?}", stats.events);
 }

@@ -78,7 +78,8 @@ class Remote(NamedTuple):
 
     Start it there with ``meetpoint agent --listen``. Paths are read when the loader connects.
 
-    :param address: ``"tcp://HOST:PORT"``; or ``"srv:NAME"``, the targets of the DNS SRV record
+    :param address: ``"tcp://HOST:PORT"``; or ``"file:PATH"``, a file with such an address, which is
+        read whenever the loader connects; or ``"srv:NAME"``, the targets of the DNS SRV record
         ``_meetpoint._tcp.NAME``; or several of these separated by commas, which are several devices
         with the same settings.
     :param keys: folder with ``ca.pem``, ``client.pem`` and ``client.key``, as ``meetpoint device
@@ -135,7 +136,7 @@ class Sources(NamedTuple):
     """Commands that start devices."""
 
 
-_RUNNING = ("tcp://", "unix:", "srv:")
+_RUNNING = ("tcp://", "file:", "unix:", "srv:")
 """Beginnings of strings that name running devices."""
 
 Device = Union[str, Emulated, Remote]
@@ -168,8 +169,8 @@ def sources(device: Devices) -> Sources:
         elif is_several:
             raise SettingError(
                 f'device holds {one!r}; a list of devices takes "emulated", '
-                'meetpoint.Emulated(...), meetpoint.Remote(...), "unix:PATH", "srv:NAME" and '
-                '"tcp://HOST:PORT"',
+                'meetpoint.Emulated(...), meetpoint.Remote(...), "unix:PATH", "srv:NAME", '
+                '"file:PATH" and "tcp://HOST:PORT"',
                 remedy="for the host alone give device=None",
             )
         elif one is not None:
@@ -177,8 +178,8 @@ def sources(device: Devices) -> Sources:
                 f"device is {one!r}",
                 remedy=(
                     'set device to None, "emulated", meetpoint.Emulated(...), '
-                    'meetpoint.Remote(...), "unix:PATH", "srv:NAME", "tcp://HOST:PORT", or a list '
-                    "of devices"
+                    'meetpoint.Remote(...), "unix:PATH", "srv:NAME", "file:PATH", '
+                    '"tcp://HOST:PORT", or a list of devices'
                 ),
             )
     return Sources(sockets, remotes, commands)

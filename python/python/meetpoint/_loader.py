@@ -93,9 +93,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         ``"baseline"``, which is the order of the host alone.
     :param window: batches in a window of ``"windowed"``.
     :param device: ``"emulated"``, an :class:`Emulated`, ``"unix:PATH"`` of a running device, a
-        :class:`Remote` or ``"tcp://HOST:PORT"`` of one on another machine, ``"srv:NAME"`` for
-        the targets of a DNS SRV record, several addresses separated by commas, a list of these,
-        or ``None`` for the host alone.
+        :class:`Remote` or ``"tcp://HOST:PORT"`` of one on another machine, ``"file:PATH"`` of
+        a file with such an address, ``"srv:NAME"`` for the targets of a DNS SRV record, several
+        addresses separated by commas, a list of these, or ``None`` for the host alone.
     :param workers: threads that prepare batches; ``None`` for one less than the number of cores
         that the process may use. Torch's name ``num_workers`` is accepted too.
     :param prefetch: batches prepared ahead per worker; torch's ``prefetch_factor``.

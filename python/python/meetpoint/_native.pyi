@@ -72,7 +72,7 @@ class RemoteSettings(TypedDict):
     """A device on another machine; every key is required."""
 
     address: str
-    """``tcp://HOST:PORT``."""
+    """``tcp://HOST:PORT`` or ``file:PATH``."""
     keys: Optional[str]
     ca: Optional[str]
     cert: Optional[str]
@@ -498,7 +498,7 @@ class RowReader:
     def __next__(self) -> str: ...
 
 def device_addresses(argument: str, text: str) -> List[str]:
-    """The devices that a text names, each as ``"tcp://HOST:PORT"`` or ``"unix:PATH"``.
+    """The devices that a text names: ``"tcp://HOST:PORT"``, ``"file:PATH"`` or ``"unix:PATH"``.
 
     :param argument: name of the argument that has this text, for errors.
     :param text: one of these forms, ``"srv:NAME"``, or several separated by commas. Names are

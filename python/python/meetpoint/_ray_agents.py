@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import threading
 import time
 from dataclasses import dataclass
 from typing import IO, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
+from ._address_files import files_of, keep_updated
 from ._agent_process import (
     SERVER_NAME,
     AgentOwner,
@@ -44,6 +46,10 @@ _NODES_SECONDS = 1.0
 """Time for which the list of nodes is cached."""
 _ANSWER_SECONDS_MAX = 30.0
 """Maximum time that the manager may take to answer."""
+_FOLLOW_SECONDS = 2.0
+"""Time between two updates of the address files."""
+_FOLLOW_ANSWER_SECONDS_MAX = 10.0
+"""Maximum time of an update."""
 _HOSTS_MAX = 64
 _THREADS_MAX = 1024
 _COUNT_MAX = 2**16
@@ -216,6 +222,8 @@ class Agents:
         self._keys = keys
         self._server_name = server_name
         self._start_seconds, self._drain_seconds = limits
+        self._id = secrets.token_hex(16)
+        self._follower: Optional[threading.Thread] = None
         self._is_owner = True
         self._is_closed = False
 
@@ -225,8 +233,10 @@ class Agents:
 
         Waits, at most for the ``timeout`` of :func:`meetpoint.ray.agents`, while agents are
         starting; then returns those that serve. It does not wait for agents without a node or
-        that fail repeatedly. A loader keeps the addresses: from its next epoch on, it uses an agent
-        that was started again on its node, but not one that moved to another node.
+        that fail repeatedly. From its next epoch on, a loader uses an agent that was started again,
+        on its node or on another: its address is in a file in memory, which a thread of this
+        process keeps up to date while this object exists. The devices are for loaders of this
+        process; pass the object itself to other processes.
 
         :raises DeviceError: no agent serves, or the manager does not answer.
         :raises ClosedError: after :meth:`shutdown`.
@@ -235,7 +245,11 @@ class Agents:
         serving = [it for it in status if it.state == "serving" and it.address is not None]
         if not serving:
             raise _none_serves(status)
-        return [self._remote(cast(str, it.address)) for it in serving]
+        files = files_of(self._id)
+        files.update(_addresses(serving))
+        if self._follower is None or not self._follower.is_alive():
+            self._follower = keep_updated(files, self._current_addresses, _FOLLOW_SECONDS)
+        return [self._remote(files.device(it.index)) for it in serving]
 
     def status(self) -> List[AgentStatus]:
         """The state of each agent, by index.
@@ -301,7 +315,7 @@ class Agents:
         return f"<meetpoint.ray.Agents, {'closed' if self._is_closed else 'open'}>"
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "_is_owner": False}
+        return {**self.__dict__, "_is_owner": False, "_follower": None}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -311,6 +325,20 @@ class Agents:
             return Remote(address, keys=self._keys, server_name=self._server_name)
         ca, cert, key = (path_of(file) for file in _files(self._credentials))
         return Remote(address, ca=ca, cert=cert, key=key, server_name=SERVER_NAME)
+
+    def _current_addresses(self) -> Optional[Dict[int, str]]:
+        """The addresses that are known now, by index; ``None`` once the agents have ended."""
+        ray = imported("ray")
+        if self._is_closed or not ray.is_initialized():
+            return None
+        try:
+            # Unlike ray.get, this never connects to Ray again, even if Ray is shut down now.
+            answer = self._manager.status.remote().future()
+            status, _ = answer.result(_FOLLOW_ANSWER_SECONDS_MAX)
+        except Exception:
+            # The manager may answer the next time; `status` reports why it does not.
+            return {}
+        return _addresses(status)
 
     def _settled(self) -> List[AgentStatus]:
         """The states, once no agent is starting or the time limit has passed."""
@@ -335,6 +363,10 @@ def _files(credentials: Credentials) -> List[IO[bytes]]:
     if files is None:
         files = _OPEN_FILES.setdefault(contents, [in_memory(content) for content in contents])
     return files
+
+
+def _addresses(status: Sequence[AgentStatus]) -> Dict[int, str]:
+    return {it.index: it.address for it in status if it.address is not None}
 
 
 def _none_serves(status: List[AgentStatus]) -> DeviceError:
@@ -397,7 +429,7 @@ def agents(
     Each agent is the program ``meetpoint agent``, which an actor runs on a different node. If the
     agent or its actor dies, the agent is started again on the same node and, if possible, on the
     same port. If the node dies, the agent is started on another node that has the label and no
-    agent. Agents end with the driver.
+    agent. Loaders use it again from their next epoch on. Agents end with the driver.
 
     :param label: labels of the nodes (``ray start --labels``): ``"KEY=VALUE"``, several separated
         by commas, or a mapping. Without ``label`` and ``resources``, all nodes with enough CPUs

@@ -212,3 +212,38 @@ fn an_agent_that_is_killed_and_restarted_is_used_again_in_a_later_epoch() {
     let events = run["events"].as_array().expect("events");
     assert!(events.iter().any(|event| event["kind"] == "device_reopened"), "{events:?}");
 }
+
+#[test]
+fn an_agent_that_moved_is_used_at_the_address_that_its_file_has_now() {
+    let folder = temporary_folder();
+    let [mut first, second] = [0, 1].map(|_| serving(agent(folder.path(), &["--threads", "2"])));
+    let write = |text: &str| {
+        std::fs::write(folder.path().join("new"), text).expect("a file");
+        std::fs::rename(folder.path().join("new"), folder.path().join("address")).expect("renamed");
+    };
+    write(&format!("tcp://127.0.0.1:{}\n", first.port));
+    std::fs::write(folder.path().join("job.toml"), plain_job("device-only")).expect("a job");
+    let device = ["--device", "file:address", "--device-keys", "keys"];
+    let arguments = [&["job.toml", "--json", "--epochs", "5"][..], &device].concat();
+    let mut host = HeldRun::start(folder.path(), &arguments);
+    host.await_held();
+    write("tcp://127.0.0.1\n");
+    first.child.kill().expect("it runs");
+    first.child.wait().expect("it ends");
+    // The next epoch begins without it.
+    host.advance();
+    host.await_held();
+    write(&format!("tcp://localhost:{}\n", second.port));
+    let name = r#"meetpoint_agent_batches_total{client="client"}"#;
+    assert!(until(PATIENCE, || metric(&second, name) >= 1.0), "the other agent is used");
+    let report: Value = serde_json::from_str(&host.release().success().stdout).expect("a report");
+    let run = &report["runs"][0];
+    check_run(run);
+    let (host, device) =
+        (number(run, "/totals/host_batches"), number(run, "/totals/device_batches"));
+    assert_eq!(host + device, 5 * BATCHES);
+    let events = run["events"].as_array().expect("events");
+    let has = |kind: &str| events.iter().find(|event| event["kind"] == kind).expect(kind);
+    assert_eq!(has("device_not_reopened")["reason"]["cause"], "address_file", "{events:?}");
+    has("device_reopened");
+}

@@ -146,10 +146,19 @@ fn a_device_is_named_on_the_command_line_and_in_the_environment() {
     let mut named = command(folder.path(), &["run", "named.toml", "--json"]);
     named.env("MEETPOINT_DEVICE_TOKEN_FILE", "token");
     check(finish(named.spawn().expect("the program starts")));
-    let probe = ["device", "probe", "--device", &address, "--device-token-file", "token"];
-    let probed = run(folder.path(), &probe).success();
-    assert!(probed.stdout.contains("serves photos\n"), "{}", probed.stdout);
-    assert!(!probed.stdout.contains("copy"), "no path is named: {}", probed.stdout);
+    let probe = |device: &str| {
+        run(folder.path(), &["device", "probe", "--device", device, "--device-token-file", "token"])
+    };
+    let file_missing = "failed to read the address of a device in address";
+    probe("file:address").refused(&[file_missing, "remedy: write tcp://HOST:PORT"]);
+    std::fs::write(folder.path().join("address"), &address).expect("a file");
+    for device in [&address, "file:address"] {
+        let probed = probe(device).success();
+        assert!(probed.stdout.contains("serves photos\n"), "{}", probed.stdout);
+        assert!(!probed.stdout.contains("copy"), "no path is named: {}", probed.stdout);
+    }
+    let in_file = ["run", "job.toml", "--json", "--device", "file:address"];
+    check(run(folder.path(), &[&in_file[..], &["--device-token-file", "token"]].concat()));
 }
 
 #[test]
