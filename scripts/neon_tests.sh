@@ -24,9 +24,9 @@ prepare_aarch64 "$@"
 
 # The emulator is some twenty times slower.
 export PROPTEST_CASES="${PROPTEST_CASES:-16}"
-cargo test --target "$triple" -p meetpoint-jpeg --lib --test corpus --test instruction_sets
-# Without the tokenizers, which use no vector instructions of ours, and without the tests of
-# interruptions, which decode pictures of many megapixels.
-cargo test --target "$triple" -p meetpoint-kernels --no-default-features --lib \
-    --test jpeg_recipes -- --skip interrupt_tests
+# In one call, so that common dependencies are compiled once. Without the tokenizers, which use no
+# vector instructions of ours, and without the tests of interruptions, which decode pictures of many
+# megapixels.
+cargo test --target "$triple" -p meetpoint-jpeg -p meetpoint-kernels --no-default-features --lib \
+    --test corpus --test instruction_sets -- --skip interrupt_tests
 cargo run --quiet --target "$triple" -p meetpoint-jpeg --example instruction_sets
