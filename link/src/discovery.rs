@@ -86,8 +86,8 @@ impl fmt::Display for DeviceAddress {
 
 impl DeviceAddress {
     /// Syntax of an item, for error messages.
-    pub const EXPECTED: &'static str = "tcp://HOST:PORT, file:PATH, srv:NAME, unix:PATH, or several \
-                                        of these separated by commas";
+    pub const EXPECTED: &'static str = "tcp://HOST:PORT, file:PATH, srv:NAME, unix:PATH, or \
+                                        several of these separated by commas";
 
     /// Parses a list of items separated by commas. A comma in a path is not a separator unless an
     /// item follows it.
