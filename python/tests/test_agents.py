@@ -118,7 +118,7 @@ def test_a_loader_uses_an_agent_that_moved_in_a_later_epoch(
     device, _open = remote(files.device(0), keys[1])
     other = AgentOwner(service(dataset))
     alone = loader(dataset, None, "host-only")
-    with loader(dataset, device) as moving, alone:
+    with loader(dataset, device) as moving, alone, pytest.warns(meetpoint.DeviceWarning):
 
         def events() -> List[str]:
             return [it["kind"] for it in moving.report()["epochs"][-1]["events"]]
