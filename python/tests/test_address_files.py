@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import pickle
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from test_agents import FakeCluster, serving, wait_until
 
-from meetpoint import _ray_agents
+from meetpoint import _address_files, _ray_agents
 from meetpoint._address_files import AddressFiles
 from meetpoint._ray_agents import Agents
 from meetpoint._ray_nodes import Node
@@ -106,11 +107,15 @@ def agents_of(manager: Manager) -> Agents:
     return Agents(manager, None, "/keys", None, (1.0, 1.0))
 
 
+def _too_many_files(content: bytes) -> Any:
+    raise OSError(errno.EMFILE, "too many open files")
+
+
 def has_ended(thread: Any) -> bool:
     return not thread.is_alive()
 
 
-def test_the_file_of_an_agent_follows_it_to_another_node() -> None:
+def test_the_file_of_an_agent_follows_it_to_another_node(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster("a")
     manager = Manager(serving(cluster))
     supervisor = manager.supervisor
@@ -129,21 +134,30 @@ def test_the_file_of_an_agent_follows_it_to_another_node() -> None:
     wait_until(lambda: manager.asked > before + 1)
     assert address_in(device.address) == "tcp://10.0.0.1:7000", "it keeps its last address"
 
-    # A status that fails is asked for again.
+    # Neither a status that fails nor a file that cannot be made ends the updates.
     manager.is_lost = True
     cluster.up = [Node("b", "10.0.0.2", {}, {})]
     supervisor.step(2 + CONTACT_SECONDS)
     cluster.answer(7005)
     supervisor.step(2 + CONTACT_SECONDS)
     assert address_in(device.address) == "tcp://10.0.0.1:7000"
-    manager.is_lost = False
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "ray", None)  # type: ignore[arg-type]
+        assert agents._current_addresses() == {}
+        patch.undo()
+        patch.setattr(_address_files, "in_memory", _too_many_files)
+        manager.is_lost = False
+        before = manager.asked
+        wait_until(lambda: manager.asked > before + 1)
+        assert address_in(device.address) == "tcp://10.0.0.1:7000"
     wait_until(lambda: address_in(device.address) == "tcp://10.0.0.2:7005")
     assert agents.devices == [device]
 
 
 def test_files_are_updated_until_ray_is_shut_down_or_the_agents_are_garbage() -> None:
     for end in ("shut down", "garbage"):
-        agents = agents_of(Manager(serving(FakeCluster("a"))))
+        manager = Manager(serving(FakeCluster("a")))
+        agents = agents_of(manager)
         (device,) = agents.devices
         thread = agents._follower
         assert thread is not None and thread.daemon and thread.is_alive()
@@ -154,6 +168,9 @@ def test_files_are_updated_until_ray_is_shut_down_or_the_agents_are_garbage() ->
             Ray.is_up = True
             assert agents.devices == [device] and agents._follower is not thread
             thread = agents._follower
+        # The thread has used the object, and is in its pause or about to use it again.
+        before = manager.asked
+        wait_until(lambda: manager.asked > before)
         del agents
         gc.collect()
         wait_until(lambda: has_ended(thread))

@@ -5,6 +5,7 @@ A thread replaces the address of an agent that moved, so that loaders that are o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -71,7 +72,9 @@ def keep_updated(
             del read
             if addresses is None:
                 return
-            files.update(addresses)
+            # Too many files may be open; the next update tries again.
+            with contextlib.suppress(OSError):
+                files.update(addresses)
 
     thread = threading.Thread(target=run, name="meetpoint-addresses", daemon=True)
     thread.start()

@@ -328,15 +328,14 @@ class Agents:
 
     def _current_addresses(self) -> Optional[Dict[int, str]]:
         """The addresses that are known now, by index; ``None`` once the agents have ended."""
-        ray = imported("ray")
-        if self._is_closed or not ray.is_initialized():
-            return None
         try:
+            if self._is_closed or not imported("ray").is_initialized():
+                return None
             # Unlike ray.get, this never connects to Ray again, even if Ray is shut down now.
             answer = self._manager.status.remote().future()
             status, _ = answer.result(_FOLLOW_ANSWER_SECONDS_MAX)
         except Exception:
-            # The manager may answer the next time; `status` reports why it does not.
+            # The next call may succeed; `status` reports why one fails.
             return {}
         return _addresses(status)
 
