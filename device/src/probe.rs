@@ -3,7 +3,7 @@
 use crate::Error;
 use meetpoint_format::wire::device_client::DeviceClient;
 use meetpoint_format::wire::{DescribeRequest, MESSAGE_BYTES_MAX};
-use meetpoint_link::{ConnectError, DeviceInfo, HUNG_UP, Target, connect, refusal};
+use meetpoint_link::{ConnectError, Connected, DeviceInfo, HUNG_UP, Target, connect, refusal};
 use std::error::Error as _;
 use std::time::Duration;
 use tonic::Code;
@@ -48,8 +48,9 @@ async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
         }
         (error, _) => Error::NoDevice { endpoint: target.endpoint(), reason: error.to_string() },
     })?;
-    let mut client = DeviceClient::with_interceptor(connected.channel, token)
-        .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let Connected { channel, protocol } = connected;
+    let mut client =
+        DeviceClient::with_interceptor(channel, token).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let reply = client.describe(DescribeRequest {}).await;
     let reply = reply.map_err(|status| match status.code() {
         Code::Unimplemented => failed("it does not support the request"),
@@ -57,6 +58,7 @@ async fn describe(target: &Target) -> Result<DeviceInfo, Error> {
             let (endpoint, reason) = (target.endpoint(), status.message().to_owned());
             Error::Refused { endpoint, reason, remedy: refusal::remedy(&status) }
         }
+        _ if protocol.is_other() => failed(&ConnectError::OtherProtocol.to_string()),
         // A status with a source was created on this side: the connection failed.
         _ if status.source().is_some() => failed(HUNG_UP),
         _ => failed(status.message()),

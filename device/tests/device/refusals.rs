@@ -273,7 +273,7 @@ fn a_probe_of_nothing_or_of_something_else_is_an_error_with_the_remedy() {
     });
     let error = probe(&socket).unwrap_err().to_string();
     server.join().unwrap();
-    assert!(error.contains(meetpoint_link::HUNG_UP), "{error}");
+    assert!(error.ends_with(": it does not speak the device link protocol"), "{error}");
     assert!(!error.replace(&socket.display().to_string(), "").contains("h2"), "{error}");
 }
 

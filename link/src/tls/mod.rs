@@ -1,7 +1,7 @@
 //! Mutual TLS: certificate files, both ends of the handshake, and errors.
 //!
 //! In reading order: this file (files and errors), `handshake` (both ends; with the feature `tls`),
-//! `certificate` (who a certificate is for), `absent` (stubs without the feature), [`keys`]
+//! `certificate` (who a certificate is for), `absent` (stubs without the feature), `keys`
 //! (creating certificates).
 
 #[cfg(not(feature = "tls"))]
