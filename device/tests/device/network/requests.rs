@@ -1,4 +1,4 @@
-//! Which connections and requests a device accepts, and what it tells of its files.
+//! Which connections and requests a device accepts, and which paths it reports.
 
 use super::{BATCH, Keys, load, named, network, open, remote, stream_request, with_tls};
 use crate::support::{Spool, StreamEvent, jpeg, talk, write_dataset};
