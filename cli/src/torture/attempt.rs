@@ -26,6 +26,10 @@ const LIMIT: Duration = Duration::from_secs(150);
 const ENDURANCE_LIMIT: Duration = Duration::from_secs(900);
 /// How often a running job is observed.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
+/// How many times as many epochs confirm that resources grow.
+const CONFIRMING_TIMES: u32 = 4;
+/// The folder, in that of the job, of its run with these epochs.
+const LONGER: &str = "longer";
 /// Name of the gate of a job with many epochs.
 const GATE: &str = "epochs";
 
@@ -57,7 +61,17 @@ pub(super) struct Outcome {
     pub(super) device_batches: u64,
     /// What processes of a job with many epochs held.
     pub(super) trends: Vec<Trend>,
+    /// What grew when the job ran with fewer epochs, before this outcome with more.
+    pub(super) grew_at_first: Vec<String>,
     pub(super) seconds: f64,
+}
+
+impl Outcome {
+    /// Whether growing resources are the only violations.
+    fn only_grew(&self) -> bool {
+        let growing = self.trends.iter().filter(|trend| trend.is_growing()).count();
+        growing > 0 && growing == self.violations.len()
+    }
 }
 
 /// A job in its folder.
@@ -72,13 +86,27 @@ struct Attempt<'a> {
     device_samples: Vec<Sample>,
 }
 
-/// Runs a job in a new folder. An error means that the campaign failed, not the job.
+/// Runs a job in a new folder. If only its resources grew, runs it again with more epochs, whose
+/// outcome counts: a leak continues, readers that were opened late do not.
+///
+/// An error means that the campaign failed, not the job.
 pub(super) fn run(
     job: &TortureJob,
     sets: &Path,
     folder: &Path,
     stop: &Stop,
 ) -> anyhow::Result<Outcome> {
+    let first = run_once(job, sets, folder, stop)?;
+    if !first.only_grew() {
+        return Ok(first);
+    }
+    let longer = TortureJob { epochs: job.epochs.saturating_mul(CONFIRMING_TIMES), ..job.clone() };
+    let second = run_once(&longer, sets, &folder.join(LONGER), stop)?;
+    let seconds = first.seconds + second.seconds;
+    Ok(Outcome { grew_at_first: first.violations, seconds, ..second })
+}
+
+fn run_once(job: &TortureJob, sets: &Path, folder: &Path, stop: &Stop) -> anyhow::Result<Outcome> {
     let begun = Instant::now();
     let set = prepare(job, sets, folder)?;
     let root = if job.trouble.is_of_part() { folder.join("data") } else { sets.to_path_buf() };
@@ -183,6 +211,7 @@ impl Attempt<'_> {
             batches: entries.len() as u64,
             device_batches,
             trends,
+            grew_at_first: Vec::new(),
             seconds: 0.0,
         })
     }
@@ -203,6 +232,7 @@ impl Attempt<'_> {
             batches: 0,
             device_batches: 0,
             trends: Vec::new(),
+            grew_at_first: Vec::new(),
             seconds: 0.0,
         }
     }
@@ -420,5 +450,41 @@ impl Progress {
         self.batches += self.rest.iter().filter(|&&byte| byte == b'\n').count() as u64;
         let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         self.rest.drain(..whole);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, TortureJob, Trend, Verdict};
+
+    #[test]
+    fn only_growing_resources_are_confirmed_with_more_epochs() {
+        let trend = |rise| Trend {
+            process: "host",
+            resource: "descriptors",
+            samples: 39,
+            mean: 20.0,
+            rise,
+            rise_max: 0.9,
+        };
+        let only_grew = |rises: &[f64], violations: &[&str]| {
+            let outcome = Outcome {
+                job: TortureJob::new(1, 11, 60),
+                is_injected: true,
+                verdict: Verdict::Failed,
+                cause: None,
+                violations: violations.iter().map(|&it| it.to_owned()).collect(),
+                batches: 1,
+                device_batches: 0,
+                trends: rises.iter().copied().map(trend).collect(),
+                grew_at_first: Vec::new(),
+                seconds: 1.0,
+            };
+            outcome.only_grew()
+        };
+        assert!(only_grew(&[0.0, 2.3], &["descriptors grow"]));
+        assert!(!only_grew(&[0.0, 0.5], &["a batch was consumed twice"]));
+        assert!(!only_grew(&[2.3], &["descriptors grow", "a batch was consumed twice"]));
+        assert!(!only_grew(&[0.0], &[]));
     }
 }

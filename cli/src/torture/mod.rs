@@ -139,6 +139,9 @@ fn conclude(
         job.describe(),
         units::seconds(*seconds)
     ));
+    for grew in &outcome.grew_at_first {
+        output.line(&format!("  with fewer epochs, {grew}"));
+    }
     if *verdict == Verdict::Failed {
         let epochs = match campaign.endurance_epochs {
             ENDURANCE_EPOCHS => String::new(),

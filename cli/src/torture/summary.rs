@@ -155,6 +155,7 @@ mod tests {
                 batches: 3,
                 device_batches: 1,
                 trends: Vec::new(),
+                grew_at_first: Vec::new(),
                 seconds: 0.5,
             });
         }
