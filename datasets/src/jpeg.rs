@@ -3,7 +3,7 @@
 use crate::choice::Choice;
 use meetpoint_diagnose::{Setting, Surface};
 use meetpoint_format::dataset::schema::{ENTRY_POINTS_BYTES_MAX, IMAGE_BYTES_MAX};
-use meetpoint_format::dataset::{EntryPointSpacing, Form, NotConverted};
+use meetpoint_format::dataset::{EntryPointSpacing, Form, NotConverted, RestartMarkersStored};
 use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::jpeg::{self, HuffmanTables, Process, Restarts, Rewrite, Spacing};
 use meetpoint_kernels::{Cpu, Error, ImageFormat, Interrupt, Picture};
@@ -121,8 +121,17 @@ pub(crate) struct ConversionOutcome {
     pub(crate) is_rewritten: bool,
     /// It was re-written from progressive to baseline.
     pub(crate) is_transcoded: bool,
+    /// What was done with restart markers; `None` if they were not to be changed.
+    pub(crate) restarts: Option<RestartMarkersStored>,
     /// Why a requested conversion was not done.
     pub(crate) kept: Option<NotConverted>,
+}
+
+/// A re-written file.
+struct Rewritten {
+    file: Vec<u8>,
+    /// Its length without restart markers; `None` if none were inserted.
+    bytes_without_restarts: Option<u64>,
 }
 
 /// A file in its stored form.
@@ -224,10 +233,19 @@ impl Converter {
             options.progressive == Progressive::Transcode && jpeg::is_progressive(&stored);
         if options.rewrites_all() || transcodes {
             match self.rewrite(&stored, options, transcodes, decoded)? {
-                Some(rewritten) => {
-                    outcome.is_rewritten = rewritten != stored;
+                Some(Rewritten { file, bytes_without_restarts }) => {
+                    if options.restarts != RestartMarkers::Keep {
+                        let bytes = |bytes: u64| bytes_without_restarts.map_or(0, |_| bytes);
+                        outcome.restarts = Some(RestartMarkersStored {
+                            inserted: bytes(1),
+                            had_before: u64::from(jpeg::has_restart_markers(&stored)),
+                            bytes: bytes(file.len() as u64),
+                            bytes_without: bytes_without_restarts.unwrap_or(0),
+                        });
+                    }
+                    outcome.is_rewritten = file != stored;
                     outcome.is_transcoded = transcodes;
-                    stored = rewritten;
+                    stored = file;
                 }
                 None => outcome.kept = Some(NotConverted::NotRewritable),
             }
@@ -275,7 +293,7 @@ impl Converter {
         options: &JpegOptions,
         transcodes: bool,
         decoded: Option<&Picture>,
-    ) -> Result<Option<Vec<u8>>, Interrupted> {
+    ) -> Result<Option<Rewritten>, Interrupted> {
         let restarts = match options.restarts {
             RestartMarkers::Keep => Restarts::Keep,
             RestartMarkers::Remove => Restarts::Remove,
@@ -283,25 +301,35 @@ impl Converter {
             RestartMarkers::EveryMcus(count) => Restarts::EveryMcus(count),
         };
         let process = if transcodes { Process::Baseline } else { Process::Keep };
-        let with = |tables| {
+        let with = |restarts, tables| {
             let how = Rewrite { restarts, tables, process };
             possible(jpeg::rewrite_until(file, &how, &self.interrupt))
         };
         // The tables of progressive scans do not fit a baseline scan, and other restart markers may
         // need codes that the file's tables lack.
-        let own =
-            if transcodes || options.optimise_huffman { None } else { with(HuffmanTables::Keep)? };
-        let rewritten = match own {
-            Some(own) => Some(own),
-            None => with(HuffmanTables::Optimise)?,
+        let own = match transcodes || options.optimise_huffman {
+            true => None,
+            false => with(restarts, HuffmanTables::Keep)?,
+        };
+        let (rewritten, tables) = match own {
+            Some(own) => (Some(own), HuffmanTables::Keep),
+            None => (with(restarts, HuffmanTables::Optimise)?, HuffmanTables::Optimise),
         };
         let Some(rewritten) = rewritten else { return Ok(None) };
         if rewritten.len() as u64 > IMAGE_BYTES_MAX {
             return Ok(None);
         }
+        let inserts = !matches!(restarts, Restarts::Keep | Restarts::Remove)
+            && jpeg::has_restart_markers(&rewritten);
+        let bytes_without_restarts = match inserts {
+            true => with(Restarts::Remove, tables)?.map(|without| without.len() as u64),
+            false => None,
+        };
+        let rewritten = Rewritten { file: rewritten, bytes_without_restarts };
         if let Some(picture) = decoded {
             let into = &mut self.rewritten;
-            let shown = possible(self.decoder.decode_into((&rewritten).into(), None, into))?;
+            let file = (&rewritten.file).into();
+            let shown = possible(self.decoder.decode_into(file, None, into))?;
             return Ok((shown.is_some() && into == picture).then_some(rewritten));
         }
         Ok(Some(rewritten))

@@ -5,12 +5,13 @@
 
 use libloading::Library;
 use meetpoint_gpu::cuda::{Allocated, Driver, Gpu, Options, Version};
+use meetpoint_gpu::delivery::{Consumers, Streams};
 use meetpoint_gpu::{Compute, Error, GpuIndex, KernelName, Launch, MODULES};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Set in the second process.
 const IS_INSIDE: &str = "FAKE_CUDA_INSIDE";
@@ -282,6 +283,32 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
 }
 
 #[test]
+fn errors_that_end_the_use_of_a_context_lose_the_gpu_and_others_do_not() {
+    let name = "errors_that_end_the_use_of_a_context_lose_the_gpu_and_others_do_not";
+    with_driver(name, &[], || {
+        let is_lost_after = |code: i32| {
+            let gpu = Gpu::open(0, &options()).unwrap();
+            // SAFETY: the library is loaded already; its function has this type.
+            unsafe {
+                let library = Library::new("libcuda.so.1").unwrap();
+                library.get::<unsafe extern "C" fn(i32)>("fake_fail").unwrap()(code);
+            }
+            assert!(matches!(gpu.event(), Err(Error::Driver { .. })), "error {code}");
+            ask("fake_recover");
+            gpu.check().is_err()
+        };
+        // Numbers of `CUresult` in NVIDIA's reference.
+        let fatal = [
+            4, 46, 214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911,
+            999,
+        ];
+        assert_eq!(fatal.map(is_lost_after), [true; 19]);
+        let harmless = [1, 2, 201, 304, 400, 401, 701, 712, 713, 720, 801, 807, 900, 909];
+        assert_eq!(harmless.map(is_lost_after), [false; 14]);
+    });
+}
+
+#[test]
 fn a_shared_gpu_is_opened_once_and_again_after_a_failure() {
     let name = "a_shared_gpu_is_opened_once_and_again_after_a_failure";
     let variables = [("FAKE_CUDA_FAIL_LAUNCH", "1"), ("FAKE_CUDA_DEVICES", "2")];
@@ -349,6 +376,60 @@ fn a_hanging_gpu_is_an_error_after_the_limit_and_blocks_no_destructor() {
         assert!(gpu.check().is_ok(), "work that is late may still end");
         drop(memory);
         assert_eq!(ask("fake_device_bytes"), 100, "the driver would wait for the GPU");
+    });
+}
+
+#[test]
+fn nothing_is_freed_until_the_work_that_was_late_has_ended() {
+    let name = "nothing_is_freed_until_the_work_that_was_late_has_ended";
+    with_driver(name, &[("FAKE_CUDA_HANG_LAUNCH", "1")], || {
+        let gpu = Gpu::open(0, &options()).unwrap();
+        let (mut late, mut other) = (gpu.compute().unwrap(), gpu.compute().unwrap());
+        let [first, second] = [100, 30].map(|bytes| late.allocate(bytes).unwrap());
+        let before = gpu.event().unwrap();
+        other.record(&before).unwrap();
+        launch(&mut late, 0).unwrap();
+        assert!(matches!(late.wait(SOON), Err(Error::Hung { .. })));
+        // Another wait that ends well says nothing about the late work.
+        before.wait(SOON).unwrap();
+        drop(first);
+        assert_eq!(ask("fake_device_bytes"), 130);
+        ask("fake_finish");
+        drop(second);
+        assert_eq!(ask("fake_device_bytes"), 100);
+    });
+}
+
+#[test]
+fn a_wait_for_all_work_ends_at_its_limit_and_nothing_is_freed_before_the_work_ends() {
+    let name = "a_wait_for_all_work_ends_at_its_limit_and_nothing_is_freed_before_the_work_ends";
+    with_driver(name, &[("FAKE_CUDA_HANG_LAUNCH", "1")], || {
+        let gpu = Gpu::open(0, &options()).unwrap();
+        let mut compute = gpu.compute().unwrap();
+        let consumers = compute.consumers();
+        consumers.settle(SOON, &|| false).unwrap();
+        let [first, second] = [100, 30].map(|bytes| compute.allocate(bytes).unwrap());
+        launch(&mut compute, 0).unwrap();
+        assert!(matches!(consumers.settle(SOON, &|| false), Err(Error::Hung { .. })));
+        let never = Duration::from_secs(3600);
+        assert!(matches!(consumers.settle(never, &|| true), Err(Error::Stopped)));
+        drop(first);
+        assert_eq!(ask("fake_device_bytes"), 130);
+        ask("fake_finish");
+        consumers.settle(never, &|| false).unwrap();
+        // The two threads that still wait return now; until they have, nothing is freed.
+        let mut frees = || {
+            let before = ask("fake_device_bytes");
+            drop(compute.allocate(1).unwrap());
+            ask("fake_device_bytes") == before
+        };
+        let start = Instant::now();
+        while !frees() {
+            assert!(start.elapsed() < Duration::from_secs(60), "the threads did not return");
+        }
+        let before = ask("fake_device_bytes");
+        drop(second);
+        assert_eq!(ask("fake_device_bytes"), before - 30);
     });
 }
 

@@ -95,6 +95,17 @@ pub fn orientation(encoded: &[u8]) -> Result<u8, Error> {
     Ok(header.orientation.unwrap_or(1))
 }
 
+/// Whether a file is a JPEG with restart markers in the data of a scan.
+pub fn has_restart_markers(file: &[u8]) -> bool {
+    let mut header = Header::default();
+    let is_marker = |data: &[u8]| {
+        memchr::memchr_iter(0xff, data)
+            .any(|at| data.get(at + 1).is_some_and(|next| (0xd0..=0xd7).contains(next)))
+    };
+    header.parse(file).is_ok()
+        && header.scans.iter().any(|scan| is_marker(&file[scan.data.clone()]))
+}
+
 /// Whether a file is a progressive JPEG.
 pub fn is_progressive(file: &[u8]) -> bool {
     let mut header = Header::default();

@@ -152,7 +152,8 @@ pub use error::Error;
 pub use find_entry_points::{Spacing, entry_points, entry_points_until};
 pub use form::{Form, FormError};
 pub use form_codec::{
-    form_of, from_form, from_form_until, is_progressive, orientation, size, to_form, to_form_until,
+    form_of, from_form, from_form_until, has_restart_markers, is_progressive, orientation, size,
+    to_form, to_form_until,
 };
 pub use huffman_spec::HuffmanSpec;
 pub use interrupt::{Helper, Interrupt};
@@ -163,7 +164,7 @@ pub use picture::{Encoded, Picture, Region};
 pub use rewrite::{HuffmanTables, Process, Restarts, Rewrite, rewrite, rewrite_until};
 pub use skeleton::{Skeleton, assemble, dismantle};
 pub use stripe::{ROW_SLACK, Stripe};
-pub use summary::JpegSummary;
+pub use summary::{JpegSummary, precision};
 
 use error::damaged;
 use limits::check_pixels;

@@ -5,6 +5,26 @@ use super::markers::Header;
 use super::{form, form_of, skeleton::Skeleton};
 use crate::{Cpu, Error};
 
+/// Bits of a sample by the frame header of a JPEG file; `None` if the file is not a JPEG, or has no
+/// frame header before its first scan. Only 8 bits are decoded.
+pub fn precision(file: &[u8]) -> Option<u8> {
+    let mut rest = file.strip_prefix(b"\xff\xd8")?;
+    loop {
+        // A marker may have several bytes 0xff before it.
+        let begin = rest.iter().position(|byte| *byte != 0xff).filter(|begin| *begin > 0)?;
+        let [marker, high, low, content @ ..] = &rest[begin..] else { return None };
+        match marker {
+            // DHT, JPG and DAC are between the markers of frames.
+            0xc4 | 0xc8 | 0xcc => {}
+            0xc0..=0xcf => return content.first().copied(),
+            0xda => return None,
+            _ => {}
+        }
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        rest = content.get(length.checked_sub(2)?..)?;
+    }
+}
+
 /// How a JPEG is coded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JpegSummary {

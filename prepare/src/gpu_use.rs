@@ -164,6 +164,8 @@ pub enum NotTaken {
     SeveralScans,
     /// CMYK or YCCK.
     FourComponents,
+    /// It has more than 8 bits a sample, which the CPU refuses with an error.
+    Precision,
     /// It is damaged, or in another format.
     NotAJpeg,
     /// The file says that the picture is turned.
@@ -184,10 +186,11 @@ pub enum NotTaken {
 
 impl NotTaken {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Progressive,
         Self::SeveralScans,
         Self::FourComponents,
+        Self::Precision,
         Self::NotAJpeg,
         Self::Turned,
         Self::Scaled,
@@ -205,6 +208,7 @@ impl fmt::Display for NotTaken {
             Self::Progressive => "progressive JPEGs",
             Self::SeveralScans => "JPEGs with several scans",
             Self::FourComponents => "JPEGs with four components",
+            Self::Precision => "JPEGs with other than 8 bits a sample",
             Self::NotAJpeg => "damaged, or not a JPEG",
             Self::Turned => "turned by their Exif orientation",
             Self::Scaled => "decoded at a lower resolution",

@@ -6,6 +6,7 @@ use crate::exceptions::ProblemText;
 use meetpoint_format::slot::slot_bytes;
 use meetpoint_host::clock::{monotonic_ns, process_cpu_ns};
 use meetpoint_host::energy::{Machine, Meters, Recorder};
+use meetpoint_host::explain::GpuMeter;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_sim::power::{Activity, DramTraffic, PowerModel, presets};
 use meetpoint_storage::files::read_text;
@@ -22,6 +23,7 @@ pub(crate) struct Totals {
     host_batches: u64,
     device_batches: u64,
     host_bytes_read: u64,
+    samples: u64,
 }
 
 impl Totals {
@@ -33,6 +35,7 @@ impl Totals {
         self.host_batches += u64::from(stats.schedule.host_batches);
         self.device_batches += u64::from(stats.schedule.device_batches);
         self.host_bytes_read += stats.host_bytes_read;
+        self.samples += stats.samples;
     }
 
     fn since(self, before: Self) -> Self {
@@ -42,6 +45,7 @@ impl Totals {
             host_batches: self.host_batches - before.host_batches,
             device_batches: self.device_batches - before.device_batches,
             host_bytes_read: self.host_bytes_read - before.host_bytes_read,
+            samples: self.samples - before.samples,
         }
     }
 }
@@ -83,8 +87,9 @@ impl Energy {
         Ok(Self { begun: Mutex::new(Some(begun)), model })
     }
 
-    /// Ends; returns the measurements and the model's result as JSON.
-    pub(crate) fn end(&self, py: Python<'_>, scene: &Scene) -> PyResult<String> {
+    /// Ends; returns the measurements and the model's result as JSON, and the measurements of
+    /// graphics boards.
+    pub(crate) fn end(&self, py: Python<'_>, scene: &Scene) -> PyResult<(String, Vec<GpuMeter>)> {
         let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(begun) = begun else {
             return Err(errors::plain(py, "ClosedError", "the interval has ended before"));
@@ -102,17 +107,19 @@ impl Energy {
                     "covers": meter.covers.to_string(),
                     "adds_up": meter.scope.adds_up(),
                     "joules": meter.joules,
+                    "utilisation": meter.utilisation,
                     "failure": meter.failure.as_ref().map(ToString::to_string),
                 })).collect::<Vec<Value>>(),
                 "nothing_because": measurement.nothing_because.as_ref().map(ToString::to_string),
             });
-            json!({
+            let said = json!({
                 "seconds": ns as f64 / 1e9,
                 "measured": measured,
                 "modelled": self.modelled(scene, done, (ns, cpu_ns)),
-            })
+            });
+            (said.to_string(), GpuMeter::of(&measurement, done.samples))
         });
-        Ok(said.to_string())
+        Ok(said)
     }
 
     fn modelled(&self, scene: &Scene, done: Totals, (ns, cpu_ns): (u64, u64)) -> Value {

@@ -287,7 +287,8 @@ impl Loader {
         let whole = state.history.iter().rev().filter(|past| past.stats.is_complete);
         let broken = state.history.iter().rev().filter(|past| !past.stats.is_complete);
         let explained = whole.chain(broken).find_map(|past| explain(&past.stats, &context(past)));
-        let json = explained.map(|explained| {
+        let json = explained.map(|mut explained| {
+            explained.gpu_meters.clone_from(&state.gpu_meters);
             let sentences = explained.sentences().into_iter().chain(explained.ceiling_sentences());
             let sentences: Vec<String> = sentences.collect();
             serde_json::to_value(&explained).map(|mut value| {
@@ -360,7 +361,9 @@ impl Loader {
                 totals: state.totals,
             }
         };
-        energy.end(py, &scene)
+        let (said, gpu_meters) = energy.end(py, &scene)?;
+        self.lock().gpu_meters = gpu_meters;
+        Ok(said)
     }
 
     fn close(&self, py: Python<'_>) {

@@ -3,6 +3,7 @@
 use crate::energy::Totals;
 use crate::engine::{Answer, Engine, Next};
 use meetpoint_diagnose::{Diagnose, Surface};
+use meetpoint_host::explain::GpuMeter;
 use meetpoint_host::stats::{EpochStats, Event, EventKind, Phase};
 use meetpoint_metrics::{CompletedEpoch, ConsumedBatch, Exporter, Prometheus};
 use meetpoint_scheduler::Record;
@@ -34,6 +35,8 @@ pub(crate) struct State {
     pub(crate) transform: Duration,
     /// Sums over all epochs.
     pub(crate) totals: Totals,
+    /// What the latest interval of `energy()` measured of graphics boards.
+    pub(crate) gpu_meters: Vec<GpuMeter>,
     pub(crate) metrics: Prometheus,
     /// Additional destination of metrics.
     pub(crate) exporter: Option<Arc<Exporter>>,
@@ -60,6 +63,7 @@ impl State {
             history: VecDeque::new(),
             transform: Duration::ZERO,
             totals: Totals::default(),
+            gpu_meters: Vec::new(),
             metrics: Prometheus::new(),
             exporter: None,
             losses: Vec::new(),

@@ -60,9 +60,14 @@ def test_a_machine_without_a_driver_is_an_error_with_a_remedy(dataset: str) -> N
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The driver and the run-time compiler for tests."""
+    """The driver, the run-time compiler and the management library for tests."""
     folder = tmp_path_factory.mktemp("fake_cuda")
-    for source, library in (("fake_cuda.c", "libcuda.so.1"), ("fake_nvrtc.c", "libnvrtc.so.12")):
+    made = {
+        "fake_cuda.c": "libcuda.so.1",
+        "fake_nvrtc.c": "libnvrtc.so.12",
+        "fake_nvml.c": "libnvidia-ml.so.1",
+    }
+    for source, library in made.items():
         command = [os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread"]
         subprocess.run([*command, "-o", folder / library, SOURCES / source], check=True)
     (folder / "libcuda.so").symlink_to("libcuda.so.1")

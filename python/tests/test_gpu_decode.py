@@ -139,11 +139,28 @@ def test_a_share_of_nothing_leaves_everything_to_the_cpu(libraries: Path, datase
     )
 
 
-def test_a_gpu_that_fails_is_one_warning_and_changes_no_bit(libraries: Path) -> None:
+LOST = {
+    "46": "CUDA_ERROR_DEVICE_UNAVAILABLE",
+    "214": "CUDA_ERROR_ECC_UNCORRECTABLE",
+    "700": "CUDA_ERROR_ILLEGAL_ADDRESS",
+    "719": "CUDA_ERROR_LAUNCH_FAILED",
+}
+# The first launch tries the GPU.
+FAULTS = [
+    *(({"FAKE_CUDA_FAIL_LAUNCH": "2", "FAKE_CUDA_FAIL_CODE": it}, LOST[it]) for it in LOST),
+    ({"FAKE_CUDA_HANG_LAUNCH": "2"}, "has not finished its work after"),
+]
+
+
+@pytest.mark.parametrize(("variables", "said"), FAULTS)
+def test_a_gpu_that_is_lost_or_hangs_is_one_warning_and_changes_no_bit(
+    libraries: Path, variables: Dict[str, str], said: str
+) -> None:
+    cause = "gpu_hung" if "FAKE_CUDA_HANG_LAUNCH" in variables else "gpu_failed"
     run_here(
         libraries,
         JPEGS,
-        """
+        f"""
         host = meetpoint.Loader(dataset, recipe=RECIPE, batch_size=2)
         gpu = loader_of(dataset, gpu_share=0.5, batch_size=2)
         with warnings.catch_warnings(record=True) as caught:
@@ -156,13 +173,48 @@ def test_a_gpu_that_fails_is_one_warning_and_changes_no_bit(libraries: Path) -> 
         assert warned.filename == "<string>"
         first, second = gpu.report()["epochs"]
         (event,) = [it for it in first["events"] if it["kind"] == "gpu_failed"]
-        assert "CUDA_ERROR_ILLEGAL_ADDRESS" in event["message"]
+        assert {said!r} in event["message"], event
         assert not [it for it in second["events"] if it["kind"] == "gpu_failed"]
         assert (second["gpu"]["prepared"], second["gpu"]["threads_failed"]) == (0, 1)
-        assert gpu.explain().gpu.failure.cause == "gpu_failed"
+        assert gpu.explain().gpu.failure.cause == {cause!r}
+        gpu.close()
         """,
-        # The first launch tries the GPU.
-        {"FAKE_CUDA_FAIL_LAUNCH": "2"},
+        variables,
+    )
+
+
+def test_a_forked_child_gets_an_error_that_says_so(libraries: Path, dataset: str) -> None:
+    run_here(
+        libraries,
+        dataset,
+        """
+        with loader_of(dataset, gpu_share=0) as loader:
+            child = os.fork()
+            if child == 0:
+                said = []
+                try:
+                    loader_of(dataset)
+                except meetpoint.GpuError as error:
+                    said.append((error.cause, "spawn" in error.remedy))
+                try:
+                    next(iter(loader))
+                except meetpoint.ForkError as error:
+                    said.append("spawn" in error.remedy)
+                os._exit(0 if said == [("gpu_forked", True), True] else 1)
+            assert os.waitpid(child, 0)[1] == 0
+            assert len(list(loader)) == len(loader)
+        """,
+    )
+    # The parent has used CUDA without this package.
+    run_here(
+        libraries,
+        dataset,
+        """
+        with pytest.raises(meetpoint.GpuError, match="forked") as it:
+            loader_of(dataset)
+        assert it.value.cause == "gpu_forked"
+        """,
+        {"FAKE_CUDA_NO_INIT": "3"},
     )
 
 
@@ -191,5 +243,31 @@ def test_kernels_are_loaded_once_for_both_uses_of_a_gpu(libraries: Path, dataset
                          recipe=[T.CenterCrop(16), T.ToDtype("float32", scale=True)])
         list(both)
         assert ask("fake_modules") == modules > 1
+        """,
+    )
+
+
+def test_energy_and_utilisation_of_a_board_are_measured_and_explained(
+    libraries: Path, dataset: str
+) -> None:
+    run_here(
+        libraries,
+        dataset,
+        """
+        with loader_of(dataset, gpu_share=0) as loader:
+            list(loader)
+            assert loader.explain().gpu_meters == []
+            with loader.energy() as energy:
+                list(loader)
+            (board,) = [it for it in energy.components if it.name == "nvml:0"]
+            assert board.joules >= 1 and board.utilisation == 0.25 and board.adds_up
+            assert "busy for 25 % of the time" in str(energy)
+            assert all(it.utilisation is None for it in energy.components if it is not board)
+            explained = loader.explain()
+            (meter,) = explained.gpu_meters
+            assert (meter["board"], meter["samples"]) == ("Fake Board", loader.samples)
+            assert (meter["joules"], meter["utilisation"]) == (board.joules, 0.25)
+            assert meter["joules_per_sample"] == board.joules / loader.samples
+            assert any("Fake Board" in it and "25 %" in it for it in explained.sentences)
         """,
     )

@@ -17,7 +17,7 @@ use meetpoint_datasets::{
     RestartMarkers, pack,
 };
 use meetpoint_diagnose::shown;
-use meetpoint_format::dataset::{EntryPointSpacing, Form};
+use meetpoint_format::dataset::{EntryPointSpacing, Form, RestartMarkersStored};
 use std::path::{Path, PathBuf};
 
 /// Pack a source of samples into a dataset: Arrow IPC files and dataset.json.
@@ -223,10 +223,33 @@ fn conversion(summary: &PackSummary) -> String {
         let others = stored.rewritten - stored.transcoded;
         text.push_str(&format!("{others} re-written: other bytes, the same pixels\n"));
     }
+    if let Some(restarts) = &stored.restart_markers {
+        text.push_str(&restart_markers(restarts));
+    }
     for (reason, count) in &stored.kept {
         text.push_str(&format!("{count} kept as they were: {}\n", reason.words()));
     }
     text.push_str(&entry_points(summary));
+    text
+}
+
+/// Describes the restart markers that were inserted, replaced or removed.
+fn restart_markers(restarts: &RestartMarkersStored) -> String {
+    let RestartMarkersStored { inserted, had_before, .. } = restarts;
+    let mut text = String::new();
+    if *inserted > 0 {
+        text.push_str(&format!(
+            "restart markers in {}: {} bytes more than without them ({:.2} %)\n",
+            units::count(*inserted, "file"),
+            restarts.growth_bytes(),
+            restarts.growth_percent()
+        ));
+    }
+    if *had_before > 0 {
+        let done = if *inserted > 0 { "replaced" } else { "removed" };
+        let files = units::count(*had_before, "file");
+        text.push_str(&format!("{files} had restart markers before, which were {done}\n"));
+    }
     text
 }
 
@@ -307,4 +330,26 @@ pub(super) fn tail(summary: &PackSummary) -> String {
         text.push_str(&format!("removed {}, left by a pack that was killed\n", shown(path)));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RestartMarkersStored, restart_markers};
+
+    #[test]
+    fn restart_markers_are_described_with_their_growth_and_the_markers_of_before() {
+        let inserted =
+            RestartMarkersStored { inserted: 2, had_before: 1, bytes: 1030, bytes_without: 1000 };
+        assert_eq!(
+            restart_markers(&inserted),
+            "restart markers in 2 files: 30 bytes more than without them (3.00 %)\n\
+             1 file had restart markers before, which were replaced\n"
+        );
+        let removed = RestartMarkersStored { had_before: 3, ..RestartMarkersStored::default() };
+        assert_eq!(
+            restart_markers(&removed),
+            "3 files had restart markers before, which were removed\n"
+        );
+        assert_eq!(restart_markers(&RestartMarkersStored::default()), "");
+    }
 }

@@ -3,7 +3,7 @@
 
 use super::{Measured, ranks};
 use meetpoint_format::column::BatchLayout;
-use meetpoint_host::explain::{Explanation, RunContext, explain};
+use meetpoint_host::explain::{Explanation, GpuMeter, RunContext, explain};
 use meetpoint_host::group::RankOutcome;
 use meetpoint_host::stats::EpochStats;
 use meetpoint_host::verify::{
@@ -72,7 +72,12 @@ fn explanation(job: &JobFile, measured: &Measured) -> Option<Explanation> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let context =
         RunContext { workers: job.workers, cores, replayed_step_ns: None, transform_ns: 0.0 };
-    explain(measured.ranks[0].epochs.last()?, &context)
+    let mut explanation = explain(measured.ranks[0].epochs.last()?, &context)?;
+    if let Some(measurement) = &measured.energy {
+        let samples = measured.epochs.iter().map(|epoch| epoch.samples).sum();
+        explanation.gpu_meters = GpuMeter::of(measurement, samples);
+    }
+    Some(explanation)
 }
 
 /// The strategy that decided in an epoch: the one that `auto` selected, otherwise the run's own.

@@ -194,6 +194,9 @@ impl DatasetWrite<'_> {
             stored.source_bytes += of_input.source_bytes;
             stored.rewritten += of_input.rewritten;
             stored.transcoded += of_input.transcoded;
+            if let Some(restarts) = &of_input.restart_markers {
+                stored.restart_markers.get_or_insert_default().add(restarts);
+            }
             for (reason, count) in &of_input.kept {
                 *stored.kept.entry(*reason).or_default() += count;
             }
@@ -202,6 +205,8 @@ impl DatasetWrite<'_> {
         }
         if self.samples < samples {
             stored.rewritten = stored.rewritten.min(self.samples);
+            // Which of the files were left out is not known.
+            stored.restart_markers = None;
             stored.transcoded = stored.transcoded.min(stored.rewritten);
             stored.kept.values_mut().for_each(|count| *count = (*count).min(self.samples));
             let share = u128::from(stored.source_bytes) * u128::from(tally.image_bytes)

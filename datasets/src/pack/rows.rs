@@ -183,6 +183,9 @@ pub(super) fn count(stored: &mut Stored, outcome: ConversionOutcome, source_byte
     stored.converted += u64::from(outcome.is_converted);
     stored.rewritten += u64::from(outcome.is_rewritten);
     stored.transcoded += u64::from(outcome.is_transcoded);
+    if let Some(restarts) = &outcome.restarts {
+        stored.restart_markers.get_or_insert_default().add(restarts);
+    }
     if let Some(reason) = outcome.kept {
         *stored.kept.entry(reason).or_default() += 1;
     }

@@ -118,6 +118,9 @@ impl Totals {
             all.converted += one.converted;
             all.rewritten += one.rewritten;
             all.transcoded += one.transcoded;
+            if let Some(restarts) = &one.restart_markers {
+                all.restart_markers.get_or_insert_default().add(restarts);
+            }
             for (reason, count) in &one.kept {
                 *all.kept.entry(*reason).or_default() += count;
             }

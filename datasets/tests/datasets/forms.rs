@@ -113,6 +113,41 @@ fn restart_markers_and_huffman_tables_change_bytes_and_no_pixels() {
     }
 }
 
+/// Whether the data after the last start of a scan have a restart marker.
+fn has_restart_markers(file: &[u8]) -> bool {
+    let pairs: Vec<[u8; 2]> = file.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+    let scan = pairs.iter().rposition(|pair| *pair == [0xff, 0xda]);
+    scan.is_some_and(|at| pairs[at..].iter().any(|[a, b]| *a == 0xff && (0xd0..=0xd7).contains(b)))
+}
+
+#[test]
+fn the_growth_by_restart_markers_is_reported_and_files_that_had_them_are_counted() {
+    let with = |restarts| {
+        let (bench, summary) = packed(JpegOptions { restarts, ..JpegOptions::default() });
+        bench.unpack().unwrap();
+        (files(&bench.back()), summary.stored.restart_markers)
+    };
+    let (kept, nothing) = with(RestartMarkers::Keep);
+    assert_eq!(nothing, None);
+    let had_before = kept.values().filter(|file| has_restart_markers(file)).count() as u64;
+    let (without, removed) = with(RestartMarkers::Remove);
+    assert!(!without.values().any(|file| has_restart_markers(file)));
+    let removed = removed.unwrap();
+    assert_eq!((removed.inserted, removed.had_before), (0, had_before));
+    assert_eq!((removed.bytes, removed.bytes_without), (0, 0));
+    let (files, inserted) = with(RestartMarkers::EveryMcuRow);
+    let inserted = inserted.unwrap();
+    let marked: Vec<_> = files.iter().filter(|(_, file)| has_restart_markers(file)).collect();
+    let bytes = |files: &mut dyn Iterator<Item = usize>| files.sum::<usize>() as u64;
+    assert_eq!((inserted.inserted, inserted.had_before), (marked.len() as u64, had_before));
+    assert_eq!(inserted.bytes, bytes(&mut marked.iter().map(|(_, file)| file.len())));
+    assert_eq!(
+        inserted.bytes_without,
+        bytes(&mut marked.iter().map(|(key, _)| without[*key].len()))
+    );
+    assert!(marked.len() > 1 && inserted.growth_bytes() > 0 && inserted.growth_percent() > 0.0);
+}
+
 #[test]
 fn entry_points_are_packed_as_requested_and_found_with_their_samples() {
     for (spacing, option) in [

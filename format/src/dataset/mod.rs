@@ -51,4 +51,6 @@ pub use part_bytes::PartBytes;
 pub use prepared::{Codec, Prepared, PreparedError, decode_sample, encode_sample};
 pub use record_batch::{BufferRole, EntryPointTable, EntryPoints, RecordBatchMetadata, RowTable};
 pub use row::Row;
-pub use stored::{EntryPointSpacing, EntryPointsStored, Form, NotConverted, Stored};
+pub use stored::{
+    EntryPointSpacing, EntryPointsStored, Form, NotConverted, RestartMarkersStored, Stored,
+};

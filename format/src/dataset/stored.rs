@@ -98,6 +98,41 @@ pub struct EntryPointsStored {
     pub bytes: u64,
 }
 
+/// What the requested restart markers did to the files of a dataset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RestartMarkersStored {
+    /// Samples into whose file restart markers were inserted.
+    pub inserted: u64,
+    /// Samples whose file had restart markers before. They were replaced by the requested ones, or
+    /// removed if none were requested.
+    pub had_before: u64,
+    /// Bytes of the files with inserted markers.
+    pub bytes: u64,
+    /// Bytes that the same files have when they are rewritten in the same way without markers.
+    pub bytes_without: u64,
+}
+
+impl RestartMarkersStored {
+    /// Adds the counts of other samples.
+    pub fn add(&mut self, more: &Self) {
+        self.inserted += more.inserted;
+        self.had_before += more.had_before;
+        self.bytes += more.bytes;
+        self.bytes_without += more.bytes_without;
+    }
+
+    /// Bytes that the markers added.
+    pub fn growth_bytes(&self) -> i128 {
+        i128::from(self.bytes) - i128::from(self.bytes_without)
+    }
+
+    /// The same in percent of the files without markers; 0 without files.
+    pub fn growth_percent(&self) -> f64 {
+        100.0 * self.growth_bytes() as f64 / self.bytes_without.max(1) as f64
+    }
+}
+
 /// The form of the images of a dataset, and how many files were converted to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,6 +151,9 @@ pub struct Stored {
     pub kept: BTreeMap<NotConverted, u64>,
     /// Entry points.
     pub entry_points: EntryPointsStored,
+    /// Restart markers; absent if they were not to be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart_markers: Option<RestartMarkersStored>,
 }
 
 impl Stored {
@@ -126,8 +164,13 @@ impl Stored {
             ("rewritten", self.rewritten),
             ("entry_points.samples", self.entry_points.samples),
         ];
+        let restarts = self.restart_markers.unwrap_or_default();
+        let counts = counts.into_iter().chain([
+            ("restart_markers.inserted", restarts.inserted),
+            ("restart_markers.had_before", restarts.had_before),
+        ]);
         let kept = self.kept.values().map(|count| ("kept", *count));
-        for (name, count) in counts.into_iter().chain(kept) {
+        for (name, count) in counts.chain(kept) {
             if count > samples {
                 return Err(format!("stored.{name} is {count} of {samples} samples"));
             }

@@ -3,32 +3,38 @@
 //!
 //! In a forked child, no function of the driver is called and nothing is freed.
 
-use super::driver::{self, Code, NOT_READY, SUCCESS};
+use super::driver::{self, CONTAINED, Code, NOT_READY, SUCCESS, TENSOR_MEMORY_LEAK};
 use crate::Error;
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult};
 use std::marker::PhantomData;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Codes after which CUDA refuses every further call of the process, or the GPU is gone.
-const FATAL: [Code; 17] = [
-    4,   // CUDA_ERROR_DEINITIALIZED
-    46,  // CUDA_ERROR_DEVICE_UNAVAILABLE
-    214, // CUDA_ERROR_ECC_UNCORRECTABLE
-    220, // CUDA_ERROR_NVLINK_UNCORRECTABLE
-    700, // CUDA_ERROR_ILLEGAL_ADDRESS
-    702, // CUDA_ERROR_LAUNCH_TIMEOUT
-    709, // CUDA_ERROR_CONTEXT_IS_DESTROYED
-    710, // CUDA_ERROR_ASSERT
-    714, // CUDA_ERROR_HARDWARE_STACK_ERROR
-    715, // CUDA_ERROR_ILLEGAL_INSTRUCTION
-    716, // CUDA_ERROR_MISALIGNED_ADDRESS
-    717, // CUDA_ERROR_INVALID_ADDRESS_SPACE
-    718, // CUDA_ERROR_INVALID_PC
-    719, // CUDA_ERROR_LAUNCH_FAILED
-    721, // CUDA_ERROR_CONTAINED
-    807, // CUDA_ERROR_MPS_SERVER_NOT_READY
-    999, // CUDA_ERROR_UNKNOWN
+///
+/// For most of them, NVIDIA's reference of `CUresult` says that the process must be terminated and
+/// relaunched, or that the context cannot be used any more. The others mean that the driver shuts
+/// down, that the GPU is not available, that its memory or its links failed, or are unknown.
+const FATAL: [Code; 19] = [
+    CUresult::CUDA_ERROR_DEINITIALIZED as Code,
+    CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE as Code,
+    CUresult::CUDA_ERROR_ECC_UNCORRECTABLE as Code,
+    CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE as Code,
+    CONTAINED,
+    CUresult::CUDA_ERROR_ILLEGAL_ADDRESS as Code,
+    CUresult::CUDA_ERROR_LAUNCH_TIMEOUT as Code,
+    CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED as Code,
+    CUresult::CUDA_ERROR_ASSERT as Code,
+    CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR as Code,
+    CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION as Code,
+    CUresult::CUDA_ERROR_MISALIGNED_ADDRESS as Code,
+    CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE as Code,
+    CUresult::CUDA_ERROR_INVALID_PC as Code,
+    CUresult::CUDA_ERROR_LAUNCH_FAILED as Code,
+    TENSOR_MEMORY_LEAK,
+    CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED as Code,
+    CUresult::CUDA_ERROR_EXTERNAL_DEVICE as Code,
+    CUresult::CUDA_ERROR_UNKNOWN as Code,
 ];
 
 /// Memory of a GPU that is allocated and not freed yet.
@@ -66,10 +72,20 @@ pub(super) struct Context {
     process: u32,
     /// Call, name and description of the failure after which nothing works.
     lost: OnceLock<(&'static str, String, String)>,
-    is_late: AtomicBool,
+    late: Mutex<Late>,
     device_bytes: AtomicU64,
     pinned_bytes: AtomicU64,
     allocations: AtomicU64,
+}
+
+/// Work that a wait gave up on. Until it ends, nothing is freed: the GPU may still use it, and the
+/// driver would wait for the GPU without a limit.
+#[derive(Debug, Default)]
+struct Late {
+    /// Events that are not done. None of them is destroyed.
+    events: Vec<Handle<sys::CUevent_st>>,
+    /// Waits for all work of the process that nobody waits for any more.
+    settling: usize,
 }
 
 /// The context is that of this thread until this is dropped.
@@ -92,7 +108,7 @@ impl Context {
             device,
             process: std::process::id(),
             lost: OnceLock::new(),
-            is_late: AtomicBool::new(false),
+            late: Mutex::default(),
             device_bytes: AtomicU64::new(0),
             pinned_bytes: AtomicU64::new(0),
             allocations: AtomicU64::new(0),
@@ -155,18 +171,40 @@ impl Context {
         }
     }
 
-    /// Notes whether the last wait ended in time. Until one does, nothing is freed: the driver
-    /// would wait for the GPU without a limit.
-    pub(super) fn set_late(&self, is_late: bool) {
-        self.is_late.store(is_late, Ordering::Relaxed);
+    /// Records that a wait for an event ended before the event was done.
+    pub(super) fn add_late(&self, event: Handle<sys::CUevent_st>) {
+        let mut late = self.lock_late();
+        if !late.events.iter().any(|other| other.0 == event.0) {
+            late.events.push(event);
+        }
+    }
+
+    /// Records that a wait for all work ended early, while a thread still waits.
+    pub(super) fn begin_settling(&self) {
+        self.lock_late().settling += 1;
+    }
+
+    /// Records that such a thread has seen the end of the work.
+    pub(super) fn end_settling(&self) {
+        self.lock_late().settling -= 1;
+    }
+
+    fn lock_late(&self) -> MutexGuard<'_, Late> {
+        // No code that holds it panics.
+        self.late.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether work that a wait gave up on is still unfinished. The context is current.
+    fn is_late(&self) -> bool {
+        let mut late = self.lock_late();
+        // SAFETY: the events exist: while one is in the list, none is destroyed.
+        late.events.retain(|event| unsafe { sys::cuEventQuery(event.0) } as Code == NOT_READY);
+        late.settling > 0 || !late.events.is_empty()
     }
 
     /// Makes the context that of this thread to free something, unless that is impossible.
     pub(super) fn enter_to_free(&self) -> Option<ContextGuard> {
-        if self.is_late.load(Ordering::Relaxed) {
-            return None;
-        }
-        self.enter().ok()
+        self.enter().ok().filter(|_entered| !self.is_late())
     }
 
     pub(super) fn allocated(&self) -> Allocated {
@@ -199,7 +237,8 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         // A late GPU still works in its context: it stays, as does what was not freed.
-        if !self.is_forked() && !self.is_late.load(Ordering::Relaxed) {
+        let is_late = self.enter().is_ok_and(|_entered| self.is_late());
+        if !self.is_forked() && !is_late {
             // SAFETY: it was retained once. The result cannot be reported.
             let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
         }

@@ -2,7 +2,7 @@
 //! The driver's library, its version and its error codes.
 
 use crate::Error;
-use cudarc::driver::sys;
+use cudarc::driver::sys::{self, CUresult};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 
@@ -10,14 +10,19 @@ use std::sync::OnceLock;
 /// driver has codes that the enumeration lacks.
 pub(super) type Code = u32;
 
-pub(super) const SUCCESS: Code = 0;
-pub(super) const OUT_OF_MEMORY: Code = 2;
-pub(super) const NOT_READY: Code = 600;
+pub(super) const SUCCESS: Code = CUresult::CUDA_SUCCESS as Code;
+pub(super) const OUT_OF_MEMORY: Code = CUresult::CUDA_ERROR_OUT_OF_MEMORY as Code;
+pub(super) const NOT_READY: Code = CUresult::CUDA_ERROR_NOT_READY as Code;
 /// Initialised in the parent process, before a fork.
-const NOT_INITIALIZED: Code = 3;
+const NOT_INITIALIZED: Code = CUresult::CUDA_ERROR_NOT_INITIALIZED as Code;
 /// What is found is the library for linking, without a driver.
-const STUB_LIBRARY: Code = 34;
-const NO_DEVICE: Code = 100;
+const STUB_LIBRARY: Code = CUresult::CUDA_ERROR_STUB_LIBRARY as Code;
+const NO_DEVICE: Code = CUresult::CUDA_ERROR_NO_DEVICE as Code;
+/// `CUDA_ERROR_CONTAINED`, which the enumeration has from CUDA 12.8 on: an exception of the GPU that
+/// its error containment stopped.
+pub(super) const CONTAINED: Code = 226;
+/// `CUDA_ERROR_TENSOR_MEMORY_LEAK`, also new in CUDA 12.8.
+pub(super) const TENSOR_MEMORY_LEAK: Code = 721;
 
 /// The oldest driver that is used.
 const NEEDED: Version = Version { major: 12, minor: 0 };

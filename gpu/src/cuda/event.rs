@@ -70,7 +70,7 @@ impl Event {
             }
             let waited = start.elapsed();
             if waited >= limit {
-                self.context.set_late(true);
+                self.context.add_late(self.handle);
                 return Err(Error::Hung { seconds: limit.as_secs_f64() });
             }
             if waited < SPIN {
@@ -80,7 +80,6 @@ impl Event {
                 std::thread::sleep(sleep.min(limit - waited));
             }
         }
-        self.context.set_late(false);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use crate::delivery::{self, ConsumerStream, Consumers, Streams};
 use crate::{ASK_EVERY, Error};
 use cudarc::driver::sys;
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Streams of other libraries on a GPU, for any thread. They must exist as long as batches that
 /// were exported to them; the driver rejects most handles of streams that do not exist.
@@ -72,18 +72,21 @@ impl Consumers for CudaConsumers {
         Ok(event)
     }
 
-    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. After a request to
-    /// stop, this function returns and the thread continues to wait.
-    fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        let (sender, settled) = mpsc::sync_channel(1);
+    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. At the limit and
+    /// after a request to stop, this function returns and the thread continues to wait; until it
+    /// has seen the end of the work, nothing is freed.
+    fn settle(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        // Without room for a result: it is either received, or the thread learns that it was not.
+        let (sender, settled) = mpsc::sync_channel(0);
         let gpu = Arc::clone(&self.gpu);
         let wait = move || {
             let result = gpu.context.enter().and_then(|_entered| {
                 // SAFETY: the context is current.
                 gpu.context.check("cuCtxSynchronize", unsafe { sys::cuCtxSynchronize() })
             });
-            // The receiver is gone if the caller has returned after a request to stop.
-            drop(sender.send(result));
+            if sender.send(result).is_err() {
+                gpu.context.end_settling();
+            }
         };
         let thread = std::thread::Builder::new().name("gpu-settle".to_owned()).spawn(wait);
         thread.map_err(|error| Error::Driver {
@@ -91,11 +94,16 @@ impl Consumers for CudaConsumers {
             name: "no thread".to_owned(),
             what: error.to_string(),
         })?;
+        let start = Instant::now();
         loop {
-            match settled.recv_timeout(ASK_EVERY) {
-                Ok(result) => return result,
-                Err(_) if is_stopped() => return Err(Error::Stopped),
-                Err(_) => {}
+            if let Ok(result) = settled.recv_timeout(ASK_EVERY) {
+                return result;
+            }
+            let is_stopped = is_stopped();
+            if is_stopped || start.elapsed() >= limit {
+                self.gpu.context.begin_settling();
+                let hung = Error::Hung { seconds: limit.as_secs_f64() };
+                return Err(if is_stopped { Error::Stopped } else { hung });
             }
         }
     }

@@ -4,7 +4,7 @@ use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels};
 use super::idle::Idle;
 use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HUNG_AFTER};
-use super::pool::{Pool, PoolSlot, Usage};
+use super::pool::{Pool, PoolSlot, Release, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
 use crate::{DeviceMemory, Error};
@@ -183,9 +183,8 @@ impl<S: Streams> Delivery<S> {
                     // A device that failed reads nothing, and pages that one reads stay locked.
                     drop(self.streams.wait(self.end_after()));
                 }
-                let bytes = memory.bytes();
-                drop(memory);
-                self.pool.not_allocated(bytes);
+                // What was started may still write to it.
+                self.pool.give_back(Release { memory, after: Vec::new(), is_unknown: true });
                 Err(error)
             }
         }
@@ -234,18 +233,31 @@ impl<S: Streams> Delivery<S> {
         let taken = self.pool.take(bytes, is_stopped, self.limits.wait);
         self.sums.memory_wait_ns += nanoseconds(since.elapsed());
         match taken? {
-            PoolSlot::Free(release) => {
-                if release.is_unknown {
-                    self.streams.consumers().settle(is_stopped)?;
+            PoolSlot::Free(release) => match self.begin_after(&release, is_stopped) {
+                Ok(()) => Ok(release.memory),
+                Err(error) => {
+                    // Its consumers may still use it, so the next user has to wait as well.
+                    self.pool.give_back(release);
+                    Err(error.into())
                 }
-                release.after.iter().try_for_each(|event| self.streams.wait_for(event))?;
-                Ok(release.memory)
-            }
+            },
             PoolSlot::Allocate(bytes) => {
                 let allocated = self.streams.allocate(bytes);
                 Ok(allocated.inspect_err(|_| self.pool.not_allocated(bytes))?)
             }
         }
+    }
+
+    /// Makes later work begin after the work of the consumers on released memory.
+    fn begin_after(
+        &mut self,
+        release: &Release<S::Event>,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        if release.is_unknown {
+            self.streams.consumers().settle(HUNG_AFTER, is_stopped)?;
+        }
+        release.after.iter().try_for_each(|event| self.streams.wait_for(event))
     }
 
     fn fill(
@@ -372,6 +384,8 @@ impl<S: Streams> Drop for Delivery<S> {
         // Page-locked memory and pixels are read until all work is done. A device that failed
         // reads nothing.
         drop(self.streams.wait(self.end_after()));
+        // Memory is freed when the work of the consumers has ended, too.
+        drop(self.pool.wait_until_unused(&self.streams.consumers(), END_AFTER));
     }
 }
 

@@ -4,8 +4,8 @@
 //! which it may be overwritten.
 
 use super::limits::DeliveryError;
-use super::streams::Event;
-use crate::DeviceMemory;
+use super::streams::{Consumers, Event};
+use crate::{DeviceMemory, Error};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -156,6 +156,22 @@ impl<E: Event> Pool<E> {
         state.bytes -= bytes as u64;
         state.lent -= 1;
         state.allocations -= 1;
+    }
+
+    /// Waits until nothing uses the memory that is free; [`Error::Hung`] after `limit`.
+    pub(super) fn wait_until_unused(
+        &self,
+        consumers: &impl Consumers<Event = E>,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        let state = self.lock();
+        if state.free.iter().any(|it| it.is_unknown) {
+            return consumers.settle(limit, &|| false);
+        }
+        state.free.iter().flat_map(|it| &it.after).try_for_each(|event| {
+            event.wait_unless(limit.saturating_sub(start.elapsed()), &|| false)
+        })
     }
 
     /// A batch is not used any more.

@@ -58,7 +58,7 @@ impl Consumers for ShimConsumers {
         Ok(ShimEvent(()))
     }
 
-    fn settle(&self, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+    fn settle(&self, _limit: Duration, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         Ok(())
     }
 }

@@ -3,16 +3,13 @@
 
 use super::limits::{DeliveryError, HUNG_AFTER};
 use super::streams::{Event, Streams};
-use crate::{DeviceMemory, Error, HostMemory};
+use crate::{DeviceMemory, HostMemory};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Bytes of a chunk: large enough for the full rate of the bus, small enough that the copy of the
 /// first begins soon.
 const CHUNK_BYTES: usize = 4 << 20;
-
-/// The shortest and the longest sleep between two questions whether a copy is done.
-const SLEEP: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
 
 /// Chunks, used in turn.
 #[derive(Debug)]
@@ -88,26 +85,15 @@ impl<E: Event> Staging<E> {
         }
     }
 
-    /// Waits for a copy.
+    /// Waits for a copy, which may come after work of a consumer.
     pub(super) fn wait(
         &mut self,
         copied: &E,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<(), DeliveryError> {
         let since = Instant::now();
-        // The copy may come after work of a consumer, which takes as long as it takes.
-        let mut sleep = SLEEP[0];
-        while !copied.is_done()? {
-            if is_stopped() {
-                return Err(DeliveryError::Stopped);
-            }
-            if since.elapsed() >= HUNG_AFTER {
-                return Err(Error::Hung { seconds: HUNG_AFTER.as_secs_f64() }.into());
-            }
-            std::thread::sleep(sleep);
-            sleep = (sleep * 2).min(SLEEP[1]);
-        }
+        let waited = copied.wait_unless(HUNG_AFTER, is_stopped);
         self.waited += since.elapsed();
-        Ok(())
+        Ok(waited?)
     }
 }

@@ -89,7 +89,8 @@ pub trait Consumers: Debug + Clone + Send + Sync + 'static {
     /// Marks the end of the work of a stream so far.
     fn record(&self, stream: ConsumerStream) -> Result<Self::Event, Error>;
 
-    /// Waits for all work of this process on the device. Calls `is_stopped` at least every
-    /// [`ASK_EVERY`](crate::ASK_EVERY) and returns [`Error::Stopped`] if it returns true.
-    fn settle(&self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
+    /// Waits for all work of this process on the device; [`Error::Hung`] after `limit`. Calls
+    /// `is_stopped` at least every [`ASK_EVERY`](crate::ASK_EVERY) and returns [`Error::Stopped`]
+    /// if it returns true. After either, no memory is freed until that work has ended.
+    fn settle(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 }

@@ -7,7 +7,8 @@
 //   FAKE_CUDA_SM           compute capability, by default 90
 //   FAKE_CUDA_MEMORY       bytes of GPU memory, by default 1 GiB
 //   FAKE_CUDA_PINNED       bytes of memory that can be locked, by default 1 GiB
-//   FAKE_CUDA_FAIL_LAUNCH  launch (from 1) after which every call fails with error 700
+//   FAKE_CUDA_FAIL_LAUNCH  launch (from 1) after which every call fails
+//   FAKE_CUDA_FAIL_CODE    the error of these calls, by default 700
 //   FAKE_CUDA_HANG_LAUNCH  launch (from 1) after which no event is ever done
 //   FAKE_CUDA_NO_INIT      cuInit fails with this error
 //   FAKE_CUDA_SQUARES      probe_squares is executed; other kernels never are
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef int Result;
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_DEVICE = 101,
@@ -30,7 +32,7 @@ struct Function { int shared_max; };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct Function the_function, squares_function;
 static int the_context;
-static uint64_t now = 1, launches, failed;
+static uint64_t now = 1, launches, failed, finished;
 static int64_t device_bytes, pinned_bytes, allocations, events, streams, modules, contexts;
 static uint64_t waits, last_wait_stream, last_record_stream;
 enum { LOCKS_MAX = 4096 };
@@ -49,7 +51,7 @@ static int64_t gpu_bytes(void) { return number("FAKE_CUDA_MEMORY", 1 << 30); }
 
 // Every call that needs a context begins with this.
 static Result ready(void) {
-    if (failed) return ILLEGAL_ADDRESS;
+    if (failed) return (Result)failed;
     return depth > 0 ? SUCCESS : 201;
 }
 
@@ -65,6 +67,9 @@ uint64_t fake_last_record_stream(void) { return last_record_stream; }
 int fake_shared_max(void) { return the_function.shared_max; }
 int fake_depth(void) { return depth; }
 int64_t fake_recover(void) { failed = 0; return 0; }
+void fake_fail(int code) { failed = (uint64_t)code; }
+// The work that hangs ends.
+int64_t fake_finish(void) { finished = 1; return 0; }
 
 Result cuDriverGetVersion(int* version) {
     *version = (int)number("FAKE_CUDA_VERSION", 12080);
@@ -145,7 +150,15 @@ Result cuCtxPopCurrent_v2(void** context) {
     return SUCCESS;
 }
 
-Result cuCtxSynchronize(void) { return ready(); }
+static int is_stuck(void) {
+    int64_t hang = number("FAKE_CUDA_HANG_LAUNCH", 0);
+    return hang > 0 && launches >= (uint64_t)hang && !__atomic_load_n(&finished, __ATOMIC_RELAXED);
+}
+
+Result cuCtxSynchronize(void) {
+    while (is_stuck()) usleep(1000);
+    return ready();
+}
 
 Result cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
     if (ready()) return ready();
@@ -174,6 +187,10 @@ static Result allocate(void** memory, size_t bytes, int64_t* total, int64_t limi
 
 static Result deallocate(char* memory, int64_t* total) {
     if (ready()) return ready();
+    if (is_stuck()) {
+        fputs("memory is freed while a kernel hangs: the driver would never return\n", stderr);
+        abort();
+    }
     pthread_mutex_lock(&lock);
     *total -= (int64_t)*(size_t*)(memory - 256);
     allocations -= 1;
@@ -237,11 +254,6 @@ Result cuStreamDestroy_v2(void* stream) {
     return SUCCESS;
 }
 
-static int is_stuck(void) {
-    int64_t hang = number("FAKE_CUDA_HANG_LAUNCH", 0);
-    return hang > 0 && launches >= (uint64_t)hang;
-}
-
 Result cuStreamQuery(void* stream) {
     (void)stream;
     if (ready()) return ready();
@@ -286,7 +298,7 @@ Result cuEventRecord(struct Event* event, void* stream) {
 
 Result cuEventQuery(struct Event* event) {
     if (ready()) return ready();
-    return event->is_stuck ? NOT_READY : SUCCESS;
+    return event->is_stuck && is_stuck() ? NOT_READY : SUCCESS;
 }
 
 Result cuEventElapsedTime(float* milliseconds, struct Event* from, struct Event* to) {
@@ -347,7 +359,8 @@ Result cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, uns
         uint32_t* squares = *(uint32_t**)arguments[0];
         for (uint32_t at = 0; at < *(uint32_t*)arguments[1]; at++) squares[at] = at * at;
     }
-    if (number("FAKE_CUDA_FAIL_LAUNCH", 0) == (int64_t)launches) failed = 1;
+    if (number("FAKE_CUDA_FAIL_LAUNCH", 0) == (int64_t)launches)
+        failed = (uint64_t)number("FAKE_CUDA_FAIL_CODE", ILLEGAL_ADDRESS);
     return SUCCESS;
 }
 
@@ -384,6 +397,9 @@ Result cuGetErrorName(Result error, const char** name) {
     case ILLEGAL_ADDRESS: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return SUCCESS;
     case INVALID_VALUE: *name = "CUDA_ERROR_INVALID_VALUE"; return SUCCESS;
     case INVALID_IMAGE: *name = "CUDA_ERROR_INVALID_IMAGE"; return SUCCESS;
+    case 46: *name = "CUDA_ERROR_DEVICE_UNAVAILABLE"; return SUCCESS;
+    case 214: *name = "CUDA_ERROR_ECC_UNCORRECTABLE"; return SUCCESS;
+    case 719: *name = "CUDA_ERROR_LAUNCH_FAILED"; return SUCCESS;
     case 999: *name = "CUDA_ERROR_UNKNOWN"; return SUCCESS;
     default: *name = NULL; return INVALID_VALUE;
     }

@@ -5,9 +5,13 @@
 //! the batch was in. The possible gain follows from the steps, whose rate is that of a consumer
 //! that always finds a batch ready.
 //!
-//! In reading order: this file (the facts), `words` (the same in sentences).
+//! In reading order: this file (the facts), `gpu_meters` (what NVML measured), `words` (the same in
+//! sentences).
 
+mod gpu_meters;
 mod words;
+
+pub use gpu_meters::GpuMeter;
 
 use crate::stats::{BatchRecord, CacheUse, DeliveryUse, EpochStats, GpuUse, RemoteUse, TuningUse};
 use serde::{Deserialize, Serialize};
@@ -160,6 +164,10 @@ pub struct Explanation {
     /// The use of a GPU by the host's preparers; `None` without one.
     #[serde(default)]
     pub gpu: Option<GpuUse>,
+    /// What NVML measured of graphics boards, over an interval that may be longer than the epoch;
+    /// empty where nothing was measured.
+    #[serde(default)]
+    pub gpu_meters: Vec<GpuMeter>,
     /// The use of a tuner; `None` without one.
     pub tuning: Option<TuningUse>,
     /// The ceiling of each stage that was used.
@@ -256,6 +264,7 @@ pub fn explain(stats: &EpochStats, context: &RunContext) -> Option<Explanation> 
         store: stats.store,
         delivery: stats.delivery.clone(),
         gpu: stats.gpu.clone(),
+        gpu_meters: Vec::new(),
         tuning: stats.tuning,
         ceilings,
     })

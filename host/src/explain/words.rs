@@ -114,6 +114,7 @@ impl Explanation {
         if let Some(gpu) = &self.gpu {
             sentences.push(gpu.to_string());
         }
+        sentences.extend(self.gpu_meters.iter().map(ToString::to_string));
         if let Some(tuning) = &self.tuning {
             sentences.push(tuning.to_string());
         }

@@ -1,11 +1,15 @@
 //! Explanations of epochs with synthetic times.
 
 use crate::support::{config, consume, dataset};
+use meetpoint_host::energy::{GpuError, Gpus, Kernel, Machine, Meters, Recorder, Unusable};
 use meetpoint_host::explain::{
-    Advice, Basis, Ceiling, Contention, Explanation, RunContext, Stage, TransformTime, explain,
+    Advice, Basis, Ceiling, Contention, Explanation, GpuMeter, RunContext, Stage, TransformTime,
+    explain,
 };
 use meetpoint_host::stats::{BatchRecord, DeviceSchedule, EpochStats, Preparer, Quantiles};
 use meetpoint_host::{Loader, MemoryKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MS: u64 = 1_000_000;
 
@@ -130,4 +134,67 @@ fn epochs_without_measured_rates_are_not_explained() {
     let said = explained(&[(1, 0, None), (4, 0, None)], &context(0));
     assert_eq!((said.modelled_gain, said.measured_gain), (None, None));
     assert!(said.is_loading, "{said:?}");
+}
+
+/// Two boards: one that uses 3 J between two readings, and one that reports nothing but its name.
+struct Boards(AtomicU64);
+
+impl Gpus for Boards {
+    fn library(&self) -> &str {
+        "NVML"
+    }
+
+    fn count(&self) -> Result<u32, Unusable> {
+        Ok(2)
+    }
+
+    fn name(&self, index: u32) -> Result<String, GpuError> {
+        Ok(format!("Board {index}"))
+    }
+
+    fn millijoules(&self, index: u32) -> Result<u64, GpuError> {
+        match index {
+            0 => Ok(self.0.load(Ordering::SeqCst)),
+            _ => Err(GpuError::NotSupported),
+        }
+    }
+
+    fn milliwatts(&self, _index: u32) -> Result<u32, GpuError> {
+        Err(GpuError::NotSupported)
+    }
+
+    fn utilisation(&self, index: u32) -> Result<f64, GpuError> {
+        if index == 0 { Ok(0.25) } else { Err(GpuError::NotSupported) }
+    }
+}
+
+#[test]
+fn the_energy_and_the_utilisation_of_a_graphics_board_are_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let boards = Arc::new(Boards(AtomicU64::new(5)));
+    let gpus: Arc<dyn Gpus> = Arc::clone(&boards) as _;
+    let root = folder.path().to_owned();
+    let meters = Meters::find(Machine { root, counters: Box::new(Kernel), gpus: Ok(gpus) });
+    let recorder = Recorder::start(meters);
+    boards.0.store(3005, Ordering::SeqCst);
+    let measurement = recorder.stop().0;
+    let found = GpuMeter::of(&measurement, 24);
+    let [board] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((board.meter.as_str(), board.board.as_str()), ("nvml:0", "Board 0"));
+    assert_eq!((board.joules, board.joules_per_sample), (Some(3.0), Some(0.125)));
+    assert_eq!((board.utilisation, board.samples), (Some(0.25), 24));
+    assert_eq!(GpuMeter::of(&measurement, 0)[0].joules_per_sample, None);
+    let mut said = explained(&[(1, 2, None), (8, 2, None)], &context(1));
+    let without = said.sentences();
+    said.gpu_meters = found;
+    let sentences = said.sentences();
+    let [sentence] = &sentences.iter().filter(|it| !without.contains(it)).collect::<Vec<_>>()[..]
+    else {
+        panic!("{sentences:?}");
+    };
+    for figure in ["Board 0", "24 samples", "3.0 J", "0.1250 J per sample", "25 %"] {
+        assert!(sentence.contains(figure), "{figure}: {sentence}");
+    }
+    let text = serde_json::to_string(&said).unwrap();
+    assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), said);
 }

@@ -26,10 +26,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What happens at a given launch of the simulated GPU, and from then on.
+#[derive(Debug, Clone, Copy)]
+enum Fault {
+    /// Launches fail with this error.
+    Lost(&'static str),
+    /// Launches never end.
+    Hang,
+}
+
 /// The simulated GPU, which fails at a given launch and from then on.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 struct Subject {
     launches_left: Arc<AtomicU64>,
+    fault: Fault,
     /// Allocations on the GPU that are still refused.
     refusals_left: Arc<AtomicU64>,
     /// A loader that is stopped by the first wait; the GPU never finishes then.
@@ -42,7 +52,16 @@ impl Subject {
     }
 
     fn failing_after(launches: u64) -> Arc<Self> {
-        Arc::new(Self { launches_left: Arc::new(launches.into()), ..Self::default() })
+        Self::with_fault(Fault::Lost("CUDA_ERROR_ILLEGAL_ADDRESS"), launches)
+    }
+
+    fn with_fault(fault: Fault, launches: u64) -> Arc<Self> {
+        Arc::new(Self {
+            launches_left: Arc::new(launches.into()),
+            fault,
+            refusals_left: Arc::default(),
+            hangs_and_stops: None,
+        })
     }
 
     fn without_memory(allocations: u64) -> Arc<Self> {
@@ -58,7 +77,7 @@ impl Computes for Subject {
 
     fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
         let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-        Ok(Box::new(Faulty { inner, how: self.clone() }))
+        Ok(Box::new(Faulty { inner, how: self.clone(), is_hung: false }))
     }
 }
 
@@ -72,6 +91,7 @@ fn take_one(number: &AtomicU64) -> bool {
 struct Faulty {
     inner: Box<dyn Compute>,
     how: Subject,
+    is_hung: bool,
 }
 
 impl Compute for Faulty {
@@ -116,17 +136,22 @@ impl Compute for Faulty {
 
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
         if !take_one(&self.how.launches_left) {
-            return Err(GpuError::Driver {
-                call: "cuLaunchKernel",
-                name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
-                what: "an illegal memory access was encountered".to_owned(),
-            });
+            let (call, what) = ("cuLaunchKernel", "a made-up failure".to_owned());
+            match self.how.fault {
+                Fault::Lost(name) => {
+                    return Err(GpuError::Driver { call, name: name.to_owned(), what });
+                }
+                Fault::Hang => self.is_hung = true,
+            }
+        }
+        if self.is_hung {
+            return Ok(());
         }
         self.inner.launch(launch)
     }
 
     fn is_done(&mut self) -> Result<bool, GpuError> {
-        self.inner.is_done()
+        Ok(!self.is_hung && self.inner.is_done()?)
     }
 
     fn wait_unless(
@@ -140,6 +165,10 @@ impl Compute for Faulty {
             assert!(is_stopped() || limit < Duration::from_secs(1), "a wait without an end");
             let hung = GpuError::Hung { seconds: limit.as_secs_f64() };
             return Err(if is_stopped() { GpuError::Stopped } else { hung });
+        }
+        if self.is_hung {
+            assert!(limit <= Duration::from_secs(20), "an epoch would take too long");
+            return Err(GpuError::Hung { seconds: limit.as_secs_f64() });
         }
         self.inner.wait_unless(limit, is_stopped)
     }
@@ -209,26 +238,42 @@ fn epochs_are_the_same_with_any_share_and_fulfil_the_reference() {
 }
 
 #[test]
-fn a_gpu_that_fails_is_one_event_and_the_batches_stay_the_same() {
+fn a_gpu_that_is_lost_or_hangs_is_one_event_and_the_batches_stay_the_same() {
     let folder = dataset(16);
-    for (workers, launches) in [(0, 0), (0, 17), (2, 30)] {
-        let config = LoaderConfig { workers, ..config(folder.path()) };
-        let mut plain = Loader::open(config.clone()).unwrap();
-        let gpu = Subject::failing_after(launches);
-        let mut loader = Loader::open(on(gpu, ShareChoice::Fixed(0.5), config)).unwrap();
-        let mut events = 0;
-        for epoch in 0..2 {
-            let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
-            let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
-            assert_eq!(seen, expected, "{workers} workers, {launches} launches");
-            events += failures(&stats.events);
+    let lost = [
+        "CUDA_ERROR_ILLEGAL_ADDRESS",
+        "CUDA_ERROR_DEVICE_UNAVAILABLE",
+        "CUDA_ERROR_ECC_UNCORRECTABLE",
+        "CUDA_ERROR_LAUNCH_FAILED",
+    ];
+    for fault in lost.map(Fault::Lost).into_iter().chain([Fault::Hang]) {
+        for (workers, launches) in [(0, 0), (0, 17), (2, 30)] {
+            let case = format!("{fault:?}, {workers} workers, {launches} launches");
+            let config = LoaderConfig { workers, ..config(folder.path()) };
+            let mut plain = Loader::open(config.clone()).unwrap();
+            let gpu = Subject::with_fault(fault, launches);
+            let mut loader = Loader::open(on(gpu, ShareChoice::Fixed(0.5), config)).unwrap();
+            let mut details = Vec::new();
+            for epoch in 0..2 {
+                let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+                let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+                assert_eq!(seen, expected, "{case}");
+                details.extend(stats.events.into_iter().filter_map(|event| match event.kind {
+                    EventKind::GpuFailed { cause, detail, .. } => Some((cause, detail)),
+                    _ => None,
+                }));
+            }
+            let [(cause, detail)] = &details[..] else { panic!("{case}: {details:?}") };
+            match fault {
+                Fault::Lost(name) => assert!(cause == "gpu_failed" && detail.contains(name)),
+                Fault::Hang => assert_eq!(cause, "gpu_hung"),
+            }
+            let gpu = loader.gpu_use().unwrap();
+            assert_eq!(gpu.samples(), 32, "{case}: {gpu:?}");
+            assert!(gpu.after_failure > 0, "{case}: {gpu:?}");
+            assert_eq!(&gpu.failure.unwrap().cause, cause);
+            assert!((1..=workers.max(1)).contains(&gpu.threads_failed), "{case}");
         }
-        assert_eq!(events, 1, "{workers} workers, {launches} launches");
-        let gpu = loader.gpu_use().unwrap();
-        assert_eq!(gpu.samples(), 32, "{gpu:?}");
-        assert!(gpu.after_failure > 0);
-        assert_eq!(gpu.failure.unwrap().cause, "gpu_failed");
-        assert!((1..=workers.max(1)).contains(&gpu.threads_failed));
     }
 }
 
@@ -365,6 +410,44 @@ fn what_a_gpu_does_not_prepare_the_cpu_does() {
         assert_eq!(gpu.most_frequent_reason(), Some(NotTaken::Progressive));
         assert_eq!(stats.damage.replaced, 1);
     }
+}
+
+#[test]
+fn jpegs_of_12_bits_are_counted_by_that_reason_and_refused_by_the_cpu() {
+    let mut images: Vec<Vec<u8>> = (0..8).map(picture).collect();
+    let frame = images[3].windows(2).position(|pair| pair == [0xff, 0xc0]).unwrap();
+    // An extended sequential frame, whose samples have 12 bits.
+    images[3][frame + 1] = 0xc1;
+    images[3][frame + 4] = 12;
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), images);
+    let on_error = OnError::Always(Action::Replace);
+    let config = LoaderConfig { on_error, ..config(folder.path()) };
+    let (expected, plain) = consume(Loader::open(config.clone()).unwrap().start_epoch(0).unwrap());
+    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+    let (seen, stats) = consume(Loader::open(config).unwrap().start_epoch(0).unwrap());
+    assert_eq!(seen, expected);
+    assert_eq!((plain.damage.replaced, stats.damage.replaced), (1, 1));
+    let gpu = stats.gpu.unwrap();
+    assert_eq!((gpu.prepared, gpu.not_taken), (7, 1), "{gpu:?}");
+    assert_eq!(gpu.not_taken_because, [(NotTaken::Precision, 1)].into());
+}
+
+#[test]
+fn the_number_of_launches_does_not_depend_on_the_size_of_a_batch() {
+    let folder = dataset(16);
+    let launches = |batch_size: u32| {
+        let gpu = Subject::sound();
+        let config = LoaderConfig { batch_size, ..config(folder.path()) };
+        let config = on(Arc::clone(&gpu), ShareChoice::Fixed(1.0), config);
+        let (seen, stats) = consume(Loader::open(config).unwrap().start_epoch(0).unwrap());
+        assert_eq!(stats.gpu.unwrap().prepared, 16);
+        let launches = u64::MAX - gpu.launches_left.load(Ordering::Relaxed);
+        (launches % seen.len() as u64, launches / seen.len() as u64)
+    };
+    let of_two = launches(2);
+    assert!(of_two.0 == 0 && of_two.1 > 0, "{of_two:?}");
+    assert_eq!([launches(4), launches(8), launches(16)], [of_two; 3]);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
 use meetpoint_gpu::pictures::PictureBatch;
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
-use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner};
+use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner, precision};
 use meetpoint_kernels::{
     Cpu, Encoded, Error as KernelError, Interrupt, NotExported, PictureProgram, SampleId,
     SamplePreparer,
@@ -35,6 +35,12 @@ pub enum GpuRefusal {
     /// It is not a JPEG, or one that no GPU decodes.
     #[error(transparent)]
     Jpeg(#[from] PlanError),
+    /// It is a JPEG that does not have 8 bits a sample; the CPU refuses it too.
+    #[error("the JPEG has {bits} bits a sample")]
+    Precision {
+        /// Bits of a sample.
+        bits: u8,
+    },
     /// It does not fit the batch.
     #[error(transparent)]
     Batch(JpegError),
@@ -235,6 +241,10 @@ impl GpuBatch {
         match self.try_take(position, encoded, id) {
             Ok(()) => Ok(OfferOutcome::Yes),
             Err(GpuRefusal::Batch(JpegError::Device(error))) => Err(error),
+            Err(refused @ (GpuRefusal::Sample(_) | GpuRefusal::Jpeg(PlanError::Refused(_)))) => {
+                let bits = precision(encoded.bytes).filter(|bits| *bits != 8);
+                Ok(OfferOutcome::No(bits.map_or(refused, |bits| GpuRefusal::Precision { bits })))
+            }
             Err(refused) => Ok(OfferOutcome::No(refused)),
         }
     }

@@ -58,6 +58,7 @@ impl GpuPreparers {
             GpuRefusal::Jpeg(_)
             | GpuRefusal::Batch(_)
             | GpuRefusal::Memory { .. }
+            | GpuRefusal::Precision { .. }
             | GpuRefusal::Sample(_) => NoGpu::Job(NotOffloaded::NoPictures),
         })
     }

@@ -42,6 +42,7 @@ impl From<&GpuRefusal> for NotTaken {
                 | JpegError::Device(_) => Self::Memory,
                 JpegError::Plan => Self::NotAJpeg,
             },
+            GpuRefusal::Precision { .. } => Self::Precision,
             GpuRefusal::Memory { .. } => Self::Memory,
             GpuRefusal::Sample(_) => Self::NotAJpeg,
         }

@@ -88,6 +88,11 @@ class Explanation(NamedTuple):
     where they stay on the host."""
     gpu: Optional[GpuUse]
     """What the GPU of ``gpu_decode`` did; ``None`` without one."""
+    gpu_meters: List[Dict[str, Any]]
+    """What NVML measured of each graphics board in the latest :meth:`Loader.energy` block:
+    ``meter``, ``board``, ``seconds``, ``samples``, ``joules`` and ``joules_per_sample`` (``None``
+    if the meter failed), and ``utilisation`` (mean share of the time in which a kernel ran, 0 to 1,
+    or ``None``). Other processes on the board are included. Empty without such a block."""
     tuning: Optional[Dict[str, Any]]
     """``start``, ``end`` (each ``workers`` and ``ahead``), ``budget``, ``tried``, ``kept``,
     ``rolled_back`` and ``refused`` of ``tune="auto"``; ``None`` without."""
@@ -147,6 +152,9 @@ class EnergyComponent(NamedTuple):
     """The meter and what it covers, or the power model and its hash."""
     adds_up: bool
     """Whether it is included in the sum; components that are not overlap with others."""
+    utilisation: Optional[float] = None
+    """Mean share of the time in which a graphics board ran a kernel, 0 to 1, for all processes;
+    ``None`` for other components, and where the board does not report it."""
 
 
 class Energy:
@@ -201,7 +209,12 @@ class Energy:
                 source += f" (failed: {meter['failure']})"
             self.components.append(
                 EnergyComponent(
-                    meter["name"], meter["joules"], "measured", source, meter["adds_up"]
+                    meter["name"],
+                    meter["joules"],
+                    "measured",
+                    source,
+                    meter["adds_up"],
+                    meter["utilisation"],
                 )
             )
         for part in modelled["components"]:
@@ -220,8 +233,10 @@ class Energy:
         if self.nothing_measured_because is not None:
             lines.append(f"measured: nothing ({self.nothing_measured_because})")
         for part in self.components:
-            joules = "failed" if part.joules is None else f"{part.joules:.3f} J"
-            lines.append(f"{part.figure} {part.name}: {joules} [{part.source}]")
+            figures = "failed" if part.joules is None else f"{part.joules:.3f} J"
+            if part.utilisation is not None:
+                figures += f", busy for {100 * part.utilisation:.0f} % of the time"
+            lines.append(f"{part.figure} {part.name}: {figures} [{part.source}]")
         if self.measured_joules is not None:
             lines.append(f"measured, meters that do not overlap: {self.measured_joules:.3f} J")
         if self.modelled_joules is not None:

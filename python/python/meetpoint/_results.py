@@ -76,7 +76,10 @@ class Packed:
     ratio: float
     """Bytes stored per byte of the source's samples."""
     stored: Dict[str, Any]
-    """Form of the JPEGs, how many were converted or rewritten, entry points."""
+    """Form of the JPEGs, how many were converted or rewritten, entry points. With
+    ``restart_interval``, ``restart_markers`` has the numbers of files: ``inserted`` (with markers)
+    and ``had_before`` (whose own markers were replaced or removed), and ``bytes`` and
+    ``bytes_without`` of the files with and without the inserted markers."""
     file_bytes: int
     """Bytes of the dataset's files."""
     parts: int

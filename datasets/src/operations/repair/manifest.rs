@@ -132,6 +132,8 @@ impl PriorManifest {
         };
         let mut stored = Stored { converted: saved.converted, ..before.unwrap_or(counted) };
         stored.rewritten = stored.rewritten.min(samples);
+        let all = self.manifest.as_ref().map(|manifest| manifest.samples);
+        stored.restart_markers = stored.restart_markers.filter(|_| all == Some(samples));
         stored.transcoded = stored.transcoded.min(stored.rewritten);
         stored.kept.values_mut().for_each(|count| *count = (*count).min(samples));
         stored.kept.remove(&NotConverted::NotJpeg);

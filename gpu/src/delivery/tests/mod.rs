@@ -6,7 +6,7 @@ mod recorded;
 
 use crate::delivery::streams::{ConsumerStream, Export};
 use crate::delivery::{Delivery, DeliveryError, DeliveryLimits, Piece, Target};
-use crate::{Compute, DeviceMemory};
+use crate::{Compute, DeviceMemory, Error};
 use recorded::{Recorded, lines, recorded};
 use std::time::Duration;
 
@@ -84,7 +84,7 @@ fn locked_memory_is_copied_from_where_it_is_and_waited_for() {
     let batch = delivery.deliver(&pieces, 10 << 20, NEVER).unwrap();
     // Event 0 is the beginning, 1 the copy of the small piece, 2 the end of the copies.
     let found = lines(&log);
-    assert!(found.contains(&"asked for 2".to_owned()), "{found:?}");
+    assert!(found.contains(&"wait for 2".to_owned()), "{found:?}");
     assert!(content(&mut delivery, batch.address(), large.len()) == large);
     assert!(content(&mut delivery, batch.address() + (9 << 20), small.len()) == small);
     let delivered = delivery.delivered().unwrap();
@@ -257,9 +257,31 @@ fn a_wait_for_a_batch_ends_when_the_loader_is_closed() {
 }
 
 #[test]
+fn memory_that_work_which_hangs_may_use_is_not_used_again() {
+    let (streams, log) = recorded();
+    let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
+    let mut delivery = Delivery::new(streams, &[], limits).unwrap();
+    small(&mut delivery).unwrap().export(Export::Unordered).unwrap();
+    log.lock().unwrap().is_stuck = true;
+    for _ in 0..2 {
+        lines(&log);
+        let refused = small(&mut delivery).unwrap_err();
+        assert!(matches!(refused, DeliveryError::Gpu(Error::Hung { .. })), "{refused}");
+        assert_eq!(lines(&log), ["settle"]);
+        let delivered = delivery.delivered().unwrap();
+        assert_eq!((delivered.device_bytes, delivered.in_use), (2 << 20, 0));
+    }
+    log.lock().unwrap().is_stuck = false;
+    small(&mut delivery).unwrap();
+    assert_eq!(lines(&log)[0], "settle");
+    assert_eq!(delivery.delivered().unwrap().allocations, 1);
+}
+
+#[test]
 fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
     let (streams, log) = recorded();
-    let limits = DeliveryLimits { staging_bytes: 0, ..DeliveryLimits::default() };
+    let limits =
+        DeliveryLimits { staging_bytes: 0, device_bytes: 12 << 20, ..DeliveryLimits::default() };
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     log.lock().unwrap().is_slow = true;
     log.lock().unwrap().is_stuck = true;
@@ -267,6 +289,12 @@ fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
     let piece = Piece { bytes: &bytes, target: Target::Copied { offset: 0 }, is_locked: false };
     let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
+    // What was started may still write to the memory: it is used again after all work.
+    assert_eq!(delivery.delivered().unwrap().device_bytes, 12 << 20);
+    log.lock().unwrap().is_stuck = false;
+    lines(&log);
+    small(&mut delivery).unwrap();
+    assert_eq!(lines(&log)[0], "settle");
 }
 
 #[test]

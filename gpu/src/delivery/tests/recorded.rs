@@ -47,6 +47,11 @@ fn point(log: &Arc<Mutex<Log>>, of: &str) -> Point {
     Point { number, log: Arc::clone(log) }
 }
 
+/// The end of a wait for a device whose work is never done.
+fn never_done(limit: Duration, is_stopped: &dyn Fn() -> bool) -> Error {
+    if is_stopped() { Error::Stopped } else { Error::Hung { seconds: limit.as_secs_f64() } }
+}
+
 impl Event for Point {
     fn is_done(&self) -> Result<bool, Error> {
         let mut log = self.log.lock().unwrap();
@@ -59,12 +64,10 @@ impl Event for Point {
         Ok(is_done)
     }
 
-    fn wait_unless(&self, _limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+    fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut log = self.log.lock().unwrap();
         if log.is_stuck && log.pending.contains(&self.number) {
-            // Like a device whose work never completes.
-            assert!(is_stopped(), "the wait would never end");
-            return Err(Error::Stopped);
+            return Err(never_done(limit, is_stopped));
         }
         log.lines.push(format!("wait for {}", self.number));
         log.pending.remove(&self.number);
@@ -97,9 +100,10 @@ impl Consumers for Others {
         Ok(point(&self.0, &format!("stream {}", stream.raw())))
     }
 
-    fn settle(&self, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        self.0.lock().unwrap().lines.push("settle".to_owned());
-        Ok(())
+    fn settle(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
+        let mut log = self.0.lock().unwrap();
+        log.lines.push("settle".to_owned());
+        if log.is_stuck { Err(never_done(limit, is_stopped)) } else { Ok(()) }
     }
 }
 
@@ -144,7 +148,7 @@ impl Compute for Recorded {
 
     fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         if self.log.lock().unwrap().is_stuck {
-            return Err(if is_stopped() { Error::Stopped } else { Error::Hung { seconds: 0.0 } });
+            return Err(never_done(limit, is_stopped));
         }
         self.shim.wait_unless(limit, is_stopped)
     }
