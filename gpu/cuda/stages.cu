@@ -8,7 +8,7 @@
 namespace stages {
 
 enum Axis { Shift, Pick, Weigh };
-enum Change { Table, Tables, Saturation, Hue, Grey, Channels };
+enum Change { Table, Tables, Saturation, Hue, Grey, Channels, Space };
 enum Flag { Mirrored = 1, Flipped = 2, IsTensor = 4 };
 
 struct ChangeOfPixels {
@@ -130,6 +130,7 @@ __device__ static inline void change_pixel(const ChangeOfPixels &by, u32 *colour
         }
         break;
     }
+    case Space: spaces::convert(by.number, colour, by.table); break;
     }
 }
 

@@ -67,7 +67,8 @@ pub use meetpoint_jpeg::{Cpu, Helper, Interrupt};
 pub use operations::numbers_of;
 pub use picture_program::{
     AxisProgram, BatchProgram, ErasedValues, Erasure, NotExported, OUTSIDE, PictureChange,
-    PictureProgram, PositionMap, SampleMix, StageProgram, TensorProgram, WEIGHT_BITS, WarpForm,
+    PictureProgram, PositionMap, SampleMix, SpaceConversion, StageProgram, TensorProgram,
+    WEIGHT_BITS, WarpForm,
 };
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor, element_table};

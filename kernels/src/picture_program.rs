@@ -109,6 +109,8 @@ pub enum PictureChange {
     Grey,
     /// Replaces channel c by the channel at index c of the list.
     Channels([u8; 3]),
+    /// Converts red, green and blue to another colour space.
+    Space(SpaceConversion),
     /// Blends every value with the mean luma, which is the result at a factor of 0.
     Contrast(f32),
     /// Stretches each channel to the full range.
@@ -172,6 +174,24 @@ pub enum PictureChange {
         /// The same for the columns.
         down: (usize, u32),
     },
+}
+
+/// The conversion to a colour space of `convert_color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceConversion {
+    /// Hue, saturation, value.
+    Hsv,
+    /// Hue, lightness, saturation.
+    Hls,
+    /// L*a*b*.
+    Lab {
+        /// Index of the first of the words with two tables of 16-bit numbers, two in each word, the
+        /// first in the lower half: the linear values of the 256 bytes, and the roots of all linear
+        /// values that occur.
+        words: usize,
+    },
+    /// Y'CrCb.
+    Ycrcb,
 }
 
 /// The positions of a warp, and the interpolation.

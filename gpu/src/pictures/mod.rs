@@ -15,6 +15,6 @@ mod steps;
 pub use batch::{PictureBatch, TensorFormat};
 pub use mix::{BatchOnDevice, Partner, SampleMixer};
 pub use program::{
-    Axis, Change, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region, SampleMix, Stage,
-    WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region,
+    SampleMix, Stage, WarpForm,
 };

@@ -111,6 +111,8 @@ pub enum Change {
     Grey,
     /// Channel c becomes the channel at c of the list.
     Channels([u8; 3]),
+    /// Red, green and blue become another colour space.
+    Space(ColourSpace),
     /// Every value is blended with the mean luma.
     Contrast(f32),
     /// Each channel is stretched to the full range.
@@ -173,6 +175,23 @@ pub enum Change {
         /// The same along the columns.
         down: (usize, u32),
     },
+}
+
+/// A colour space, computed as OpenCV's `cvtColor` of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColourSpace {
+    /// Hue, saturation, value.
+    Hsv,
+    /// Hue, lightness, saturation.
+    Hls,
+    /// L*a*b*.
+    Lab {
+        /// Index of the words with the tables, two numbers of 16 bits in each: the linear values of
+        /// the 256 bytes, and the roots of linear values.
+        words: usize,
+    },
+    /// Y'CrCb.
+    Ycrcb,
 }
 
 /// The positions of a warp, and how a pixel is computed from those around its position.

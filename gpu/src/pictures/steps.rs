@@ -4,7 +4,7 @@ use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
     Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
-use super::program::{Axis, Change, Program, Region, Stage};
+use super::program::{Axis, Change, ColourSpace, Program, Region, Stage};
 use super::round::{LISTS, Round};
 use crate::PictureDescriptor;
 
@@ -123,6 +123,12 @@ impl UploadOffsets {
             Change::Channels([red, green, blue]) => {
                 of(5, u32::from_le_bytes([red, green, blue, 0]))
             }
+            Change::Space(ColourSpace::Hsv) => of(SPACE, 0),
+            Change::Space(ColourSpace::Hls) => of(SPACE, 1),
+            Change::Space(ColourSpace::Lab { words }) => {
+                PixelChange { table: self.words(words), ..of(SPACE, 2) }
+            }
+            Change::Space(ColourSpace::Ycrcb) => of(SPACE, 3),
             Change::Contrast(_)
             | Change::Autocontrast
             | Change::Equalize
@@ -136,8 +142,9 @@ impl UploadOffsets {
     }
 }
 
-/// The change of pixels by three tables.
+/// The change of pixels by three tables, and that to another colour space.
 const TABLES: u32 = 1;
+const SPACE: u32 = 6;
 
 impl Rounds {
     /// Forgets all pictures.
@@ -416,7 +423,8 @@ impl Rounds {
             | Change::Saturation(_)
             | Change::Hue(_)
             | Change::Grey
-            | Change::Channels(_) => unreachable!("these are changes of pixels"),
+            | Change::Channels(_)
+            | Change::Space(_) => unreachable!("these are changes of pixels"),
         }
         picture
     }

@@ -43,11 +43,16 @@ pub(crate) fn png(width: u32, height: u32, seed: u64) -> Vec<u8> {
             }
         }
     }
+    png_of((width, height), &pixels)
+}
+
+/// A PNG of pixels, each red, green and blue.
+pub(crate) fn png_of((width, height): (u32, u32), pixels: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut encoder = png::Encoder::new(&mut encoded, width, height);
     encoder.set_color(png::ColorType::Rgb);
     let mut writer = encoder.write_header().expect("a header in memory");
-    writer.write_image_data(&pixels).expect("pixels in memory");
+    writer.write_image_data(pixels).expect("pixels in memory");
     drop(writer);
     encoded
 }

@@ -8,9 +8,8 @@ use meetpoint_kernels::NotExported;
 use std::collections::BTreeSet;
 
 /// Operations on pictures that only the CPU executes.
-const ON_CPU_ONLY: [&str; 7] = [
+const ON_CPU_ONLY: [&str; 6] = [
     "aug_mix",
-    "convert_color",
     "elastic_transform",
     "five_crop",
     "random_iou_crop",

@@ -2,10 +2,12 @@
 
 use meetpoint_format::recipe::Layout;
 use meetpoint_gpu::pictures::{
-    Axis, Change, ErasedValues, Erasure, PositionMap, Program, Region, Stage, TensorFormat,
-    WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, PositionMap, Program, Region, Stage,
+    TensorFormat, WarpForm,
 };
-use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
+use meetpoint_kernels::{
+    AxisProgram, PictureChange, PictureProgram, SpaceConversion, StageProgram, TensorProgram,
+};
 
 /// The stages and changes of a program, converted. Its memory is reused.
 #[derive(Debug, Default)]
@@ -84,6 +86,12 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Hue(shift) => Change::Hue(shift),
         PictureChange::Grey => Change::Grey,
         PictureChange::Channels(order) => Change::Channels(order),
+        PictureChange::Space(space) => Change::Space(match space {
+            SpaceConversion::Hsv => ColourSpace::Hsv,
+            SpaceConversion::Hls => ColourSpace::Hls,
+            SpaceConversion::Lab { words } => ColourSpace::Lab { words },
+            SpaceConversion::Ycrcb => ColourSpace::Ycrcb,
+        }),
         PictureChange::Contrast(factor) => Change::Contrast(factor),
         PictureChange::Autocontrast => Change::Autocontrast,
         PictureChange::Equalize => Change::Equalize,
