@@ -67,7 +67,7 @@ pub use meetpoint_jpeg::{Cpu, Helper, Interrupt};
 pub use operations::numbers_of;
 pub use picture_program::{
     AxisProgram, BatchProgram, ErasedValues, Erasure, NotExported, OUTSIDE, PictureChange,
-    PictureProgram, PositionMap, SampleMix, SpaceConversion, StageProgram, TensorProgram,
+    PictureProgram, PositionMap, SampleMix, SpaceConversion, StageProgram, TensorProgram, Turn,
     WEIGHT_BITS, WarpForm,
 };
 pub use planes::{ROW_SLACK, Row, Stripe};

@@ -18,12 +18,14 @@ pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
 /// The program for the picture of one sample. Its memory is reused from sample to sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PictureProgram {
-    /// Columns and rows of the picture in the file.
-    pub picture: (u32, u32),
+    /// The part of the picture in the file that must be decoded. Turned, it is the region of the
+    /// first stage.
+    pub source: Region,
+    /// How it is turned.
+    pub turn: Turn,
     /// How the picture is decoded.
     pub colour: OutputColour,
-    /// The stages, in order. The region of the first stage must be decoded from the file; the last
-    /// stage writes the tensor.
+    /// The stages, in order. The last one writes the tensor.
     pub stages: Vec<StageProgram>,
     /// Changes, to which stages refer by ranges.
     pub changes: Vec<PictureChange>,
@@ -46,6 +48,17 @@ impl PictureProgram {
         self.tables.clear();
         self.erasures.clear();
     }
+}
+
+/// How a picture is turned and mirrored according to its Exif orientation, before anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Whether columns of the picture in the file become rows.
+    pub is_transposed: bool,
+    /// Whether its last column becomes the first column, or the first row if it is transposed.
+    pub from_right: bool,
+    /// Whether its last row becomes the first row, or the first column if it is transposed.
+    pub from_bottom: bool,
 }
 
 /// One pass of a picture through a resizer onto a canvas, and changes of the result.
@@ -315,9 +328,6 @@ pub enum NotExported {
     /// The recipe has targets, which move with the pictures.
     #[error("targets move with the pictures")]
     Targets,
-    /// The picture has an orientation other than upright.
-    #[error("the picture is turned")]
-    Turned,
     /// The picture is decoded at a lower resolution.
     #[error("the picture is decoded at a lower resolution")]
     Scaled,

@@ -82,9 +82,11 @@ pub(super) const PASS_BYTES: usize = 112;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) source: Planes,
-    /// Bytes from the source's address to its first pixel, and to the next column.
+    /// Bytes from the source's address to its first pixel, from a pixel to that of the next column,
+    /// and to that of the next row.
     pub(super) first: u64,
     pub(super) column_step: i32,
+    pub(super) row_step: i32,
     pub(super) target: Planes,
     pub(super) across: AxisJob,
     pub(super) down: AxisJob,
@@ -164,7 +166,7 @@ impl Pass {
         to.address(self.down.words());
         to.number(of_changes);
         to.words(&[
-            self.source.row_bytes,
+            self.row_step.cast_unsigned(),
             self.source.plane_bytes,
             self.target.row_bytes,
             self.target.plane_bytes,

@@ -16,5 +16,5 @@ pub use batch::{PictureBatch, TensorFormat};
 pub use mix::{BatchOnDevice, Partner, SampleMixer};
 pub use program::{
     Axis, Change, ColourSpace, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region,
-    SampleMix, Stage, WarpForm,
+    SampleMix, Stage, Turn, WarpForm,
 };

@@ -8,6 +8,8 @@ pub const OUTSIDE: i32 = -1;
 /// The operations on one picture. Stages refer to the other fields by ranges and indices.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
+    /// How the source is turned before anything else.
+    pub turn: Turn,
     /// Stages in order; the last one writes the tensor.
     pub stages: &'a [Stage],
     /// Changes of pictures.
@@ -18,6 +20,19 @@ pub struct Program<'a> {
     pub tables: &'a [[u8; 256]],
     /// Rectangles of the tensor that are replaced, in order.
     pub erasures: &'a [Erasure],
+}
+
+/// How a picture is turned and mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Whether columns of the source become rows.
+    pub is_transposed: bool,
+    /// Whether the last column of the source becomes the first column, or the first row if it is
+    /// transposed.
+    pub from_right: bool,
+    /// Whether the last row of the source becomes the first row, or the first column if it is
+    /// transposed.
+    pub from_bottom: bool,
 }
 
 /// A rectangle of a picture.
@@ -36,7 +51,7 @@ pub struct Region {
 /// A crop, a resize along both axes, and a canvas for the result, with changes of its pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The part of the source that it reads. For the first stage, the source is exactly this
+    /// The part of the source that it reads. For the first stage, the turned source is exactly this
     /// region.
     pub region: Region,
     /// Whether this part is mirrored left to right before anything else.

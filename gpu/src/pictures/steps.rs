@@ -4,7 +4,7 @@ use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
     Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
-use super::program::{Axis, Change, ColourSpace, Program, Region, Stage};
+use super::program::{Axis, Change, ColourSpace, Program, Region, Stage, Turn};
 use super::round::{LISTS, Round};
 use crate::PictureDescriptor;
 
@@ -179,15 +179,18 @@ impl Rounds {
             row_bytes: row_stride,
             plane_bytes: plane_stride,
         };
-        let mut picture = Picture { planes, size: (width, height) };
+        let mut turn = program.turn;
+        let size = if turn.is_transposed { (height, width) } else { (width, height) };
+        let mut picture = Picture { planes, size };
         let mut round = 0;
         for (index, stage) in program.stages.iter().enumerate() {
             let mut region = stage.region;
             if index == 0 {
-                assert_eq!((region.width, region.height), (width, height), "the decoded region");
+                assert_eq!((region.width, region.height), size, "the decoded region");
                 (region.x, region.y) = (0, 0);
             }
-            let job = StageJob { stage, region, program, uploaded, tensor };
+            let job = StageJob { stage, region, turn, program, uploaded, tensor };
+            turn = Turn::default();
             picture = self.add_stage(picture, &job, &mut round);
         }
         if !program.erasures.is_empty() {
@@ -275,17 +278,19 @@ impl Rounds {
     }
 
     fn add_stage(&mut self, from: Picture, job: &StageJob<'_>, round: &mut usize) -> Picture {
-        let StageJob { stage, region, program, uploaded, tensor } = *job;
+        let StageJob { stage, region, turn, program, uploaded, tensor } = *job;
         let moves_only = (stage.across, stage.down) == (Axis::Shift, Axis::Shift);
         if !(moves_only && stage.window == stage.canvas) {
             // The changes before it change neither the sums of a filter nor the fill.
             self.change_in_place(from, round);
         }
         let column = region.x + if stage.region_mirrored { region.width - 1 } else { 0 };
+        let walk = Walk::of(from, turn);
         let mut pass = Pass {
             source: from.planes,
-            first: u64::from(region.y) * u64::from(from.planes.row_bytes) + u64::from(column),
-            column_step: if stage.region_mirrored { -1 } else { 1 },
+            first: walk.offset(column, region.y),
+            column_step: if stage.region_mirrored { -walk.column_step } else { walk.column_step },
+            row_step: walk.row_step,
             target: from.planes,
             across: uploaded.axis(stage.across),
             down: uploaded.axis(stage.down),
@@ -313,7 +318,9 @@ impl Rounds {
                 true => (pass.across, AxisJob::Shift),
                 false => (AxisJob::Shift, pass.down),
             };
-            pass = Pass { source: target.planes, first: 0, column_step: 1, across, down, ..pass };
+            let Walk { first, column_step, row_step } = Walk::of(target, Turn::default());
+            let source = target.planes;
+            pass = Pass { source, first, column_step, row_step, across, down, ..pass };
             between = Some(target);
         }
         let result = match stage.is_last {
@@ -473,11 +480,45 @@ impl Rounds {
     }
 }
 
+/// Where the pixels of a turned picture are: bytes from its address to the first one, from one to
+/// that of the next column, and to that of the next row.
+#[derive(Debug, Clone, Copy)]
+struct Walk {
+    first: u64,
+    column_step: i32,
+    row_step: i32,
+}
+
+impl Walk {
+    /// Of a picture whose size is that after the turn.
+    fn of(picture: Picture, turn: Turn) -> Self {
+        let Turn { is_transposed, from_right, from_bottom } = turn;
+        let row_bytes = picture.planes.row_bytes;
+        let (width, height) = picture.size;
+        let (columns, rows) = if is_transposed { (height, width) } else { (width, height) };
+        let right = if from_right { u64::from(columns - 1) } else { 0 };
+        let bottom = if from_bottom { u64::from(rows - 1) * u64::from(row_bytes) } else { 0 };
+        let row_bytes = i32::try_from(row_bytes).expect("a row has less than 2 GiB");
+        let along = if from_right { -1 } else { 1 };
+        let down = if from_bottom { -row_bytes } else { row_bytes };
+        let (column_step, row_step) = if is_transposed { (down, along) } else { (along, down) };
+        Self { first: right + bottom, column_step, row_step }
+    }
+
+    /// Bytes from the address of the picture to a pixel.
+    fn offset(self, column: u32, row: u32) -> u64 {
+        let across = i64::from(column) * i64::from(self.column_step);
+        let down = i64::from(row) * i64::from(self.row_step);
+        self.first.checked_add_signed(across + down).expect("the pixel is in the picture")
+    }
+}
+
 /// A stage with what its program has.
 #[derive(Debug, Clone, Copy)]
 struct StageJob<'a> {
     stage: &'a Stage,
     region: Region,
+    turn: Turn,
     program: &'a Program<'a>,
     uploaded: UploadOffsets,
     tensor: u64,
@@ -485,10 +526,12 @@ struct StageJob<'a> {
 
 /// A pass from a picture to itself.
 fn unchanged(picture: Picture, size: (u32, u32)) -> Pass {
+    let Walk { first, column_step, row_step } = Walk::of(picture, Turn::default());
     Pass {
         source: picture.planes,
-        first: 0,
-        column_step: 1,
+        first,
+        column_step,
+        row_step,
         target: picture.planes,
         across: AxisJob::Shift,
         down: AxisJob::Shift,

@@ -60,7 +60,6 @@ fn every_operation_is_executed_or_listed() {
                         NotExported::NotPictures
                         | NotExported::Mode(_)
                         | NotExported::Targets
-                        | NotExported::Turned
                         | NotExported::Scaled,
                     )
                     | Outcome::Refused

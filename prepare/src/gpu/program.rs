@@ -3,7 +3,7 @@
 use meetpoint_format::recipe::Layout;
 use meetpoint_gpu::pictures::{
     Axis, Change, ColourSpace, ErasedValues, Erasure, PositionMap, Program, Region, Stage,
-    TensorFormat, WarpForm,
+    TensorFormat, Turn, WarpForm,
 };
 use meetpoint_kernels::{
     AxisProgram, PictureChange, PictureProgram, SpaceConversion, StageProgram, TensorProgram,
@@ -26,7 +26,9 @@ impl ConvertedProgram {
         self.changes.extend(from.changes.iter().map(|change| of_change(*change)));
         self.erasures.clear();
         self.erasures.extend(from.erasures.iter().map(erasure));
+        let meetpoint_kernels::Turn { is_transposed, from_right, from_bottom } = from.turn;
         Program {
+            turn: Turn { is_transposed, from_right, from_bottom },
             erasures: &self.erasures,
             stages: &self.stages,
             changes: &self.changes,
