@@ -4,9 +4,10 @@ use super::jobs::{
     Address, BLOCK, Bases, Blur, Neighbours, NoiseJob, Pass, QUADS_PER_THREAD, Statistic, WarpJob,
     Writer,
 };
+use super::memory::{ALIGNMENT, align};
 use super::program::Program;
 use super::round::Round;
-use super::steps::{ALIGNMENT, Rounds, align};
+use super::steps::Rounds;
 use crate::buffer::{Buffer, needed};
 use crate::{Argument, Compute, Error, HostMemory, KernelName, Launch, PictureDescriptor};
 

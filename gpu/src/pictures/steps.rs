@@ -4,6 +4,7 @@ use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
     Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
+use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
 use super::program::{Axis, Change, ColourSpace, Program, Region, Stage, Turn};
 use super::round::{LISTS, Round};
 use crate::PictureDescriptor;
@@ -40,54 +41,6 @@ struct Mark {
     memory_bytes: usize,
     counts_bytes: usize,
     jobs_bytes: usize,
-}
-
-/// Memory for results between two steps. What a step has read is used again by the same picture.
-#[derive(Debug, Default)]
-struct Memory {
-    bytes: usize,
-    free: Vec<(usize, usize)>,
-}
-
-impl Memory {
-    fn take(&mut self, bytes: usize) -> usize {
-        let bytes = bytes.next_multiple_of(ALIGNMENT);
-        if let Some(index) = self.free.iter().position(|(_, free)| *free >= bytes) {
-            return self.free.swap_remove(index).0;
-        }
-        self.bytes += bytes;
-        self.bytes - bytes
-    }
-}
-
-/// Alignment of rows and pictures.
-pub(super) const ALIGNMENT: usize = 16;
-
-/// Appends bytes up to a multiple of the alignment.
-pub(super) fn align(data: &mut Vec<u8>) {
-    data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
-}
-
-/// A picture, and where it is.
-#[derive(Debug, Clone, Copy)]
-struct Picture {
-    planes: Planes,
-    size: (u32, u32),
-}
-
-impl Picture {
-    /// Offset and bytes in the memory between two steps.
-    fn memory(self) -> Option<(usize, usize)> {
-        let bytes = 3 * self.planes.plane_bytes as usize;
-        match self.planes.address {
-            Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
-            Address::Null
-            | Address::Source(_)
-            | Address::Tensor(_)
-            | Address::Uploaded(_)
-            | Address::Counts(_) => None,
-        }
-    }
 }
 
 /// Where the words and tables of a program are among what is uploaded.
@@ -477,39 +430,6 @@ impl Rounds {
         let pass = Pass { changes, ..unchanged(picture, picture.size) };
         self.round(*round).last_passes.push(pass);
         *round += 1;
-    }
-}
-
-/// Where the pixels of a turned picture are: bytes from its address to the first one, from one to
-/// that of the next column, and to that of the next row.
-#[derive(Debug, Clone, Copy)]
-struct Walk {
-    first: u64,
-    column_step: i32,
-    row_step: i32,
-}
-
-impl Walk {
-    /// Of a picture whose size is that after the turn.
-    fn of(picture: Picture, turn: Turn) -> Self {
-        let Turn { is_transposed, from_right, from_bottom } = turn;
-        let row_bytes = picture.planes.row_bytes;
-        let (width, height) = picture.size;
-        let (columns, rows) = if is_transposed { (height, width) } else { (width, height) };
-        let right = if from_right { u64::from(columns - 1) } else { 0 };
-        let bottom = if from_bottom { u64::from(rows - 1) * u64::from(row_bytes) } else { 0 };
-        let row_bytes = i32::try_from(row_bytes).expect("a row has less than 2 GiB");
-        let along = if from_right { -1 } else { 1 };
-        let down = if from_bottom { -row_bytes } else { row_bytes };
-        let (column_step, row_step) = if is_transposed { (down, along) } else { (along, down) };
-        Self { first: right + bottom, column_step, row_step }
-    }
-
-    /// Bytes from the address of the picture to a pixel.
-    fn offset(self, column: u32, row: u32) -> u64 {
-        let across = i64::from(column) * i64::from(self.column_step);
-        let down = i64::from(row) * i64::from(self.row_step);
-        self.first.checked_add_signed(across + down).expect("the pixel is in the picture")
     }
 }
 
