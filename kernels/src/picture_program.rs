@@ -179,6 +179,20 @@ pub enum PictureChange {
         /// Whether all channels use the numbers of the first.
         is_grey: bool,
     },
+    /// Adds whole random numbers to the values and clips the sums. The numbers of green are those of
+    /// the words of the pixels, by their positions as for [`ErasedValues::Noise`]. Those of red and
+    /// blue belong to a grid of half as many columns and rows, at least one, and are interpolated
+    /// as `docs/formats.md` defines for `random_sensor_noise`.
+    SensorNoise {
+        /// Of Philox.
+        key: [u32; 2],
+        /// The numbers of red and blue.
+        coarse: NoiseRange,
+        /// The numbers of green.
+        fine: NoiseRange,
+        /// Whether all channels use the numbers of `fine` of the words of the first channel.
+        is_grey: bool,
+    },
     /// torchvision's Gaussian blur: separate kernels along the rows and the columns, in float32
     /// without fused operations, with mirrored borders.
     KernelBlur {
@@ -187,6 +201,15 @@ pub enum PictureChange {
         /// The same for the columns.
         down: (usize, u32),
     },
+}
+
+/// Whole random numbers: `low` plus the upper 32 bits of a word times `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoiseRange {
+    /// The smallest one.
+    pub low: i32,
+    /// How many there are; 0: only the smallest one.
+    pub count: u32,
 }
 
 /// The conversion to a colour space of `convert_color`.

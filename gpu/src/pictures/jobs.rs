@@ -1,6 +1,6 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
-use super::program::{ErasedValues, Erasure, PositionMap, SampleMix, WarpForm};
+use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, WarpForm};
 
 /// An address that is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,7 +354,16 @@ impl WarpJob {
 }
 
 /// Bytes of a [`NoiseJob`].
-pub(super) const NOISE_BYTES: usize = 64;
+pub(super) const NOISE_BYTES: usize = 80;
+
+/// What is added to a picture.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NoiseForm {
+    /// Normal numbers.
+    Gaussian { mean: f64, sigma: f64, is_clipped: bool },
+    /// Whole numbers of red and blue, and of green.
+    Sensor { coarse: NoiseRange, fine: NoiseRange },
+}
 
 /// `Noisy` of `finish.cu`.
 #[derive(Debug, Clone, Copy)]
@@ -362,21 +371,28 @@ pub(super) struct NoiseJob {
     pub(super) picture: Planes,
     pub(super) size: (u32, u32),
     pub(super) key: [u32; 2],
-    pub(super) mean: f64,
-    pub(super) sigma: f64,
-    pub(super) is_clipped: bool,
+    pub(super) form: NoiseForm,
     pub(super) is_grey: bool,
 }
 
 impl NoiseJob {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
         let Planes { address, row_bytes, plane_bytes } = self.picture;
+        let none = NoiseRange { low: 0, count: 0 };
+        let (form, [mean, sigma], is_clipped, ranges) = match self.form {
+            NoiseForm::Gaussian { mean, sigma, is_clipped } => {
+                (0, [mean, sigma], is_clipped, [none; 2])
+            }
+            NoiseForm::Sensor { coarse, fine } => (1, [0.0; 2], true, [coarse, fine]),
+        };
         to.address(address);
-        to.number(self.mean.to_bits());
-        to.number(self.sigma.to_bits());
+        to.number(mean.to_bits());
+        to.number(sigma.to_bits());
         to.words(&[row_bytes, plane_bytes, self.size.0, self.size.1, self.key[0], self.key[1]]);
-        let switches = [self.is_clipped, self.is_grey].map(u32::from);
-        to.words(&[switches[0], switches[1], first_block, 0]);
+        for NoiseRange { low, count } in ranges {
+            to.words(&[low.cast_unsigned(), count]);
+        }
+        to.words(&[form, u32::from(is_clipped), u32::from(self.is_grey), first_block]);
     }
 
     /// Blocks of `add_noise`.

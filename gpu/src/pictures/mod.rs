@@ -17,6 +17,6 @@ mod steps;
 pub use batch::{PictureBatch, TensorFormat};
 pub use mix::{BatchOnDevice, Partner, SampleMixer};
 pub use program::{
-    Axis, Change, ColourSpace, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region,
-    SampleMix, Stage, Turn, WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, OUTSIDE, PositionMap, Program,
+    Region, SampleMix, Stage, Turn, WarpForm,
 };

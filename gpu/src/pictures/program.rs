@@ -182,6 +182,19 @@ pub enum Change {
         /// Whether all channels get the numbers of the first.
         is_grey: bool,
     },
+    /// Whole random numbers are added to the values, and the sums clipped. The numbers of green are
+    /// those of the words of the pixels. Those of red and blue belong to a grid of half as many
+    /// columns and rows, at least one, between which they are interpolated in float64.
+    SensorNoise {
+        /// Key of Philox.
+        key: [u32; 2],
+        /// The numbers of red and blue.
+        coarse: NoiseRange,
+        /// The numbers of green.
+        fine: NoiseRange,
+        /// Whether all channels get the numbers of `fine` of the words of the first channel.
+        is_grey: bool,
+    },
     /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
     /// without fused operations, the borders mirrored.
     KernelBlur {
@@ -190,6 +203,15 @@ pub enum Change {
         /// The same along the columns.
         down: (usize, u32),
     },
+}
+
+/// Whole random numbers: `low` plus the upper 32 bits of a word times `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoiseRange {
+    /// The smallest one.
+    pub low: i32,
+    /// How many there are; 0: only the smallest one.
+    pub count: u32,
 }
 
 /// A colour space, computed as OpenCV's `cvtColor` of bytes.

@@ -2,7 +2,7 @@
 
 use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
-    Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
+    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
 };
 use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
 use super::program::{Axis, Change, ColourSpace, Program, Region, Stage, Turn};
@@ -90,6 +90,7 @@ impl UploadOffsets {
             | Change::Warp { .. }
             | Change::BoxBlur { .. }
             | Change::Noise { .. }
+            | Change::SensorNoise { .. }
             | Change::KernelBlur { .. } => return None,
         })
     }
@@ -353,10 +354,11 @@ impl Rounds {
                 return self.replaced(picture, result, round);
             }
             Change::Noise { key, mean, sigma, is_clipped, is_grey } => {
-                let (size, picture) = (picture.size, picture.planes);
-                let job = NoiseJob { picture, size, key, mean, sigma, is_clipped, is_grey };
-                self.round(*round).noises.push(job);
-                *round += 1;
+                let form = NoiseForm::Gaussian { mean, sigma, is_clipped };
+                self.add_noise(picture, key, form, is_grey, round);
+            }
+            Change::SensorNoise { key, coarse, fine, is_grey } => {
+                self.add_noise(picture, key, NoiseForm::Sensor { coarse, fine }, is_grey, round);
             }
             Change::BoxBlur { radius, weights } => {
                 let mut picture = picture;
@@ -387,6 +389,19 @@ impl Rounds {
             | Change::Space(_) => unreachable!("these are changes of pixels"),
         }
         picture
+    }
+
+    fn add_noise(
+        &mut self,
+        to: Picture,
+        key: [u32; 2],
+        form: NoiseForm,
+        is_grey: bool,
+        round: &mut usize,
+    ) {
+        let job = NoiseJob { picture: to.planes, size: to.size, key, form, is_grey };
+        self.round(*round).noises.push(job);
+        *round += 1;
     }
 
     fn add_blur(

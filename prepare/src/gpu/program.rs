@@ -2,8 +2,8 @@
 
 use meetpoint_format::recipe::Layout;
 use meetpoint_gpu::pictures::{
-    Axis, Change, ColourSpace, ErasedValues, Erasure, PositionMap, Program, Region, Stage,
-    TensorFormat, Turn, WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, PositionMap, Program, Region,
+    Stage, TensorFormat, Turn, WarpForm,
 };
 use meetpoint_kernels::{
     AxisProgram, PictureChange, PictureProgram, SpaceConversion, StageProgram, TensorProgram,
@@ -106,6 +106,11 @@ fn of_change(from: PictureChange) -> Change {
         }
         PictureChange::Noise { key, mean, sigma, is_clipped, is_grey } => {
             Change::Noise { key, mean, sigma, is_clipped, is_grey }
+        }
+        PictureChange::SensorNoise { key, coarse, fine, is_grey } => {
+            let [coarse, fine] =
+                [coarse, fine].map(|it| NoiseRange { low: it.low, count: it.count });
+            Change::SensorNoise { key, coarse, fine, is_grey }
         }
         PictureChange::BoxBlur { radius, weights } => Change::BoxBlur { radius, weights },
         PictureChange::KernelBlur { across, down } => Change::KernelBlur { across, down },
