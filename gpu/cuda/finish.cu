@@ -18,7 +18,8 @@ struct Erased {
     u32 unused;
 };
 
-enum NoiseForm { Gaussian, Sensor };
+// `Field` sets two planes of float32 to numbers from -1 to 1.
+enum NoiseForm { Gaussian, Sensor, Field };
 
 // Whole random numbers: the smallest one, and how many there are.
 struct NoiseRange {
@@ -313,7 +314,16 @@ extern "C" __global__ void __launch_bounds__(256) add_noise(const finish::Noisy 
     u32 index = (blockIdx.x - job.first_block) * blockDim.x + threadIdx.x;
     if (index >= job.width * job.height) return;
     u32 y = index / job.width, x = index - y * job.width;
-    u8 *at = job.picture + (u64)y * job.row_bytes + x;
+    u8 *row = job.picture + (u64)y * job.row_bytes, *at = row + x;
+    if (job.form == Field) {
+        for (u32 channel = 0; channel < 2; channel++) {
+            u32 word = random_word(x / 4, y, channel, x % 4, job.key[0], job.key[1]);
+            // 24 bits, which float32 represents exactly, in units of 2^-23.
+            float number = __fmul_rn((float)(i32)(word >> 8), 1.1920928955078125e-7f);
+            ((float *)(row + (u64)channel * job.plane_bytes))[x] = __fsub_rn(number, 1.0f);
+        }
+        return;
+    }
     i32 noise = 0;
     for (u32 channel = 0; channel < 3; channel++) {
         if (job.form == Sensor && channel != 1 && !job.is_grey) {

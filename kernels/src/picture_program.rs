@@ -157,6 +157,22 @@ pub enum PictureChange {
         /// The colour of pixels whose position is outside.
         fill: [u8; 3],
     },
+    /// Moves positions by two smooth random fields, as `docs/formats.md` defines for
+    /// `elastic_transform`. The size does not change.
+    Elastic {
+        /// Of Philox: the words are those of [`ErasedValues::Noise`], by the positions in the
+        /// picture; channel 0 moves columns, channel 1 rows.
+        key: [u32; 2],
+        /// For each channel, the weights along the rows and along the columns: the index of the
+        /// first one, stored as bits of a float32, and how many there are.
+        weights: [[(usize, u32); 2]; 2],
+        /// Twice the displacement in pixels for a value of 1, along rows and along columns.
+        alpha: [f64; 2],
+        /// Whether each pixel is the nearest one, not interpolated.
+        is_nearest: bool,
+        /// The colour of pixels whose position is outside.
+        fill: [u8; 3],
+    },
     /// Pillow's Gaussian blur: three box blurs along the rows, then three along the columns.
     BoxBlur {
         /// Number of values on each side with full weight.

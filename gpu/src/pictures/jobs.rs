@@ -50,6 +50,22 @@ pub(super) struct Planes {
     pub(super) plane_bytes: u32,
 }
 
+impl Planes {
+    /// A plane of these, as the first one.
+    pub(super) fn at(self, plane: u32) -> Self {
+        let offset = plane as usize * self.plane_bytes as usize;
+        let address = match self.address {
+            Address::Null => Address::Null,
+            Address::Source(at) => Address::Source(at + offset as u64),
+            Address::Tensor(at) => Address::Tensor(at + offset as u64),
+            Address::Uploaded(at) => Address::Uploaded(at + offset),
+            Address::Between(at) => Address::Between(at + offset),
+            Address::Counts(at) => Address::Counts(at + offset),
+        };
+        Self { address, ..self }
+    }
+}
+
 /// What an axis does, as a pass reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AxisJob {
@@ -276,6 +292,8 @@ pub(super) enum BlurForm {
     Box(u32, [u32; 2]),
     /// Weights of a kernel, and how many. What lies between both axes is float32.
     Kernel(Address, u32),
+    /// The same for one plane of float32.
+    Field(Address, u32),
 }
 
 /// `Blur` of `blur.cu`.
@@ -290,18 +308,19 @@ pub(super) struct Blur {
 
 impl Blur {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
-        let (form, weights, count, [inner, outer]) = match self.form {
-            BlurForm::Box(radius, weights) => (0, Address::Null, radius, weights),
-            BlurForm::Kernel(weights, count) => (2, weights, count, [0; 2]),
+        let (form, weights, count, [inner, outer], planes) = match self.form {
+            BlurForm::Box(radius, weights) => (0, Address::Null, radius, weights, 3),
+            BlurForm::Kernel(weights, count) => (2, weights, count, [0; 2], 3),
+            BlurForm::Field(weights, count) => (4, weights, count, [0; 2], 1),
         };
         to.address(self.source.address);
         to.address(self.target.address);
         to.address(weights);
-        for planes in [self.source, self.target] {
-            to.words(&[planes.row_bytes, planes.plane_bytes]);
+        for Planes { row_bytes, plane_bytes, .. } in [self.source, self.target] {
+            to.words(&[row_bytes, plane_bytes]);
         }
         to.words(&[self.size.0, self.size.1, form + u32::from(self.is_down), count]);
-        to.words(&[inner, outer, first_block, 0]);
+        to.words(&[inner, outer, first_block, planes]);
     }
 
     /// Blocks of `blur_once`.
@@ -311,7 +330,16 @@ impl Blur {
 }
 
 /// Bytes of a [`WarpJob`].
-pub(super) const WARP_BYTES: usize = 160;
+pub(super) const WARP_BYTES: usize = 176;
+
+/// The positions of a warp.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Positions {
+    /// Those of a map.
+    Map(WarpForm),
+    /// Each pixel moved by two planes of float32, times half of these numbers.
+    Moved { by: Planes, alpha: [f64; 2], is_nearest: bool },
+}
 
 /// `Warp` of `warp.cu`.
 #[derive(Debug, Clone, Copy)]
@@ -320,7 +348,7 @@ pub(super) struct WarpJob {
     pub(super) source_size: (u32, u32),
     pub(super) target: Planes,
     pub(super) size: (u32, u32),
-    pub(super) form: WarpForm,
+    pub(super) positions: Positions,
     pub(super) samples: u32,
     pub(super) fill: [u8; 3],
 }
@@ -328,14 +356,24 @@ pub(super) struct WarpJob {
 impl WarpJob {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
         let none = PositionMap { coefficients: [0.0; 8], is_perspective: false };
-        let (form, map, steps) = match self.form {
-            WarpForm::Fixed { begin, across, down } => (0, none, [begin, across, down]),
-            WarpForm::Nearest(map) => (1, map, [[0; 2]; 3]),
-            WarpForm::Bilinear(map) => (2, map, [[0; 2]; 3]),
-            WarpForm::Bicubic(map) => (3, map, [[0; 2]; 3]),
+        let mut field = Planes { address: Address::Null, row_bytes: 0, plane_bytes: 0 };
+        let (form, map, steps) = match self.positions {
+            Positions::Map(WarpForm::Fixed { begin, across, down }) => {
+                (0, none, [begin, across, down])
+            }
+            Positions::Map(WarpForm::Nearest(map)) => (1, map, [[0; 2]; 3]),
+            Positions::Map(WarpForm::Bilinear(map)) => (2, map, [[0; 2]; 3]),
+            Positions::Map(WarpForm::Bicubic(map)) => (3, map, [[0; 2]; 3]),
+            Positions::Moved { by, alpha: [across, down], is_nearest } => {
+                field = by;
+                let coefficients = [across, down, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+                let map = PositionMap { coefficients, ..none };
+                (if is_nearest { 4 } else { 5 }, map, [[0; 2]; 3])
+            }
         };
         to.address(self.source.address);
         to.address(self.target.address);
+        to.address(field.address);
         map.coefficients.iter().for_each(|number| to.number(number.to_bits()));
         for planes in [self.source, self.target] {
             to.words(&[planes.row_bytes, planes.plane_bytes]);
@@ -343,7 +381,7 @@ impl WarpJob {
         to.words(&[self.source_size.0, self.source_size.1, self.size.0, self.size.1]);
         to.words(&steps.as_flattened().iter().map(|it| it.cast_unsigned()).collect::<Vec<_>>());
         to.words(&[form, u32::from(map.is_perspective), self.samples, colour(self.fill)]);
-        to.words(&[first_block, 0]);
+        to.words(&[first_block, field.row_bytes, field.plane_bytes, 0]);
     }
 
     /// Blocks of `warp_pixels`.
@@ -356,13 +394,15 @@ impl WarpJob {
 /// Bytes of a [`NoiseJob`].
 pub(super) const NOISE_BYTES: usize = 80;
 
-/// What is added to a picture.
+/// What is added to a picture, or written to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NoiseForm {
     /// Normal numbers.
     Gaussian { mean: f64, sigma: f64, is_clipped: bool },
     /// Whole numbers of red and blue, and of green.
     Sensor { coarse: NoiseRange, fine: NoiseRange },
+    /// Two planes of float32 are set to numbers from -1 to 1.
+    Field,
 }
 
 /// `Noisy` of `finish.cu`.
@@ -384,6 +424,7 @@ impl NoiseJob {
                 (0, [mean, sigma], is_clipped, [none; 2])
             }
             NoiseForm::Sensor { coarse, fine } => (1, [0.0; 2], true, [coarse, fine]),
+            NoiseForm::Field => (2, [0.0; 2], false, [none; 2]),
         };
         to.address(address);
         to.number(mean.to_bits());

@@ -34,12 +34,14 @@ pub(super) fn align(data: &mut Vec<u8>) {
 pub(super) struct Picture {
     pub(super) planes: Planes,
     pub(super) size: (u32, u32),
+    /// Number of planes.
+    pub(super) count: u32,
 }
 
 impl Picture {
     /// Offset and bytes in the memory between two steps.
     pub(super) fn memory(self) -> Option<(usize, usize)> {
-        let bytes = 3 * self.planes.plane_bytes as usize;
+        let bytes = self.count as usize * self.planes.plane_bytes as usize;
         match self.planes.address {
             Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
             Address::Null

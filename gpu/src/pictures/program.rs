@@ -160,6 +160,21 @@ pub enum Change {
         /// The colour of pixels whose position lies outside.
         fill: [u8; 3],
     },
+    /// Positions are moved by two random fields, which are smoothed along the rows and then along
+    /// the columns, as `blur_once` smooths in float32. The size does not change.
+    Elastic {
+        /// Key of Philox. Channel 0 of its words moves columns, channel 1 rows.
+        key: [u32; 2],
+        /// For each channel, the weights along the rows and along the columns: the index of the
+        /// bits of the first one, and how many.
+        weights: [[(usize, u32); 2]; 2],
+        /// Twice the displacement in pixels for a value of 1, along rows and along columns.
+        alpha: [f64; 2],
+        /// Whether each pixel is the nearest one, not interpolated.
+        is_nearest: bool,
+        /// The colour of pixels whose position lies outside.
+        fill: [u8; 3],
+    },
     /// Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
     BoxBlur {
         /// Values on each side with full weight.

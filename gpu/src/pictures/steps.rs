@@ -2,11 +2,13 @@
 
 use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
-    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
+    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Positions, Statistic, WarpJob,
+    erasure_words,
 };
 use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
-use super::program::{Axis, Change, ColourSpace, Program, Region, Stage, Turn};
+use super::program::{Axis, Change, Program, Region, Stage, Turn};
 use super::round::{LISTS, Round};
+use super::upload::{TABLES, UploadOffsets};
 use crate::PictureDescriptor;
 
 /// The steps of all pictures of a batch. Its memory is reused.
@@ -43,63 +45,6 @@ struct Mark {
     jobs_bytes: usize,
 }
 
-/// Where the words and tables of a program are among what is uploaded.
-#[derive(Debug, Clone, Copy)]
-struct UploadOffsets {
-    words: usize,
-    tables: usize,
-}
-
-impl UploadOffsets {
-    fn words(self, index: usize) -> Address {
-        Address::Uploaded(self.words + 4 * index)
-    }
-
-    fn axis(self, axis: Axis) -> AxisJob {
-        match axis {
-            Axis::Shift => AxisJob::Shift,
-            Axis::Pick { words } => AxisJob::Pick(self.words(words)),
-            Axis::Weigh { words, .. } => AxisJob::Weigh(self.words(words)),
-        }
-    }
-
-    /// A change of each pixel by itself; `None`: it needs others.
-    fn change(self, change: Change) -> Option<PixelChange> {
-        let table = |index: usize| Address::Uploaded(self.tables + 256 * index);
-        let of = |change, number| PixelChange { change, number, table: Address::Null };
-        Some(match change {
-            Change::Table { table: index } => PixelChange { table: table(index), ..of(0, 0) },
-            Change::Tables { first } => PixelChange { table: table(first), ..of(TABLES, 0) },
-            Change::Saturation(factor) => of(2, factor.to_bits()),
-            Change::Hue(shift) => of(3, u32::from(shift)),
-            Change::Grey => of(4, 0),
-            Change::Channels([red, green, blue]) => {
-                of(5, u32::from_le_bytes([red, green, blue, 0]))
-            }
-            Change::Space(ColourSpace::Hsv) => of(SPACE, 0),
-            Change::Space(ColourSpace::Hls) => of(SPACE, 1),
-            Change::Space(ColourSpace::Lab { words }) => {
-                PixelChange { table: self.words(words), ..of(SPACE, 2) }
-            }
-            Change::Space(ColourSpace::Ycrcb) => of(SPACE, 3),
-            Change::Contrast(_)
-            | Change::Autocontrast
-            | Change::Equalize
-            | Change::Sharpness(_)
-            | Change::Frame { .. }
-            | Change::Warp { .. }
-            | Change::BoxBlur { .. }
-            | Change::Noise { .. }
-            | Change::SensorNoise { .. }
-            | Change::KernelBlur { .. } => return None,
-        })
-    }
-}
-
-/// The change of pixels by three tables, and that to another colour space.
-const TABLES: u32 = 1;
-const SPACE: u32 = 6;
-
 impl Rounds {
     /// Forgets all pictures.
     pub(super) fn clear(&mut self) {
@@ -135,7 +80,7 @@ impl Rounds {
         };
         let mut turn = program.turn;
         let size = if turn.is_transposed { (height, width) } else { (width, height) };
-        let mut picture = Picture { planes, size };
+        let mut picture = Picture { planes, size, count: 3 };
         let mut round = 0;
         for (index, stage) in program.stages.iter().enumerate() {
             let mut region = stage.region;
@@ -219,12 +164,21 @@ impl Rounds {
         &mut self.rounds[round]
     }
 
-    fn take_picture(&mut self, (width, height): (u32, u32)) -> Picture {
-        let row_bytes = width.next_multiple_of(ALIGNMENT as u32);
-        let plane_bytes = row_bytes.checked_mul(height).expect("a plane has less than 4 GiB");
-        let offset = self.memory.take(3 * plane_bytes as usize);
+    fn take_picture(&mut self, size: (u32, u32)) -> Picture {
+        self.take(size, 1, 3)
+    }
+
+    /// Takes planes of float32.
+    fn take_numbers(&mut self, size: (u32, u32), count: u32) -> Picture {
+        self.take(size, 4, count)
+    }
+
+    fn take(&mut self, size: (u32, u32), pixel_bytes: u32, count: u32) -> Picture {
+        let row_bytes = (pixel_bytes * size.0).next_multiple_of(ALIGNMENT as u32);
+        let plane_bytes = row_bytes.checked_mul(size.1).expect("a plane has less than 4 GiB");
+        let offset = self.memory.take(count as usize * plane_bytes as usize);
         let planes = Planes { address: Address::Between(offset), row_bytes, plane_bytes };
-        Picture { planes, size: (width, height) }
+        Picture { planes, size, count }
     }
 
     fn give_back(&mut self, picture: Picture) {
@@ -281,7 +235,7 @@ impl Rounds {
             true => {
                 let planes =
                     Planes { address: Address::Tensor(tensor), row_bytes: 0, plane_bytes: 0 };
-                Picture { planes, size: stage.canvas }
+                Picture { planes, size: stage.canvas, count: 3 }
             }
             false => self.take_picture(stage.canvas),
         };
@@ -349,7 +303,8 @@ impl Rounds {
             Change::Warp { size, form, samples, fill } => {
                 let result = self.take_picture(size);
                 let (source, target, source_size) = (picture.planes, result.planes, picture.size);
-                let job = WarpJob { source, source_size, target, size, form, samples, fill };
+                let positions = Positions::Map(form);
+                let job = WarpJob { source, source_size, target, size, positions, samples, fill };
                 self.round(*round).warps.push(job);
                 return self.replaced(picture, result, round);
             }
@@ -359,6 +314,30 @@ impl Rounds {
             }
             Change::SensorNoise { key, coarse, fine, is_grey } => {
                 self.add_noise(picture, key, NoiseForm::Sensor { coarse, fine }, is_grey, round);
+            }
+            Change::Elastic { key, weights, alpha, is_nearest, fill } => {
+                let size = picture.size;
+                let mut field = self.take_numbers(size, 2);
+                self.add_noise(field, key, NoiseForm::Field, false, round);
+                for is_down in [false, true] {
+                    let smoothed = self.take_numbers(size, 2);
+                    for (plane, weights) in (0..).zip(weights) {
+                        let (words, count) = weights[usize::from(is_down)];
+                        let form = BlurForm::Field(uploaded.words(words), count);
+                        let (source, target) = (field.planes.at(plane), smoothed.planes.at(plane));
+                        let job = Blur { source, target, size, form, is_down };
+                        self.round(*round).blurs.push(job);
+                    }
+                    field = self.replaced(field, smoothed, round);
+                }
+                let result = self.take_picture(size);
+                let (source, target, source_size) = (picture.planes, result.planes, size);
+                let positions = Positions::Moved { by: field.planes, alpha, is_nearest };
+                let samples = 1;
+                let job = WarpJob { source, source_size, target, size, positions, samples, fill };
+                self.round(*round).warps.push(job);
+                self.give_back(field);
+                return self.replaced(picture, result, round);
             }
             Change::BoxBlur { radius, weights } => {
                 let mut picture = picture;
@@ -370,12 +349,9 @@ impl Rounds {
                 return picture;
             }
             Change::KernelBlur { across, down } => {
-                let (width, height) = picture.size;
-                // A value between both has four bytes.
-                let between = self.take_picture((4 * width, height));
+                let between = self.take_numbers(picture.size, 3);
                 let kernel =
                     |(words, count): (usize, u32)| BlurForm::Kernel(uploaded.words(words), count);
-                let between = Picture { size: picture.size, ..between };
                 let between = self.add_blur(picture, between, kernel(across), false, round);
                 let result = self.take_picture(picture.size);
                 return self.add_blur(between, result, kernel(down), true, round);

@@ -112,6 +112,9 @@ fn of_change(from: PictureChange) -> Change {
                 [coarse, fine].map(|it| NoiseRange { low: it.low, count: it.count });
             Change::SensorNoise { key, coarse, fine, is_grey }
         }
+        PictureChange::Elastic { key, weights, alpha, is_nearest, fill } => {
+            Change::Elastic { key, weights, alpha, is_nearest, fill }
+        }
         PictureChange::BoxBlur { radius, weights } => Change::BoxBlur { radius, weights },
         PictureChange::KernelBlur { across, down } => Change::KernelBlur { across, down },
     }
