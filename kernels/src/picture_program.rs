@@ -180,6 +180,20 @@ pub enum PictureChange {
         /// Full weight, and the weight of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
     },
+    /// Begins a weighted sum in float32, without fused operations, with the picture, which is also
+    /// retained as the original.
+    SumBegin {
+        /// The weight of the picture.
+        weight: f32,
+    },
+    /// Adds the picture to the sum of the preceding [`PictureChange::SumBegin`]. The result is the
+    /// original, or after the last one the sum, truncated and clipped.
+    SumAdd {
+        /// The weight of the picture.
+        weight: f32,
+        /// Whether it is the last one.
+        is_last: bool,
+    },
     /// Adds to each value the sum of `mean` and `sigma` times a standard normal number, computed in
     /// float64 and truncated. The numbers are those of [`ErasedValues::Noise`] before rounding, for
     /// the positions in the picture.

@@ -443,6 +443,47 @@ impl NoiseJob {
     }
 }
 
+/// Bytes of a [`SumJob`].
+pub(super) const SUM_BYTES: usize = 72;
+
+/// What happens to a weighted sum.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SumForm {
+    /// It begins with the original, which becomes the picture.
+    Begin,
+    /// The picture is added, and then is the original again.
+    Add,
+    /// The picture is added, and becomes the sum.
+    End,
+}
+
+/// `Weighted` of `colour.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SumJob {
+    pub(super) picture: Planes,
+    pub(super) original: Planes,
+    pub(super) sum: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) weight: f32,
+    pub(super) form: SumForm,
+}
+
+impl SumJob {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let all = [self.picture, self.original, self.sum];
+        all.iter().for_each(|planes| to.address(planes.address));
+        all.iter().for_each(|planes| to.words(&[planes.row_bytes, planes.plane_bytes]));
+        to.words(&[self.size.0, self.size.1, self.weight.to_bits(), self.form as u32]);
+        to.words(&[first_block, 0]);
+    }
+
+    /// Blocks of `add_weighted`.
+    pub(super) fn blocks(&self) -> u32 {
+        let pixels = u64::from(self.size.0) * u64::from(self.size.1);
+        pixels.div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
 /// Bytes of an erasure, and of an [`EraseJob`].
 pub(super) const ERASURE_BYTES: usize = 32;
 pub(super) const ERASE_BYTES: usize = 32;

@@ -182,6 +182,19 @@ pub enum Change {
         /// Their weight, and that of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
     },
+    /// A weighted sum in float32 begins with the picture, which is also retained as the original.
+    SumBegin {
+        /// The weight of the picture.
+        weight: f32,
+    },
+    /// The picture is added to the sum that began last. The result is the original, or after the
+    /// last one the sum, truncated and clipped.
+    SumAdd {
+        /// The weight of the picture.
+        weight: f32,
+        /// Whether it is the last one.
+        is_last: bool,
+    },
     /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
     /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
     /// they are rounded, by the positions in the picture.

@@ -2,8 +2,8 @@
 
 use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
-    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Positions, Statistic, WarpJob,
-    erasure_words,
+    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Positions, Statistic, SumForm,
+    SumJob, WarpJob, erasure_words,
 };
 use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
 use super::program::{Axis, Change, Program, Region, Stage, Turn};
@@ -31,6 +31,8 @@ pub(super) struct Rounds {
     mark: Mark,
     /// Changes of pixels that the next step makes.
     pending: Vec<PixelChange>,
+    /// The original and the sum of a weighted sum that has begun.
+    summed: Option<(Picture, Picture)>,
 }
 
 /// Lengths of lists.
@@ -71,6 +73,7 @@ impl Rounds {
         self.set_mark();
         self.memory.free.clear();
         self.pending.clear();
+        self.summed = None;
         let uploaded = self.upload(program);
         let PictureDescriptor { address, row_stride, plane_stride, width, height } = *source;
         let planes = Planes {
@@ -308,6 +311,22 @@ impl Rounds {
                 self.round(*round).warps.push(job);
                 return self.replaced(picture, result, round);
             }
+            Change::SumBegin { weight } => {
+                let (sum, copy) =
+                    (self.take_numbers(picture.size, 3), self.take_picture(picture.size));
+                self.summed = Some((picture, sum));
+                self.add_sum(copy, (picture, sum), (weight, SumForm::Begin), round);
+                return copy;
+            }
+            Change::SumAdd { weight, is_last } => {
+                let (original, sum) = self.summed.expect("a sum begins before");
+                let form = if is_last { SumForm::End } else { SumForm::Add };
+                self.add_sum(picture, (original, sum), (weight, form), round);
+                if is_last {
+                    self.give_back(original);
+                    self.give_back(sum);
+                }
+            }
             Change::Noise { key, mean, sigma, is_clipped, is_grey } => {
                 let form = NoiseForm::Gaussian { mean, sigma, is_clipped };
                 self.add_noise(picture, key, form, is_grey, round);
@@ -377,6 +396,20 @@ impl Rounds {
     ) {
         let job = NoiseJob { picture: to.planes, size: to.size, key, form, is_grey };
         self.round(*round).noises.push(job);
+        *round += 1;
+    }
+
+    fn add_sum(
+        &mut self,
+        picture: Picture,
+        (original, sum): (Picture, Picture),
+        (weight, form): (f32, SumForm),
+        round: &mut usize,
+    ) {
+        let (size, picture) = (picture.size, picture.planes);
+        let (original, sum) = (original.planes, sum.planes);
+        let job = SumJob { picture, original, sum, size, weight, form };
+        self.round(*round).sums.push(job);
         *round += 1;
     }
 

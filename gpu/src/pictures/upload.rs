@@ -50,6 +50,8 @@ impl UploadOffsets {
             | Change::Warp { .. }
             | Change::Elastic { .. }
             | Change::BoxBlur { .. }
+            | Change::SumBegin { .. }
+            | Change::SumAdd { .. }
             | Change::Noise { .. }
             | Change::SensorNoise { .. }
             | Change::KernelBlur { .. } => return None,

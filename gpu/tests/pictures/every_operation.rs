@@ -8,7 +8,7 @@ use meetpoint_kernels::NotExported;
 use std::collections::BTreeSet;
 
 /// Operations on pictures that only the CPU executes.
-const ON_CPU_ONLY: [&str; 4] = ["aug_mix", "five_crop", "random_iou_crop", "ten_crop"];
+const ON_CPU_ONLY: [&str; 3] = ["five_crop", "random_iou_crop", "ten_crop"];
 
 /// Most pixels of a result that is compared.
 const PIXELS_MAX: u32 = 1 << 12;

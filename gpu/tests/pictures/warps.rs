@@ -68,6 +68,9 @@ fn policies_are_equal() {
         "timm_rand_augment",
         "timm_rand_augment num_ops = 5;magnitude_std = 0.5;increasing = true",
         "trivial_augment_wide",
+        "aug_mix",
+        "aug_mix severity = 10;mixture_width = 5;chain_depth = 2;alpha = 0.4",
+        "aug_mix mixture_width = 1;all_ops = false;interpolation = \"bicubic\";fill = 70",
         "trivial_augment_wide interpolation = \"bilinear\";num_magnitude_bins = 11",
     ] {
         for _ in 0..1 {

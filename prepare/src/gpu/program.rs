@@ -104,6 +104,8 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Warp { size, form, samples, fill } => {
             Change::Warp { size, form: warp_form(form), samples, fill }
         }
+        PictureChange::SumBegin { weight } => Change::SumBegin { weight },
+        PictureChange::SumAdd { weight, is_last } => Change::SumAdd { weight, is_last },
         PictureChange::Noise { key, mean, sigma, is_clipped, is_grey } => {
             Change::Noise { key, mean, sigma, is_clipped, is_grey }
         }
