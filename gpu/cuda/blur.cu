@@ -3,7 +3,8 @@
 
 namespace blur {
 
-enum Form { BoxAcross, BoxDown, KernelAcross, KernelDown };
+// What lies between the two directions of a kernel is float32; all of a field is.
+enum Form { BoxAcross, BoxDown, KernelAcross, KernelDown, FieldAcross, FieldDown };
 
 struct Blur {
     const u8 *source;
@@ -18,7 +19,7 @@ struct Blur {
     // Of a box, the weights of these and of the two outer values, in 1 / 2^24.
     u32 inner_weight, outer_weight;
     u32 first_block;
-    u32 unused;
+    u32 planes;
 };
 
 static const u32 QUAD = 4;
@@ -30,6 +31,7 @@ __device__ static inline i32 inside(i32 position, i32 length) {
 // A position outside mirrored at the first and the last one.
 __device__ static inline i32 mirrored(i32 position, i32 length) {
     i32 last = length - 1;
+    if (position >= 0 && position <= last) return position;
     if (last == 0) return 0;
     i32 rest = position % (2 * last);
     if (rest < 0) rest += 2 * last;
@@ -58,7 +60,9 @@ extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jo
     if (index >= quads_per_row * job.height) return;
     u32 y = index / quads_per_row, x = (index - y * quads_per_row) * QUAD;
     i32 width = (i32)job.width, height = (i32)job.height;
-    for (u32 plane = 0; plane < 3; plane++) {
+    bool is_across = job.form == KernelAcross || job.form == FieldAcross;
+    bool has_bytes = job.form != KernelAcross && job.form != FieldAcross && job.form != FieldDown;
+    for (u32 plane = 0; plane < job.planes; plane++) {
         const u8 *source = job.source + (u64)plane * job.source_plane_bytes;
         u8 *target =
             job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes;
@@ -76,8 +80,10 @@ extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jo
                 float sum = 0.0f;
                 for (i32 tap = 0; tap < (i32)job.count; tap++) {
                     float value;
-                    if (job.form == KernelAcross) {
-                        value = (float)(i32)row[mirrored(column + tap - radius, width)];
+                    if (is_across) {
+                        i32 from = mirrored(column + tap - radius, width);
+                        value = job.form == KernelAcross ? (float)(i32)row[from]
+                                                         : ((const float *)row)[from];
                     } else {
                         i32 from = mirrored((i32)y + tap - radius, height);
                         value =
@@ -85,11 +91,11 @@ extern "C" __global__ void __launch_bounds__(256) blur_once(const blur::Blur *jo
                     }
                     sum = __fadd_rn(sum, __fmul_rn(__ldg(job.weights + tap), value));
                 }
-                if (job.form == KernelAcross) ((float *)target)[column] = sum;
+                if (!has_bytes) ((float *)target)[column] = sum;
                 // From 2^23 on, whole numbers are next to each other.
                 else word |= (__float_as_uint(__fadd_rn(sum, 8388608.0f)) & 255) << (8 * i);
             }
         }
-        if (job.form != KernelAcross) *(u32 *)(target + x) = word;
+        if (has_bytes) *(u32 *)(target + x) = word;
     }
 }

@@ -1,5 +1,5 @@
-// Changes of whole pictures that need more than one pixel: by the values of all pixels, and by
-// neighbours. Jobs are those of gpu/src/pictures/jobs.rs.
+// Changes of whole pictures that need more than one pixel: by the values of all pixels, by
+// neighbours, and by other pictures. Jobs are those of gpu/src/pictures/jobs.rs.
 
 namespace colour {
 
@@ -27,6 +27,25 @@ struct Neighbours {
     u32 width, height;
     u32 number;
     u32 first_block;
+};
+
+// A sum begins with the original, which becomes the picture; the picture is added and then is the
+// original again; or it is added and becomes the sum.
+enum SumForm { Begin, Add, End };
+
+// A weighted sum of pictures; `sum` has planes of float32.
+struct Weighted {
+    u8 *picture;
+    const u8 *original;
+    u8 *sum;
+    u32 row_bytes, plane_bytes;
+    u32 original_row_bytes, original_plane_bytes;
+    u32 sum_row_bytes, sum_plane_bytes;
+    u32 width, height;
+    float weight;
+    u32 form;
+    u32 first_block;
+    u32 unused;
 };
 
 static const u32 VALUES = 256;
@@ -175,5 +194,26 @@ extern "C" __global__ void __launch_bounds__(256) sharpen(const colour::Neighbou
         }
         *(u32 *)(job.target + (u64)plane * job.target_plane_bytes + (u64)y * job.target_row_bytes +
                  x) = word;
+    }
+}
+
+// Each thread adds a pixel.
+extern "C" __global__ void __launch_bounds__(256) add_weighted(const colour::Weighted *jobs, const u32 *jobs_of_blocks) {
+    using namespace colour;
+    const Weighted &job = jobs[jobs_of_blocks[blockIdx.x]];
+    u32 index = (blockIdx.x - job.first_block) * blockDim.x + threadIdx.x;
+    if (index >= job.width * job.height) return;
+    u32 y = index / job.width, x = index - y * job.width;
+    for (u32 plane = 0; plane < 3; plane++) {
+        u8 *at = job.picture + (u64)plane * job.plane_bytes + (u64)y * job.row_bytes + x;
+        u32 original = job.original[(u64)plane * job.original_plane_bytes +
+                                    (u64)y * job.original_row_bytes + x];
+        float *sum = (float *)(job.sum + (u64)plane * job.sum_plane_bytes +
+                               (u64)y * job.sum_row_bytes) + x;
+        u32 value = job.form == Begin ? original : *at;
+        float weighted = __fmul_rn(job.weight, (float)(i32)value);
+        if (job.form != Begin) weighted = __fadd_rn(*sum, weighted);
+        *sum = weighted;
+        *at = (u8)(job.form == End ? truncated(weighted) : original);
     }
 }

@@ -18,15 +18,26 @@ struct Erased {
     u32 unused;
 };
 
+// `Field` sets two planes of float32 to numbers from -1 to 1.
+enum NoiseForm { Gaussian, Sensor, Field };
+
+// Whole random numbers: the smallest one, and how many there are.
+struct NoiseRange {
+    i32 low;
+    u32 count;
+};
+
 struct Noisy {
     u8 *picture;
     double mean, sigma;
     u32 row_bytes, plane_bytes;
     u32 width, height;
     u32 key[2];
+    // Of a sensor: the numbers of red and blue, and of green.
+    NoiseRange coarse, fine;
+    u32 form;
     u32 is_clipped, is_grey;
     u32 first_block;
-    u32 unused;
 };
 
 struct Mix {
@@ -155,6 +166,50 @@ __device__ static inline u32 random_word(u32 block, u32 row, u32 channel, u32 in
     return index == 0 ? a : index == 1 ? b : index == 2 ? c : d;
 }
 
+__device__ static inline i32 number_of(const NoiseRange &range, u32 word) {
+    return range.low + (i32)((u64)word * range.count >> 32);
+}
+
+// Where a row or column of a picture is in a grid with fewer.
+struct GridPosition {
+    u32 first, second;
+    // The distance from the first, and its complement.
+    double behind, before;
+};
+
+__device__ static inline GridPosition in_grid(u32 at, u32 length, u32 coarse) {
+    double step = __ddiv_rn((double)coarse, (double)length);
+    double position = sum(product(sum((double)at, 0.5), step), -0.5), last = (double)(coarse - 1);
+    position = position > 0.0 ? position : 0.0;
+    position = position < last ? position : last;
+    GridPosition result;
+    result.first = (u32)(i32)position;
+    result.second = (u32)min_of((i32)result.first + 1, (i32)coarse - 1);
+    result.behind = sum(position, -(double)result.first);
+    result.before = sum(1.0, -result.behind);
+    return result;
+}
+
+// The number of a pixel between those of a grid, as kernels/src/operations/random_sensor_noise.rs.
+__device__ static inline i32 coarse_number(const Noisy &job, u32 x, u32 y, u32 channel) {
+    GridPosition column = in_grid(x, job.width, (u32)max_of((i32)job.width / 2, 1));
+    GridPosition row = in_grid(y, job.height, (u32)max_of((i32)job.height / 2, 1));
+    double lines[2];
+    for (u32 line = 0; line < 2; line++) {
+        u32 grid_row = line ? row.second : row.first;
+        double numbers[2];
+        for (u32 side = 0; side < 2; side++) {
+            u32 at = side ? column.second : column.first;
+            u32 word = random_word(at / 4, grid_row, channel, at % 4, job.key[0], job.key[1]);
+            numbers[side] = (double)number_of(job.coarse, word);
+        }
+        lines[line] = sum(product(numbers[0], column.before), product(numbers[1], column.behind));
+    }
+    double number = sum(product(lines[0], row.before), product(lines[1], row.behind));
+    // From 2^52 on, whole numbers are next to each other; halves go to even ones.
+    return (i32)(u32)(u64)__double_as_longlong(sum(number, 6755399441055744.0));
+}
+
 __device__ static inline void store(u8 *at, u32 element_bytes, u32 bits) {
     if (element_bytes == 4) *(u32 *)at = bits;
     else if (element_bytes == 2) *(u16 *)at = (u16)bits;
@@ -259,12 +314,24 @@ extern "C" __global__ void __launch_bounds__(256) add_noise(const finish::Noisy 
     u32 index = (blockIdx.x - job.first_block) * blockDim.x + threadIdx.x;
     if (index >= job.width * job.height) return;
     u32 y = index / job.width, x = index - y * job.width;
-    u8 *at = job.picture + (u64)y * job.row_bytes + x;
+    u8 *row = job.picture + (u64)y * job.row_bytes, *at = row + x;
+    if (job.form == Field) {
+        for (u32 channel = 0; channel < 2; channel++) {
+            u32 word = random_word(x / 4, y, channel, x % 4, job.key[0], job.key[1]);
+            // 24 bits, which float32 represents exactly, in units of 2^-23.
+            float number = __fmul_rn((float)(i32)(word >> 8), 1.1920928955078125e-7f);
+            ((float *)(row + (u64)channel * job.plane_bytes))[x] = __fsub_rn(number, 1.0f);
+        }
+        return;
+    }
     i32 noise = 0;
     for (u32 channel = 0; channel < 3; channel++) {
-        if (channel == 0 || !job.is_grey) {
+        if (job.form == Sensor && channel != 1 && !job.is_grey) {
+            noise = coarse_number(job, x, y, channel);
+        } else if (channel == 0 || !job.is_grey) {
             u32 word = random_word(x / 4, y, channel, x % 4, job.key[0], job.key[1]);
-            noise = whole(sum(job.mean, product(normal(word), job.sigma)));
+            noise = job.form == Sensor ? number_of(job.fine, word)
+                                       : whole(sum(job.mean, product(normal(word), job.sigma)));
         }
         i32 value = (i32)(at[(u64)channel * job.plane_bytes] + (u32)noise);
         at[(u64)channel * job.plane_bytes] = job.is_clipped ? clamp_to_byte(value) : (u8)value;

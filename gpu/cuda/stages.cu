@@ -8,7 +8,7 @@
 namespace stages {
 
 enum Axis { Shift, Pick, Weigh };
-enum Change { Table, Tables, Saturation, Hue, Grey, Channels };
+enum Change { Table, Tables, Saturation, Hue, Grey, Channels, Space };
 enum Flag { Mirrored = 1, Flipped = 2, IsTensor = 4 };
 
 struct ChangeOfPixels {
@@ -19,15 +19,17 @@ struct ChangeOfPixels {
 };
 
 struct Pass {
-    // The first column, as it is mirrored, of the first row of red.
+    // The first column of the first row of red, as it is turned and mirrored.
     const u8 *source;
     u8 *target;
     const i32 *across_words;
     const i32 *down_words;
     const ChangeOfPixels *changes;
-    u32 source_row_bytes, source_plane_bytes;
+    // Bytes from a row of the source to the next, as it is turned.
+    i32 row_step;
+    u32 source_plane_bytes;
     u32 target_row_bytes, target_plane_bytes;
-    // 1, or -1: the source is mirrored.
+    // Bytes from a column of the source to the next; 1 unless it is turned or mirrored.
     i32 column_step;
     u32 across, down;
     // Of the result of the pass.
@@ -130,6 +132,7 @@ __device__ static inline void change_pixel(const ChangeOfPixels &by, u32 *colour
         }
         break;
     }
+    case Space: spaces::convert(by.number, colour, by.table); break;
     }
 }
 
@@ -137,7 +140,7 @@ __device__ static inline void change_pixel(const ChangeOfPixels &by, u32 *colour
 __device__ static inline void weigh_down_words(const Pass &pass, u32 y, u32 offset, u32 *quads) {
     u32 first = (u32)pass.down_words[y], count = (u32)pass.down_words[pass.height + y];
     const i32 *weights = pass.down_words + 2 * pass.height + y;
-    const u8 *at = pass.source + (u64)first * pass.source_row_bytes + offset;
+    const u8 *at = pass.source + (i64)pass.row_step * first + offset;
     u32 sums[3][QUAD];
     for (u32 plane = 0; plane < 3; plane++)
         for (u32 i = 0; i < QUAD; i++) sums[plane][i] = HALF;
@@ -149,7 +152,7 @@ __device__ static inline void weigh_down_words(const Pass &pass, u32 y, u32 offs
                 sums[plane][i] = weighed(sums[plane][i], weight, byte_of(word, i));
         }
         weights += pass.height;
-        at += pass.source_row_bytes;
+        at += pass.row_step;
     }
     for (u32 plane = 0; plane < 3; plane++) {
         quads[plane] = 0;
@@ -161,14 +164,14 @@ __device__ static inline void weigh_down_words(const Pass &pass, u32 y, u32 offs
 __device__ static inline void weigh_down(const Pass &pass, u32 x, u32 y, u32 *colour) {
     u32 first = (u32)pass.down_words[y], count = (u32)pass.down_words[pass.height + y];
     const i32 *weights = pass.down_words + 2 * pass.height + y;
-    const u8 *at = pass.source + (u64)first * pass.source_row_bytes + (i64)pass.column_step * x;
+    const u8 *at = pass.source + (i64)pass.row_step * first + (i64)pass.column_step * x;
     u32 sums[3] = {HALF, HALF, HALF};
     for (u32 tap = 0; tap < count; tap++) {
         for (u32 plane = 0; plane < 3; plane++)
             sums[plane] =
                 weighed(sums[plane], __ldg(weights), at[(u64)plane * pass.source_plane_bytes]);
         weights += pass.height;
-        at += pass.source_row_bytes;
+        at += pass.row_step;
     }
     for (u32 plane = 0; plane < 3; plane++) colour[plane] = clipped(sums[plane]);
 }
@@ -177,7 +180,7 @@ __device__ static inline void weigh_down(const Pass &pass, u32 x, u32 y, u32 *co
 __device__ static inline void weigh_across(const Pass &pass, u32 x, u32 y, u32 *colour) {
     u32 first = (u32)pass.across_words[x], count = (u32)pass.across_words[pass.width + x];
     const i32 *weights = pass.across_words + 2 * pass.width + x;
-    const u8 *at = pass.source + (u64)y * pass.source_row_bytes + (i64)pass.column_step * first;
+    const u8 *at = pass.source + (i64)pass.row_step * y + (i64)pass.column_step * first;
     u32 sums[3] = {HALF, HALF, HALF};
     for (u32 tap = 0; tap < count; tap++) {
         for (u32 plane = 0; plane < 3; plane++)
@@ -194,7 +197,7 @@ __device__ static inline void picked(const Pass &pass, u32 x, u32 y, u32 *colour
     i32 column = pass.across == Pick ? pass.across_words[x] : (i32)x;
     i32 row = pass.down == Pick ? pass.down_words[y] : (i32)y;
     bool is_inside = column >= 0 && row >= 0;
-    const u8 *at = pass.source + (u64)max_of(row, 0) * pass.source_row_bytes +
+    const u8 *at = pass.source + (i64)pass.row_step * max_of(row, 0) +
                    (i64)pass.column_step * max_of(column, 0);
     for (u32 plane = 0; plane < 3; plane++)
         colour[plane] =
@@ -207,11 +210,11 @@ __device__ static inline void quads_of_canvas(const Pass &pass, u32 x, u32 y, u3
     u32 inner_x = x - pass.left, inner_y = y - pass.top;
     bool is_inside = inner_y < pass.height && inner_x < pass.width && inner_x + QUAD <= pass.width;
     bool is_aligned = ((u64)(pass.source + inner_x) & 3) == 0 &&
-                      ((pass.source_row_bytes | pass.source_plane_bytes) & 3) == 0;
+                      (((u32)pass.row_step | pass.source_plane_bytes) & 3) == 0;
     if (is_inside && is_aligned && pass.column_step == 1 && pass.across == Shift &&
         pass.down != Pick) {
         if (pass.down == Weigh) return weigh_down_words(pass, inner_y, inner_x, quads);
-        const u8 *at = pass.source + (u64)inner_y * pass.source_row_bytes + inner_x;
+        const u8 *at = pass.source + (i64)pass.row_step * inner_y + inner_x;
         for (u32 plane = 0; plane < 3; plane++)
             quads[plane] = *(const u32 *)(at + (u64)plane * pass.source_plane_bytes);
         return;
@@ -371,8 +374,7 @@ extern "C" __global__ void __launch_bounds__(256) first_pass(const stages::Pass 
         for (u32 i = 0; i < ROWS; i++) {
             // Rows behind the last are computed as the last, and not written.
             u32 row = (u32)min_of((i32)(y + 8 * i), (i32)pass.height - 1);
-            rows[i] =
-                pass.source + (u64)row * pass.source_row_bytes + (i64)pass.column_step * first;
+            rows[i] = pass.source + (i64)pass.row_step * row + (i64)pass.column_step * first;
             for (u32 plane = 0; plane < 3; plane++) sums[i][plane] = HALF;
         }
         for (u32 tap = 0; tap < count; tap++) {

@@ -4,11 +4,15 @@
 
 namespace warp {
 
-enum Form { Fixed, Nearest, Bilinear, Bicubic };
+// The moved forms have a displacement for each pixel.
+enum Form { Fixed, Nearest, Bilinear, Bicubic, MovedNearest, MovedBilinear };
 
 struct Warp {
     const u8 *source;
     u8 *target;
+    // Planes of float32: the displacements of columns and rows, of which `map` begins with twice
+    // the pixels for 1.
+    const u8 *field;
     double map[8];
     u32 source_row_bytes, source_plane_bytes;
     u32 target_row_bytes, target_plane_bytes;
@@ -23,6 +27,7 @@ struct Warp {
     u32 samples;
     u32 fill;
     u32 first_block;
+    u32 field_row_bytes, field_plane_bytes;
     u32 unused;
 };
 
@@ -64,6 +69,67 @@ __device__ static inline Position position_of(const Warp &job, u32 x, u32 y) {
         at.row = __ddiv_rn(at.row, divisor);
     }
     return at;
+}
+
+// The nearest integer of a number whose magnitude is below 2^31, halves to even: from 2^52 on,
+// whole numbers are next to each other.
+__device__ static inline i32 rounded(double number) {
+    return (i32)(u32)(u64)__double_as_longlong(sum(number, 6755399441055744.0));
+}
+
+// The largest integer that is not above a number whose magnitude is below 2^31.
+__device__ static inline i32 below(double number) {
+    i32 result = (i32)number;
+    return (double)result > number ? result - 1 : result;
+}
+
+__device__ static inline double displaced(const Warp &job, u32 x, u32 y, u32 axis) {
+    const u8 *row = job.field + (u64)axis * job.field_plane_bytes + (u64)y * job.field_row_bytes;
+    double by = product(product((double)((const float *)row)[x], job.map[axis]), 0.5);
+    return sum((double)(axis ? y : x), by);
+}
+
+// A pixel by its displacement, as kernels/src/operations/elastic_transform.rs.
+__device__ static inline void moved(const Warp &job, u32 x, u32 y, u32 *colour) {
+    double column = displaced(job, x, y, 0), row = displaced(job, x, y, 1);
+    i32 width = (i32)job.source_width, height = (i32)job.source_height;
+    u32 fill[3];
+    for (u32 plane = 0; plane < 3; plane++) {
+        fill[plane] = job.fill >> (8 * plane) & 255;
+        colour[plane] = fill[plane];
+    }
+    // NaN is not near.
+    bool is_near = column > -1.0 && column < (double)width && row > -1.0 && row < (double)height;
+    if (!is_near) return;
+    if (job.form == MovedNearest) {
+        i32 left = rounded(column), top = rounded(row);
+        if (left < 0 || left >= width || top < 0 || top >= height) return;
+        const u8 *at = job.source + (u64)top * job.source_row_bytes + left;
+        for (u32 plane = 0; plane < 3; plane++)
+            colour[plane] = at[(u64)plane * job.source_plane_bytes];
+        return;
+    }
+    i32 left = below(column), top = below(row);
+    double across = difference(column, (double)left), down = difference(row, (double)top);
+    double sums[3] = {0.0, 0.0, 0.0}, share = 0.0;
+    for (i32 corner = 0; corner < 4; corner++) {
+        i32 is_right = corner & 1, is_lower = corner >> 1;
+        double weight = product(is_right ? across : difference(1.0, across),
+                                is_lower ? down : difference(1.0, down));
+        i32 at_x = left + is_right, at_y = top + is_lower;
+        if (at_x < 0 || at_x >= width || at_y < 0 || at_y >= height) continue;
+        const u8 *at = job.source + (u64)at_y * job.source_row_bytes + at_x;
+        for (u32 plane = 0; plane < 3; plane++) {
+            double value = (double)at[(u64)plane * job.source_plane_bytes];
+            sums[plane] = sum(sums[plane], product(weight, value));
+        }
+        share = sum(share, weight);
+    }
+    for (u32 plane = 0; plane < 3; plane++) {
+        double base = (double)fill[plane];
+        double value = sum(product(difference(sums[plane], base), share), base);
+        colour[plane] = clamp_to_byte(rounded(value));
+    }
 }
 
 // A pixel of the result, or of one that is larger by `samples`.
@@ -147,7 +213,9 @@ extern "C" __global__ void __launch_bounds__(256) warp_pixels(const warp::Warp *
     if (index >= job.width * job.height) return;
     u32 y = index / job.width, x = index - y * job.width;
     u32 colour[3];
-    if (job.samples == 1) {
+    if (job.form >= MovedNearest) {
+        moved(job, x, y, colour);
+    } else if (job.samples == 1) {
         pixel(job, x, y, colour);
     } else {
         u32 sums[3] = {0, 0, 0}, count = job.samples * job.samples, share = (1u << 24) / count;

@@ -56,7 +56,10 @@ pub const MODULES: &[Module] = &[
             include_str!("../cuda/jpeg_pixels.cu")
         ),
     },
-    Module { name: "stages", source: include_str!("../cuda/stages.cu") },
+    Module {
+        name: "stages",
+        source: concat!(include_str!("../cuda/spaces.cuh"), include_str!("../cuda/stages.cu")),
+    },
     Module { name: "colour", source: include_str!("../cuda/colour.cu") },
     Module { name: "blur", source: include_str!("../cuda/blur.cu") },
     Module { name: "warp", source: include_str!("../cuda/warp.cu") },

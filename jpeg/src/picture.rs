@@ -1,7 +1,7 @@
 //! An encoded picture, a region of it, and its pixels.
 
 /// A rectangle in pixels of the whole picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Region {
     /// First column.
     pub x: u32,

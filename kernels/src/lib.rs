@@ -66,8 +66,9 @@ pub use meetpoint_jpeg as jpeg;
 pub use meetpoint_jpeg::{Cpu, Helper, Interrupt};
 pub use operations::numbers_of;
 pub use picture_program::{
-    AxisProgram, BatchProgram, ErasedValues, Erasure, NotExported, OUTSIDE, PictureChange,
-    PictureProgram, PositionMap, SampleMix, StageProgram, TensorProgram, WEIGHT_BITS, WarpForm,
+    AxisProgram, BatchProgram, ErasedValues, Erasure, NoiseRange, NotExported, OUTSIDE,
+    PictureChange, PictureProgram, PositionMap, SampleMix, SpaceConversion, StageProgram,
+    TensorProgram, Turn, WEIGHT_BITS, WarpForm,
 };
 pub use planes::{ROW_SLACK, Row, Stripe};
 pub use sample::{SampleId, SamplePreparer, Tensor, element_table};

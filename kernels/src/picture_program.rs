@@ -18,12 +18,14 @@ pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
 /// The program for the picture of one sample. Its memory is reused from sample to sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PictureProgram {
-    /// Columns and rows of the picture in the file.
-    pub picture: (u32, u32),
+    /// The part of the picture in the file that must be decoded. Turned, it is the region of the
+    /// first stage.
+    pub source: Region,
+    /// How it is turned.
+    pub turn: Turn,
     /// How the picture is decoded.
     pub colour: OutputColour,
-    /// The stages, in order. The region of the first stage must be decoded from the file; the last
-    /// stage writes the tensor.
+    /// The stages, in order. The last one writes the tensor.
     pub stages: Vec<StageProgram>,
     /// Changes, to which stages refer by ranges.
     pub changes: Vec<PictureChange>,
@@ -46,6 +48,17 @@ impl PictureProgram {
         self.tables.clear();
         self.erasures.clear();
     }
+}
+
+/// How a picture is turned and mirrored according to its Exif orientation, before anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Whether columns of the picture in the file become rows.
+    pub is_transposed: bool,
+    /// Whether its last column becomes the first column, or the first row if it is transposed.
+    pub from_right: bool,
+    /// Whether its last row becomes the first row, or the first column if it is transposed.
+    pub from_bottom: bool,
 }
 
 /// One pass of a picture through a resizer onto a canvas, and changes of the result.
@@ -109,6 +122,8 @@ pub enum PictureChange {
     Grey,
     /// Replaces channel c by the channel at index c of the list.
     Channels([u8; 3]),
+    /// Converts red, green and blue to another colour space.
+    Space(SpaceConversion),
     /// Blends every value with the mean luma, which is the result at a factor of 0.
     Contrast(f32),
     /// Stretches each channel to the full range.
@@ -142,12 +157,42 @@ pub enum PictureChange {
         /// The colour of pixels whose position is outside.
         fill: [u8; 3],
     },
+    /// Moves positions by two smooth random fields, as `docs/formats.md` defines for
+    /// `elastic_transform`. The size does not change.
+    Elastic {
+        /// Of Philox: the words are those of [`ErasedValues::Noise`], by the positions in the
+        /// picture; channel 0 moves columns, channel 1 rows.
+        key: [u32; 2],
+        /// For each channel, the weights along the rows and along the columns: the index of the
+        /// first one, stored as bits of a float32, and how many there are.
+        weights: [[(usize, u32); 2]; 2],
+        /// Twice the displacement in pixels for a value of 1, along rows and along columns.
+        alpha: [f64; 2],
+        /// Whether each pixel is the nearest one, not interpolated.
+        is_nearest: bool,
+        /// The colour of pixels whose position is outside.
+        fill: [u8; 3],
+    },
     /// Pillow's Gaussian blur: three box blurs along the rows, then three along the columns.
     BoxBlur {
         /// Number of values on each side with full weight.
         radius: u32,
         /// Full weight, and the weight of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
+    },
+    /// Begins a weighted sum in float32, without fused operations, with the picture, which is also
+    /// retained as the original.
+    SumBegin {
+        /// The weight of the picture.
+        weight: f32,
+    },
+    /// Adds the picture to the sum of the preceding [`PictureChange::SumBegin`]. The result is the
+    /// original, or after the last one the sum, truncated and clipped.
+    SumAdd {
+        /// The weight of the picture.
+        weight: f32,
+        /// Whether it is the last one.
+        is_last: bool,
     },
     /// Adds to each value the sum of `mean` and `sigma` times a standard normal number, computed in
     /// float64 and truncated. The numbers are those of [`ErasedValues::Noise`] before rounding, for
@@ -164,6 +209,20 @@ pub enum PictureChange {
         /// Whether all channels use the numbers of the first.
         is_grey: bool,
     },
+    /// Adds whole random numbers to the values and clips the sums. The numbers of green are those of
+    /// the words of the pixels, by their positions as for [`ErasedValues::Noise`]. Those of red and
+    /// blue belong to a grid of half as many columns and rows, at least one, and are interpolated
+    /// as `docs/formats.md` defines for `random_sensor_noise`.
+    SensorNoise {
+        /// Of Philox.
+        key: [u32; 2],
+        /// The numbers of red and blue.
+        coarse: NoiseRange,
+        /// The numbers of green.
+        fine: NoiseRange,
+        /// Whether all channels use the numbers of `fine` of the words of the first channel.
+        is_grey: bool,
+    },
     /// torchvision's Gaussian blur: separate kernels along the rows and the columns, in float32
     /// without fused operations, with mirrored borders.
     KernelBlur {
@@ -172,6 +231,33 @@ pub enum PictureChange {
         /// The same for the columns.
         down: (usize, u32),
     },
+}
+
+/// Whole random numbers: `low` plus the upper 32 bits of a word times `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoiseRange {
+    /// The smallest one.
+    pub low: i32,
+    /// How many there are; 0: only the smallest one.
+    pub count: u32,
+}
+
+/// The conversion to a colour space of `convert_color`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceConversion {
+    /// Hue, saturation, value.
+    Hsv,
+    /// Hue, lightness, saturation.
+    Hls,
+    /// L*a*b*.
+    Lab {
+        /// Index of the first of the words with two tables of 16-bit numbers, two in each word, the
+        /// first in the lower half: the linear values of the 256 bytes, and the roots of all linear
+        /// values that occur.
+        words: usize,
+    },
+    /// Y'CrCb.
+    Ycrcb,
 }
 
 /// The positions of a warp, and the interpolation.
@@ -295,9 +381,6 @@ pub enum NotExported {
     /// The recipe has targets, which move with the pictures.
     #[error("targets move with the pictures")]
     Targets,
-    /// The picture has an orientation other than upright.
-    #[error("the picture is turned")]
-    Turned,
     /// The picture is decoded at a lower resolution.
     #[error("the picture is decoded at a lower resolution")]
     Scaled,

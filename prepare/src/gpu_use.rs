@@ -168,8 +168,6 @@ pub enum NotTaken {
     Precision,
     /// It is damaged, or in another format.
     NotAJpeg,
-    /// The file says that the picture is turned.
-    Turned,
     /// It is decoded at a lower resolution.
     Scaled,
     /// Its operations have no form for a GPU.
@@ -186,13 +184,12 @@ pub enum NotTaken {
 
 impl NotTaken {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 11] = [
         Self::Progressive,
         Self::SeveralScans,
         Self::FourComponents,
         Self::Precision,
         Self::NotAJpeg,
-        Self::Turned,
         Self::Scaled,
         Self::Operations,
         Self::EntryPoints,
@@ -210,7 +207,6 @@ impl fmt::Display for NotTaken {
             Self::FourComponents => "JPEGs with four components",
             Self::Precision => "JPEGs with other than 8 bits a sample",
             Self::NotAJpeg => "damaged, or not a JPEG",
-            Self::Turned => "turned by their Exif orientation",
             Self::Scaled => "decoded at a lower resolution",
             Self::Operations => "operations that no GPU executes",
             Self::EntryPoints => "entry points that contradict restart markers",
@@ -275,10 +271,8 @@ impl From<NotExported> for NotOffloaded {
             NotExported::Views => Self::SeveralPictures,
             NotExported::Mode(mode) => Self::Mode { mode: mode.to_owned() },
             NotExported::Targets => Self::Targets,
-            // Both are properties of a sample, which a recipe as a whole does not have.
-            NotExported::Turned | NotExported::Scaled => {
-                Self::Operation { operation: "decode".to_owned() }
-            }
+            // A property of a sample, which a recipe as a whole does not have.
+            NotExported::Scaled => Self::Operation { operation: "decode".to_owned() },
             NotExported::Operation(name) => Self::Operation { operation: name.to_owned() },
         }
     }
@@ -315,12 +309,12 @@ mod tests {
         let now = GpuUse {
             prepared: 9,
             not_taken: 3,
-            not_taken_because: BTreeMap::from([(NotTaken::Progressive, 2), (NotTaken::Turned, 1)]),
+            not_taken_because: BTreeMap::from([(NotTaken::Progressive, 2), (NotTaken::Scaled, 1)]),
             ..before.clone()
         };
         let since = now.since(&before);
         assert_eq!((since.prepared, since.not_taken), (5, 1));
-        assert_eq!(since.most_frequent_reason(), Some(NotTaken::Turned));
+        assert_eq!(since.most_frequent_reason(), Some(NotTaken::Scaled));
         assert_eq!(now.most_frequent_reason(), Some(NotTaken::Progressive));
     }
 }

@@ -1,12 +1,13 @@
 //! The pictures of a batch: one upload, and a few launches for each round.
 
 use super::jobs::{
-    Address, BLOCK, Bases, Blur, Neighbours, NoiseJob, Pass, QUADS_PER_THREAD, Statistic, WarpJob,
-    Writer,
+    Address, BLOCK, Bases, Blur, Neighbours, NoiseJob, Pass, QUADS_PER_THREAD, Statistic, SumJob,
+    WarpJob, Writer,
 };
+use super::memory::{ALIGNMENT, align};
 use super::program::Program;
 use super::round::Round;
-use super::steps::{ALIGNMENT, Rounds, align};
+use super::steps::Rounds;
 use crate::buffer::{Buffer, needed};
 use crate::{Argument, Compute, Error, HostMemory, KernelName, Launch, PictureDescriptor};
 
@@ -60,6 +61,7 @@ const MAKE_TABLES: KernelName = KernelName { module: "colour", name: "make_table
 const BLUR: KernelName = KernelName { module: "blur", name: "blur_once" };
 const WARP: KernelName = KernelName { module: "warp", name: "warp_pixels" };
 const NOISE: KernelName = KernelName { module: "finish", name: "add_noise" };
+const SUM: KernelName = KernelName { module: "colour", name: "add_weighted" };
 const ERASE: KernelName = KernelName { module: "finish", name: "erase" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
@@ -233,8 +235,16 @@ impl PictureBatch {
         self.rounds.elements_at = data.len();
         data.extend_from_slice(&self.format.elements);
         for round in self.rounds.rounds() {
-            let Round { first_passes, last_passes, statistics, sharpened, blurs, warps, noises } =
-                round;
+            let Round {
+                first_passes,
+                last_passes,
+                statistics,
+                sharpened,
+                blurs,
+                warps,
+                noises,
+                sums,
+            } = round;
             let mut planner = Planner { data: &mut data, bases, launches: &mut self.launches };
             planner.plan(FIRST_PASS, first_passes, Pass::first_blocks, |job, block, to| {
                 job.write(block, changes, to);
@@ -254,6 +264,7 @@ impl PictureBatch {
             planner.plan(BLUR, blurs, Blur::blocks, Blur::write);
             planner.plan(WARP, warps, WarpJob::blocks, WarpJob::write);
             planner.plan(NOISE, noises, NoiseJob::blocks, NoiseJob::write);
+            planner.plan(SUM, sums, SumJob::blocks, SumJob::write);
         }
         if !self.rounds.erased.is_empty() {
             align(&mut data);

@@ -1,6 +1,6 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
-use super::program::{ErasedValues, Erasure, PositionMap, SampleMix, WarpForm};
+use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, WarpForm};
 
 /// An address that is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,22 @@ pub(super) struct Planes {
     pub(super) plane_bytes: u32,
 }
 
+impl Planes {
+    /// A plane of these, as the first one.
+    pub(super) fn at(self, plane: u32) -> Self {
+        let offset = plane as usize * self.plane_bytes as usize;
+        let address = match self.address {
+            Address::Null => Address::Null,
+            Address::Source(at) => Address::Source(at + offset as u64),
+            Address::Tensor(at) => Address::Tensor(at + offset as u64),
+            Address::Uploaded(at) => Address::Uploaded(at + offset),
+            Address::Between(at) => Address::Between(at + offset),
+            Address::Counts(at) => Address::Counts(at + offset),
+        };
+        Self { address, ..self }
+    }
+}
+
 /// What an axis does, as a pass reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AxisJob {
@@ -82,9 +98,11 @@ pub(super) const PASS_BYTES: usize = 112;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) source: Planes,
-    /// Bytes from the source's address to its first pixel, and to the next column.
+    /// Bytes from the source's address to its first pixel, from a pixel to that of the next column,
+    /// and to that of the next row.
     pub(super) first: u64,
     pub(super) column_step: i32,
+    pub(super) row_step: i32,
     pub(super) target: Planes,
     pub(super) across: AxisJob,
     pub(super) down: AxisJob,
@@ -164,7 +182,7 @@ impl Pass {
         to.address(self.down.words());
         to.number(of_changes);
         to.words(&[
-            self.source.row_bytes,
+            self.row_step.cast_unsigned(),
             self.source.plane_bytes,
             self.target.row_bytes,
             self.target.plane_bytes,
@@ -274,6 +292,8 @@ pub(super) enum BlurForm {
     Box(u32, [u32; 2]),
     /// Weights of a kernel, and how many. What lies between both axes is float32.
     Kernel(Address, u32),
+    /// The same for one plane of float32.
+    Field(Address, u32),
 }
 
 /// `Blur` of `blur.cu`.
@@ -288,18 +308,19 @@ pub(super) struct Blur {
 
 impl Blur {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
-        let (form, weights, count, [inner, outer]) = match self.form {
-            BlurForm::Box(radius, weights) => (0, Address::Null, radius, weights),
-            BlurForm::Kernel(weights, count) => (2, weights, count, [0; 2]),
+        let (form, weights, count, [inner, outer], planes) = match self.form {
+            BlurForm::Box(radius, weights) => (0, Address::Null, radius, weights, 3),
+            BlurForm::Kernel(weights, count) => (2, weights, count, [0; 2], 3),
+            BlurForm::Field(weights, count) => (4, weights, count, [0; 2], 1),
         };
         to.address(self.source.address);
         to.address(self.target.address);
         to.address(weights);
-        for planes in [self.source, self.target] {
-            to.words(&[planes.row_bytes, planes.plane_bytes]);
+        for Planes { row_bytes, plane_bytes, .. } in [self.source, self.target] {
+            to.words(&[row_bytes, plane_bytes]);
         }
         to.words(&[self.size.0, self.size.1, form + u32::from(self.is_down), count]);
-        to.words(&[inner, outer, first_block, 0]);
+        to.words(&[inner, outer, first_block, planes]);
     }
 
     /// Blocks of `blur_once`.
@@ -309,7 +330,16 @@ impl Blur {
 }
 
 /// Bytes of a [`WarpJob`].
-pub(super) const WARP_BYTES: usize = 160;
+pub(super) const WARP_BYTES: usize = 176;
+
+/// The positions of a warp.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Positions {
+    /// Those of a map.
+    Map(WarpForm),
+    /// Each pixel moved by two planes of float32, times half of these numbers.
+    Moved { by: Planes, alpha: [f64; 2], is_nearest: bool },
+}
 
 /// `Warp` of `warp.cu`.
 #[derive(Debug, Clone, Copy)]
@@ -318,7 +348,7 @@ pub(super) struct WarpJob {
     pub(super) source_size: (u32, u32),
     pub(super) target: Planes,
     pub(super) size: (u32, u32),
-    pub(super) form: WarpForm,
+    pub(super) positions: Positions,
     pub(super) samples: u32,
     pub(super) fill: [u8; 3],
 }
@@ -326,14 +356,24 @@ pub(super) struct WarpJob {
 impl WarpJob {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
         let none = PositionMap { coefficients: [0.0; 8], is_perspective: false };
-        let (form, map, steps) = match self.form {
-            WarpForm::Fixed { begin, across, down } => (0, none, [begin, across, down]),
-            WarpForm::Nearest(map) => (1, map, [[0; 2]; 3]),
-            WarpForm::Bilinear(map) => (2, map, [[0; 2]; 3]),
-            WarpForm::Bicubic(map) => (3, map, [[0; 2]; 3]),
+        let mut field = Planes { address: Address::Null, row_bytes: 0, plane_bytes: 0 };
+        let (form, map, steps) = match self.positions {
+            Positions::Map(WarpForm::Fixed { begin, across, down }) => {
+                (0, none, [begin, across, down])
+            }
+            Positions::Map(WarpForm::Nearest(map)) => (1, map, [[0; 2]; 3]),
+            Positions::Map(WarpForm::Bilinear(map)) => (2, map, [[0; 2]; 3]),
+            Positions::Map(WarpForm::Bicubic(map)) => (3, map, [[0; 2]; 3]),
+            Positions::Moved { by, alpha: [across, down], is_nearest } => {
+                field = by;
+                let coefficients = [across, down, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+                let map = PositionMap { coefficients, ..none };
+                (if is_nearest { 4 } else { 5 }, map, [[0; 2]; 3])
+            }
         };
         to.address(self.source.address);
         to.address(self.target.address);
+        to.address(field.address);
         map.coefficients.iter().for_each(|number| to.number(number.to_bits()));
         for planes in [self.source, self.target] {
             to.words(&[planes.row_bytes, planes.plane_bytes]);
@@ -341,7 +381,7 @@ impl WarpJob {
         to.words(&[self.source_size.0, self.source_size.1, self.size.0, self.size.1]);
         to.words(&steps.as_flattened().iter().map(|it| it.cast_unsigned()).collect::<Vec<_>>());
         to.words(&[form, u32::from(map.is_perspective), self.samples, colour(self.fill)]);
-        to.words(&[first_block, 0]);
+        to.words(&[first_block, field.row_bytes, field.plane_bytes, 0]);
     }
 
     /// Blocks of `warp_pixels`.
@@ -352,7 +392,18 @@ impl WarpJob {
 }
 
 /// Bytes of a [`NoiseJob`].
-pub(super) const NOISE_BYTES: usize = 64;
+pub(super) const NOISE_BYTES: usize = 80;
+
+/// What is added to a picture, or written to it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NoiseForm {
+    /// Normal numbers.
+    Gaussian { mean: f64, sigma: f64, is_clipped: bool },
+    /// Whole numbers of red and blue, and of green.
+    Sensor { coarse: NoiseRange, fine: NoiseRange },
+    /// Two planes of float32 are set to numbers from -1 to 1.
+    Field,
+}
 
 /// `Noisy` of `finish.cu`.
 #[derive(Debug, Clone, Copy)]
@@ -360,24 +411,73 @@ pub(super) struct NoiseJob {
     pub(super) picture: Planes,
     pub(super) size: (u32, u32),
     pub(super) key: [u32; 2],
-    pub(super) mean: f64,
-    pub(super) sigma: f64,
-    pub(super) is_clipped: bool,
+    pub(super) form: NoiseForm,
     pub(super) is_grey: bool,
 }
 
 impl NoiseJob {
     pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
         let Planes { address, row_bytes, plane_bytes } = self.picture;
+        let none = NoiseRange { low: 0, count: 0 };
+        let (form, [mean, sigma], is_clipped, ranges) = match self.form {
+            NoiseForm::Gaussian { mean, sigma, is_clipped } => {
+                (0, [mean, sigma], is_clipped, [none; 2])
+            }
+            NoiseForm::Sensor { coarse, fine } => (1, [0.0; 2], true, [coarse, fine]),
+            NoiseForm::Field => (2, [0.0; 2], false, [none; 2]),
+        };
         to.address(address);
-        to.number(self.mean.to_bits());
-        to.number(self.sigma.to_bits());
+        to.number(mean.to_bits());
+        to.number(sigma.to_bits());
         to.words(&[row_bytes, plane_bytes, self.size.0, self.size.1, self.key[0], self.key[1]]);
-        let switches = [self.is_clipped, self.is_grey].map(u32::from);
-        to.words(&[switches[0], switches[1], first_block, 0]);
+        for NoiseRange { low, count } in ranges {
+            to.words(&[low.cast_unsigned(), count]);
+        }
+        to.words(&[form, u32::from(is_clipped), u32::from(self.is_grey), first_block]);
     }
 
     /// Blocks of `add_noise`.
+    pub(super) fn blocks(&self) -> u32 {
+        let pixels = u64::from(self.size.0) * u64::from(self.size.1);
+        pixels.div_ceil(u64::from(BLOCK)) as u32
+    }
+}
+
+/// Bytes of a [`SumJob`].
+pub(super) const SUM_BYTES: usize = 72;
+
+/// What happens to a weighted sum.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum SumForm {
+    /// It begins with the original, which becomes the picture.
+    Begin,
+    /// The picture is added, and then is the original again.
+    Add,
+    /// The picture is added, and becomes the sum.
+    End,
+}
+
+/// `Weighted` of `colour.cu`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SumJob {
+    pub(super) picture: Planes,
+    pub(super) original: Planes,
+    pub(super) sum: Planes,
+    pub(super) size: (u32, u32),
+    pub(super) weight: f32,
+    pub(super) form: SumForm,
+}
+
+impl SumJob {
+    pub(super) fn write(&self, first_block: u32, to: &mut Writer<'_>) {
+        let all = [self.picture, self.original, self.sum];
+        all.iter().for_each(|planes| to.address(planes.address));
+        all.iter().for_each(|planes| to.words(&[planes.row_bytes, planes.plane_bytes]));
+        to.words(&[self.size.0, self.size.1, self.weight.to_bits(), self.form as u32]);
+        to.words(&[first_block, 0]);
+    }
+
+    /// Blocks of `add_weighted`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32

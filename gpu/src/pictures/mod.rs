@@ -1,20 +1,23 @@
 //! Executes recipes on pictures that a device has decoded.
 //!
 //! In reading order: [`Program`] (the operations on one picture, as plain data), `round` (jobs that
-//! run together), `steps` (programs as rounds of jobs), `jobs` (jobs as kernels read them),
-//! [`PictureBatch`] (the pictures of a batch: one upload, and as many launches in each round as it
-//! has forms of jobs), [`SampleMixer`] (the samples of a batch mixed with one another).
+//! run together), `memory` (pictures between two steps), `upload` (words and tables of programs),
+//! `steps` (programs as rounds of jobs), `jobs` (jobs as kernels read them), [`PictureBatch`] (the
+//! pictures of a batch: one upload, and as many launches in each round as it has forms of jobs),
+//! [`SampleMixer`] (the samples of a batch mixed with one another).
 
 mod batch;
 mod jobs;
+mod memory;
 mod mix;
 mod program;
 mod round;
 mod steps;
+mod upload;
 
 pub use batch::{PictureBatch, TensorFormat};
 pub use mix::{BatchOnDevice, Partner, SampleMixer};
 pub use program::{
-    Axis, Change, ErasedValues, Erasure, OUTSIDE, PositionMap, Program, Region, SampleMix, Stage,
-    WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, OUTSIDE, PositionMap, Program,
+    Region, SampleMix, Stage, Turn, WarpForm,
 };

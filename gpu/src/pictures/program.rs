@@ -8,6 +8,8 @@ pub const OUTSIDE: i32 = -1;
 /// The operations on one picture. Stages refer to the other fields by ranges and indices.
 #[derive(Debug, Clone, Copy)]
 pub struct Program<'a> {
+    /// How the source is turned before anything else.
+    pub turn: Turn,
     /// Stages in order; the last one writes the tensor.
     pub stages: &'a [Stage],
     /// Changes of pictures.
@@ -18,6 +20,19 @@ pub struct Program<'a> {
     pub tables: &'a [[u8; 256]],
     /// Rectangles of the tensor that are replaced, in order.
     pub erasures: &'a [Erasure],
+}
+
+/// How a picture is turned and mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// Whether columns of the source become rows.
+    pub is_transposed: bool,
+    /// Whether the last column of the source becomes the first column, or the first row if it is
+    /// transposed.
+    pub from_right: bool,
+    /// Whether the last row of the source becomes the first row, or the first column if it is
+    /// transposed.
+    pub from_bottom: bool,
 }
 
 /// A rectangle of a picture.
@@ -36,7 +51,7 @@ pub struct Region {
 /// A crop, a resize along both axes, and a canvas for the result, with changes of its pixels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stage {
-    /// The part of the source that it reads. For the first stage, the source is exactly this
+    /// The part of the source that it reads. For the first stage, the turned source is exactly this
     /// region.
     pub region: Region,
     /// Whether this part is mirrored left to right before anything else.
@@ -111,6 +126,8 @@ pub enum Change {
     Grey,
     /// Channel c becomes the channel at c of the list.
     Channels([u8; 3]),
+    /// Red, green and blue become another colour space.
+    Space(ColourSpace),
     /// Every value is blended with the mean luma.
     Contrast(f32),
     /// Each channel is stretched to the full range.
@@ -143,12 +160,40 @@ pub enum Change {
         /// The colour of pixels whose position lies outside.
         fill: [u8; 3],
     },
+    /// Positions are moved by two random fields, which are smoothed along the rows and then along
+    /// the columns, as `blur_once` smooths in float32. The size does not change.
+    Elastic {
+        /// Key of Philox. Channel 0 of its words moves columns, channel 1 rows.
+        key: [u32; 2],
+        /// For each channel, the weights along the rows and along the columns: the index of the
+        /// bits of the first one, and how many.
+        weights: [[(usize, u32); 2]; 2],
+        /// Twice the displacement in pixels for a value of 1, along rows and along columns.
+        alpha: [f64; 2],
+        /// Whether each pixel is the nearest one, not interpolated.
+        is_nearest: bool,
+        /// The colour of pixels whose position lies outside.
+        fill: [u8; 3],
+    },
     /// Pillow's Gaussian blur: three blurs by a box along the rows, then three along the columns.
     BoxBlur {
         /// Values on each side with full weight.
         radius: u32,
         /// Their weight, and that of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
+    },
+    /// A weighted sum in float32 begins with the picture, which is also retained as the original.
+    SumBegin {
+        /// The weight of the picture.
+        weight: f32,
+    },
+    /// The picture is added to the sum that began last. The result is the original, or after the
+    /// last one the sum, truncated and clipped.
+    SumAdd {
+        /// The weight of the picture.
+        weight: f32,
+        /// Whether it is the last one.
+        is_last: bool,
     },
     /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
     /// without the fraction of their sum. The numbers are those of [`ErasedValues::Noise`] before
@@ -165,6 +210,19 @@ pub enum Change {
         /// Whether all channels get the numbers of the first.
         is_grey: bool,
     },
+    /// Whole random numbers are added to the values, and the sums clipped. The numbers of green are
+    /// those of the words of the pixels. Those of red and blue belong to a grid of half as many
+    /// columns and rows, at least one, between which they are interpolated in float64.
+    SensorNoise {
+        /// Key of Philox.
+        key: [u32; 2],
+        /// The numbers of red and blue.
+        coarse: NoiseRange,
+        /// The numbers of green.
+        fine: NoiseRange,
+        /// Whether all channels get the numbers of `fine` of the words of the first channel.
+        is_grey: bool,
+    },
     /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
     /// without fused operations, the borders mirrored.
     KernelBlur {
@@ -173,6 +231,32 @@ pub enum Change {
         /// The same along the columns.
         down: (usize, u32),
     },
+}
+
+/// Whole random numbers: `low` plus the upper 32 bits of a word times `count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoiseRange {
+    /// The smallest one.
+    pub low: i32,
+    /// How many there are; 0: only the smallest one.
+    pub count: u32,
+}
+
+/// A colour space, computed as OpenCV's `cvtColor` of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColourSpace {
+    /// Hue, saturation, value.
+    Hsv,
+    /// Hue, lightness, saturation.
+    Hls,
+    /// L*a*b*.
+    Lab {
+        /// Index of the words with the tables, two numbers of 16 bits in each: the linear values of
+        /// the 256 bytes, and the roots of linear values.
+        words: usize,
+    },
+    /// Y'CrCb.
+    Ycrcb,
 }
 
 /// The positions of a warp, and how a pixel is computed from those around its position.

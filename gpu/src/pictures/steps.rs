@@ -2,10 +2,13 @@
 
 use super::jobs::{
     Address, AxisJob, Blur, BlurForm, CHANGE_BYTES, COUNTS_BYTES, ERASE_BYTES, EraseJob,
-    Neighbours, NoiseJob, Pass, PixelChange, Planes, Statistic, WarpJob, erasure_words,
+    Neighbours, NoiseForm, NoiseJob, Pass, PixelChange, Planes, Positions, Statistic, SumForm,
+    SumJob, WarpJob, erasure_words,
 };
-use super::program::{Axis, Change, Program, Region, Stage};
+use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
+use super::program::{Axis, Change, Program, Region, Stage, Turn};
 use super::round::{LISTS, Round};
+use super::upload::{TABLES, UploadOffsets};
 use crate::PictureDescriptor;
 
 /// The steps of all pictures of a batch. Its memory is reused.
@@ -28,6 +31,8 @@ pub(super) struct Rounds {
     mark: Mark,
     /// Changes of pixels that the next step makes.
     pending: Vec<PixelChange>,
+    /// The original and the sum of a weighted sum that has begun.
+    summed: Option<(Picture, Picture)>,
 }
 
 /// Lengths of lists.
@@ -41,103 +46,6 @@ struct Mark {
     counts_bytes: usize,
     jobs_bytes: usize,
 }
-
-/// Memory for results between two steps. What a step has read is used again by the same picture.
-#[derive(Debug, Default)]
-struct Memory {
-    bytes: usize,
-    free: Vec<(usize, usize)>,
-}
-
-impl Memory {
-    fn take(&mut self, bytes: usize) -> usize {
-        let bytes = bytes.next_multiple_of(ALIGNMENT);
-        if let Some(index) = self.free.iter().position(|(_, free)| *free >= bytes) {
-            return self.free.swap_remove(index).0;
-        }
-        self.bytes += bytes;
-        self.bytes - bytes
-    }
-}
-
-/// Alignment of rows and pictures.
-pub(super) const ALIGNMENT: usize = 16;
-
-/// Appends bytes up to a multiple of the alignment.
-pub(super) fn align(data: &mut Vec<u8>) {
-    data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
-}
-
-/// A picture, and where it is.
-#[derive(Debug, Clone, Copy)]
-struct Picture {
-    planes: Planes,
-    size: (u32, u32),
-}
-
-impl Picture {
-    /// Offset and bytes in the memory between two steps.
-    fn memory(self) -> Option<(usize, usize)> {
-        let bytes = 3 * self.planes.plane_bytes as usize;
-        match self.planes.address {
-            Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
-            Address::Null
-            | Address::Source(_)
-            | Address::Tensor(_)
-            | Address::Uploaded(_)
-            | Address::Counts(_) => None,
-        }
-    }
-}
-
-/// Where the words and tables of a program are among what is uploaded.
-#[derive(Debug, Clone, Copy)]
-struct UploadOffsets {
-    words: usize,
-    tables: usize,
-}
-
-impl UploadOffsets {
-    fn words(self, index: usize) -> Address {
-        Address::Uploaded(self.words + 4 * index)
-    }
-
-    fn axis(self, axis: Axis) -> AxisJob {
-        match axis {
-            Axis::Shift => AxisJob::Shift,
-            Axis::Pick { words } => AxisJob::Pick(self.words(words)),
-            Axis::Weigh { words, .. } => AxisJob::Weigh(self.words(words)),
-        }
-    }
-
-    /// A change of each pixel by itself; `None`: it needs others.
-    fn change(self, change: Change) -> Option<PixelChange> {
-        let table = |index: usize| Address::Uploaded(self.tables + 256 * index);
-        let of = |change, number| PixelChange { change, number, table: Address::Null };
-        Some(match change {
-            Change::Table { table: index } => PixelChange { table: table(index), ..of(0, 0) },
-            Change::Tables { first } => PixelChange { table: table(first), ..of(TABLES, 0) },
-            Change::Saturation(factor) => of(2, factor.to_bits()),
-            Change::Hue(shift) => of(3, u32::from(shift)),
-            Change::Grey => of(4, 0),
-            Change::Channels([red, green, blue]) => {
-                of(5, u32::from_le_bytes([red, green, blue, 0]))
-            }
-            Change::Contrast(_)
-            | Change::Autocontrast
-            | Change::Equalize
-            | Change::Sharpness(_)
-            | Change::Frame { .. }
-            | Change::Warp { .. }
-            | Change::BoxBlur { .. }
-            | Change::Noise { .. }
-            | Change::KernelBlur { .. } => return None,
-        })
-    }
-}
-
-/// The change of pixels by three tables.
-const TABLES: u32 = 1;
 
 impl Rounds {
     /// Forgets all pictures.
@@ -165,6 +73,7 @@ impl Rounds {
         self.set_mark();
         self.memory.free.clear();
         self.pending.clear();
+        self.summed = None;
         let uploaded = self.upload(program);
         let PictureDescriptor { address, row_stride, plane_stride, width, height } = *source;
         let planes = Planes {
@@ -172,15 +81,18 @@ impl Rounds {
             row_bytes: row_stride,
             plane_bytes: plane_stride,
         };
-        let mut picture = Picture { planes, size: (width, height) };
+        let mut turn = program.turn;
+        let size = if turn.is_transposed { (height, width) } else { (width, height) };
+        let mut picture = Picture { planes, size, count: 3 };
         let mut round = 0;
         for (index, stage) in program.stages.iter().enumerate() {
             let mut region = stage.region;
             if index == 0 {
-                assert_eq!((region.width, region.height), (width, height), "the decoded region");
+                assert_eq!((region.width, region.height), size, "the decoded region");
                 (region.x, region.y) = (0, 0);
             }
-            let job = StageJob { stage, region, program, uploaded, tensor };
+            let job = StageJob { stage, region, turn, program, uploaded, tensor };
+            turn = Turn::default();
             picture = self.add_stage(picture, &job, &mut round);
         }
         if !program.erasures.is_empty() {
@@ -255,12 +167,21 @@ impl Rounds {
         &mut self.rounds[round]
     }
 
-    fn take_picture(&mut self, (width, height): (u32, u32)) -> Picture {
-        let row_bytes = width.next_multiple_of(ALIGNMENT as u32);
-        let plane_bytes = row_bytes.checked_mul(height).expect("a plane has less than 4 GiB");
-        let offset = self.memory.take(3 * plane_bytes as usize);
+    fn take_picture(&mut self, size: (u32, u32)) -> Picture {
+        self.take(size, 1, 3)
+    }
+
+    /// Takes planes of float32.
+    fn take_numbers(&mut self, size: (u32, u32), count: u32) -> Picture {
+        self.take(size, 4, count)
+    }
+
+    fn take(&mut self, size: (u32, u32), pixel_bytes: u32, count: u32) -> Picture {
+        let row_bytes = (pixel_bytes * size.0).next_multiple_of(ALIGNMENT as u32);
+        let plane_bytes = row_bytes.checked_mul(size.1).expect("a plane has less than 4 GiB");
+        let offset = self.memory.take(count as usize * plane_bytes as usize);
         let planes = Planes { address: Address::Between(offset), row_bytes, plane_bytes };
-        Picture { planes, size: (width, height) }
+        Picture { planes, size, count }
     }
 
     fn give_back(&mut self, picture: Picture) {
@@ -268,17 +189,19 @@ impl Rounds {
     }
 
     fn add_stage(&mut self, from: Picture, job: &StageJob<'_>, round: &mut usize) -> Picture {
-        let StageJob { stage, region, program, uploaded, tensor } = *job;
+        let StageJob { stage, region, turn, program, uploaded, tensor } = *job;
         let moves_only = (stage.across, stage.down) == (Axis::Shift, Axis::Shift);
         if !(moves_only && stage.window == stage.canvas) {
             // The changes before it change neither the sums of a filter nor the fill.
             self.change_in_place(from, round);
         }
         let column = region.x + if stage.region_mirrored { region.width - 1 } else { 0 };
+        let walk = Walk::of(from, turn);
         let mut pass = Pass {
             source: from.planes,
-            first: u64::from(region.y) * u64::from(from.planes.row_bytes) + u64::from(column),
-            column_step: if stage.region_mirrored { -1 } else { 1 },
+            first: walk.offset(column, region.y),
+            column_step: if stage.region_mirrored { -walk.column_step } else { walk.column_step },
+            row_step: walk.row_step,
             target: from.planes,
             across: uploaded.axis(stage.across),
             down: uploaded.axis(stage.down),
@@ -306,14 +229,16 @@ impl Rounds {
                 true => (pass.across, AxisJob::Shift),
                 false => (AxisJob::Shift, pass.down),
             };
-            pass = Pass { source: target.planes, first: 0, column_step: 1, across, down, ..pass };
+            let Walk { first, column_step, row_step } = Walk::of(target, Turn::default());
+            let source = target.planes;
+            pass = Pass { source, first, column_step, row_step, across, down, ..pass };
             between = Some(target);
         }
         let result = match stage.is_last {
             true => {
                 let planes =
                     Planes { address: Address::Tensor(tensor), row_bytes: 0, plane_bytes: 0 };
-                Picture { planes, size: stage.canvas }
+                Picture { planes, size: stage.canvas, count: 3 }
             }
             false => self.take_picture(stage.canvas),
         };
@@ -381,15 +306,57 @@ impl Rounds {
             Change::Warp { size, form, samples, fill } => {
                 let result = self.take_picture(size);
                 let (source, target, source_size) = (picture.planes, result.planes, picture.size);
-                let job = WarpJob { source, source_size, target, size, form, samples, fill };
+                let positions = Positions::Map(form);
+                let job = WarpJob { source, source_size, target, size, positions, samples, fill };
                 self.round(*round).warps.push(job);
                 return self.replaced(picture, result, round);
             }
+            Change::SumBegin { weight } => {
+                let (sum, copy) =
+                    (self.take_numbers(picture.size, 3), self.take_picture(picture.size));
+                self.summed = Some((picture, sum));
+                self.add_sum(copy, (picture, sum), (weight, SumForm::Begin), round);
+                return copy;
+            }
+            Change::SumAdd { weight, is_last } => {
+                let (original, sum) = self.summed.expect("a sum begins before");
+                let form = if is_last { SumForm::End } else { SumForm::Add };
+                self.add_sum(picture, (original, sum), (weight, form), round);
+                if is_last {
+                    self.give_back(original);
+                    self.give_back(sum);
+                }
+            }
             Change::Noise { key, mean, sigma, is_clipped, is_grey } => {
-                let (size, picture) = (picture.size, picture.planes);
-                let job = NoiseJob { picture, size, key, mean, sigma, is_clipped, is_grey };
-                self.round(*round).noises.push(job);
-                *round += 1;
+                let form = NoiseForm::Gaussian { mean, sigma, is_clipped };
+                self.add_noise(picture, key, form, is_grey, round);
+            }
+            Change::SensorNoise { key, coarse, fine, is_grey } => {
+                self.add_noise(picture, key, NoiseForm::Sensor { coarse, fine }, is_grey, round);
+            }
+            Change::Elastic { key, weights, alpha, is_nearest, fill } => {
+                let size = picture.size;
+                let mut field = self.take_numbers(size, 2);
+                self.add_noise(field, key, NoiseForm::Field, false, round);
+                for is_down in [false, true] {
+                    let smoothed = self.take_numbers(size, 2);
+                    for (plane, weights) in (0..).zip(weights) {
+                        let (words, count) = weights[usize::from(is_down)];
+                        let form = BlurForm::Field(uploaded.words(words), count);
+                        let (source, target) = (field.planes.at(plane), smoothed.planes.at(plane));
+                        let job = Blur { source, target, size, form, is_down };
+                        self.round(*round).blurs.push(job);
+                    }
+                    field = self.replaced(field, smoothed, round);
+                }
+                let result = self.take_picture(size);
+                let (source, target, source_size) = (picture.planes, result.planes, size);
+                let positions = Positions::Moved { by: field.planes, alpha, is_nearest };
+                let samples = 1;
+                let job = WarpJob { source, source_size, target, size, positions, samples, fill };
+                self.round(*round).warps.push(job);
+                self.give_back(field);
+                return self.replaced(picture, result, round);
             }
             Change::BoxBlur { radius, weights } => {
                 let mut picture = picture;
@@ -401,12 +368,9 @@ impl Rounds {
                 return picture;
             }
             Change::KernelBlur { across, down } => {
-                let (width, height) = picture.size;
-                // A value between both has four bytes.
-                let between = self.take_picture((4 * width, height));
+                let between = self.take_numbers(picture.size, 3);
                 let kernel =
                     |(words, count): (usize, u32)| BlurForm::Kernel(uploaded.words(words), count);
-                let between = Picture { size: picture.size, ..between };
                 let between = self.add_blur(picture, between, kernel(across), false, round);
                 let result = self.take_picture(picture.size);
                 return self.add_blur(between, result, kernel(down), true, round);
@@ -416,9 +380,37 @@ impl Rounds {
             | Change::Saturation(_)
             | Change::Hue(_)
             | Change::Grey
-            | Change::Channels(_) => unreachable!("these are changes of pixels"),
+            | Change::Channels(_)
+            | Change::Space(_) => unreachable!("these are changes of pixels"),
         }
         picture
+    }
+
+    fn add_noise(
+        &mut self,
+        to: Picture,
+        key: [u32; 2],
+        form: NoiseForm,
+        is_grey: bool,
+        round: &mut usize,
+    ) {
+        let job = NoiseJob { picture: to.planes, size: to.size, key, form, is_grey };
+        self.round(*round).noises.push(job);
+        *round += 1;
+    }
+
+    fn add_sum(
+        &mut self,
+        picture: Picture,
+        (original, sum): (Picture, Picture),
+        (weight, form): (f32, SumForm),
+        round: &mut usize,
+    ) {
+        let (size, picture) = (picture.size, picture.planes);
+        let (original, sum) = (original.planes, sum.planes);
+        let job = SumJob { picture, original, sum, size, weight, form };
+        self.round(*round).sums.push(job);
+        *round += 1;
     }
 
     fn add_blur(
@@ -470,6 +462,7 @@ impl Rounds {
 struct StageJob<'a> {
     stage: &'a Stage,
     region: Region,
+    turn: Turn,
     program: &'a Program<'a>,
     uploaded: UploadOffsets,
     tensor: u64,
@@ -477,10 +470,12 @@ struct StageJob<'a> {
 
 /// A pass from a picture to itself.
 fn unchanged(picture: Picture, size: (u32, u32)) -> Pass {
+    let Walk { first, column_step, row_step } = Walk::of(picture, Turn::default());
     Pass {
         source: picture.planes,
-        first: 0,
-        column_step: 1,
+        first,
+        column_step,
+        row_step,
         target: picture.planes,
         across: AxisJob::Shift,
         down: AxisJob::Shift,

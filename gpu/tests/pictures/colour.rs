@@ -1,6 +1,6 @@
 //! Changes of colours.
 
-use crate::compare::{compare, png, recipe, start};
+use crate::compare::{compare, png, png_of, recipe, start};
 
 fn pictures() -> Vec<Vec<u8>> {
     let sizes = [(37, 29), (1, 1), (90, 3), (3, 70), (2, 2), (24, 24), (19, 40), (64, 31)];
@@ -31,6 +31,10 @@ fn single_changes_are_equal() {
         "sigmoid_contrast contrast = 0.4",
         "random_gamma",
         "random_sigmoid_contrast",
+        "convert_color space = \"hsv\"",
+        "convert_color space = \"hls\"",
+        "convert_color space = \"lab\"",
+        "convert_color space = \"ycrcb\"",
     ];
     for change in changes {
         for size in ["resize size = [12, 18]", "center_crop size = [15, 27]"] {
@@ -41,5 +45,29 @@ fn single_changes_are_equal() {
             compare(&mut *compute, &recipe(&between), &pictures)
                 .unwrap_or_else(|it| panic!("{it}"));
         }
+    }
+}
+
+/// Colours whose channels are multiples of 3, and those next to grey.
+#[test]
+fn colours_of_other_spaces_are_equal() {
+    let mut compute = start();
+    let step = || (0..=255u8).step_by(3);
+    let mut pixels: Vec<u8> = Vec::new();
+    for (red, green) in step().flat_map(|red| step().map(move |green| (red, green))) {
+        pixels.extend(step().flat_map(|blue| [red, green, blue]));
+    }
+    for grey in 0..=253u8 {
+        let [next, after] = [grey + 1, grey + 2];
+        pixels.extend([grey, grey, next, next, grey, after, after, next, grey, grey, after, next]);
+    }
+    const WIDTH: u32 = 600;
+    let height = (pixels.len() as u32 / 3).div_ceil(WIDTH);
+    pixels.resize((3 * WIDTH * height) as usize, 255);
+    let picture = [png_of((WIDTH, height), &pixels)];
+    for space in ["hsv", "hls", "lab", "ycrcb"] {
+        let convert = format!("convert_color space = \"{space}\"");
+        let flipped = ["decode", "random_horizontal_flip p = 0", &convert];
+        compare(&mut *compute, &recipe(&flipped), &picture).unwrap_or_else(|it| panic!("{it}"));
     }
 }

@@ -27,8 +27,13 @@ impl Numbers {
     }
 }
 
-/// A PNG of a picture with smooth parts, noise and areas of one colour.
+/// A PNG of [`pixels`].
 pub(crate) fn png(width: u32, height: u32, seed: u64) -> Vec<u8> {
+    png_of((width, height), &pixels((width, height), seed))
+}
+
+/// A picture with smooth parts, noise and areas of one colour.
+pub(crate) fn pixels((width, height): (u32, u32), seed: u64) -> Vec<u8> {
     let mut numbers = Numbers::new(seed);
     let [a, b, c] = [0; 3].map(|_: u8| numbers.next() % 7);
     let mut pixels = Vec::new();
@@ -43,11 +48,16 @@ pub(crate) fn png(width: u32, height: u32, seed: u64) -> Vec<u8> {
             }
         }
     }
+    pixels
+}
+
+/// A PNG of pixels, each red, green and blue.
+pub(crate) fn png_of((width, height): (u32, u32), pixels: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::new();
     let mut encoder = png::Encoder::new(&mut encoded, width, height);
     encoder.set_color(png::ColorType::Rgb);
     let mut writer = encoder.write_header().expect("a header in memory");
-    writer.write_image_data(&pixels).expect("pixels in memory");
+    writer.write_image_data(pixels).expect("pixels in memory");
     drop(writer);
     encoded
 }
@@ -67,7 +77,7 @@ pub(crate) fn start() -> Box<dyn Compute> {
     subject(env!("CARGO_TARGET_TMPDIR").as_ref()).expect("the kernels compile")
 }
 
-/// The picture that a program takes, uploaded: the region of its first stage.
+/// The part of the picture in the file that a program takes, uploaded.
 fn upload(
     compute: &mut dyn Compute,
     encoded: Encoded<'_>,
@@ -82,7 +92,7 @@ fn upload(
     let mut decoder = SamplePreparer::new(&decode, Cpu::detect());
     let picture = decoder.prepare_tensor(encoded, id).expect("a picture");
     let width = picture.spec.width;
-    let region = program.stages[0].region;
+    let region = program.source;
     // Not a multiple of any alignment, as pixels of the decoder may be at any offset.
     let row_stride = region.width + 3;
     let plane_stride = row_stride * region.height + 5;

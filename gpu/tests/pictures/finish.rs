@@ -36,6 +36,30 @@ fn erased_tensors_are_equal() {
 }
 
 #[test]
+fn noisy_pictures_are_equal() {
+    let mut compute = start();
+    let sizes = [(37, 29), (1, 1), (90, 3), (3, 70), (2, 2), (1, 12), (13, 1), (30, 31)];
+    let pictures: Vec<Vec<u8>> =
+        sizes.iter().zip(0..).map(|((width, height), seed)| png(*width, *height, seed)).collect();
+    let noises = [
+        "gaussian_noise sigma = 0.3;clip = false",
+        "random_sensor_noise p = 0.8",
+        "random_sensor_noise p = 1;strength = [0.0, 0.003]",
+        "random_sensor_noise p = 1;strength = [0.5, 1.0]",
+    ];
+    for noise in noises {
+        for decode in ["decode", "decode mode = \"gray\""] {
+            for size in ["resize size = [21, 18]", "resize size = [1, 7]"] {
+                let last = recipe(&[decode, size, noise, "to_dtype dtype = \"float32\""]);
+                compare(&mut *compute, &last, &pictures).unwrap_or_else(|it| panic!("{it}"));
+                let between = recipe(&[decode, noise, size]);
+                compare(&mut *compute, &between, &pictures).unwrap_or_else(|it| panic!("{it}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn mixed_batches_are_equal() {
     let mut compute = start();
     let mixing = [

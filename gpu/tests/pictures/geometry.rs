@@ -1,6 +1,7 @@
 //! Crops, resizes, canvases and tensors.
 
-use crate::compare::{compare, png, recipe, start};
+use crate::compare::{compare, pixels, png, recipe, start};
+use jpeg_encoder::{ColorType, Encoder};
 
 const SIZES: [(u32, u32); 6] = [(37, 29), (1, 1), (90, 3), (3, 70), (64, 48), (50, 41)];
 
@@ -125,4 +126,39 @@ fn a_picture_of_the_usual_size_is_equal() {
         "layout layout = \"NCHW\"",
     ]);
     compare(&mut *compute, &recipe, &[png(500, 375, 1)]).unwrap();
+}
+
+/// A JPEG with an Exif orientation.
+fn turned((width, height): (u32, u32), orientation: u8) -> Vec<u8> {
+    let mut encoded = Vec::new();
+    let mut encoder = Encoder::new(&mut encoded, 90);
+    // An IFD with one entry: tag 0x0112, one number of 16 bits.
+    let header = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0";
+    let segment = [&header[..], &[orientation, 0, 0, 0, 0, 0, 0]].concat();
+    encoder.add_app_segment(1, segment).expect("a short segment");
+    let pixels = pixels((width, height), u64::from(orientation));
+    encoder.encode(&pixels, width as u16, height as u16, ColorType::Rgb).expect("pixels in memory");
+    encoded
+}
+
+#[test]
+fn turned_pictures_are_equal() {
+    let mut compute = start();
+    let all = (1..=8).flat_map(|orientation| SIZES.map(|size| turned(size, orientation)));
+    let pictures: Vec<Vec<u8>> = all.collect();
+    for first in ["decode orient = true", "decode orient = true;mode = \"gray\""] {
+        let recipes: [&[&str]; 6] = [
+            &[first, "center_crop size = [30, 31]"],
+            &[first, "resize size = [17, 40]", "random_horizontal_flip p = 0.5"],
+            &[first, "random_resized_crop size = [19, 16]", "random_vertical_flip p = 0.5"],
+            &[first, "random_resized_crop size = 14;interpolation = \"nearest\""],
+            &[first, "random_horizontal_flip p = 1", "resize size = [9, 7]", "pad padding = 2"],
+            &[first, "random_equalize p = 0.5", "resize size = [20, 12];antialias = false"],
+        ];
+        for operations in recipes {
+            compare(&mut *compute, &recipe(operations), &pictures).unwrap();
+        }
+    }
+    let upright = recipe(&["decode", "resize size = [17, 40]"]);
+    compare(&mut *compute, &upright, &pictures).unwrap();
 }

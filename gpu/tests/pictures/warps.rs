@@ -31,6 +31,24 @@ fn warps_are_equal() {
 }
 
 #[test]
+fn elastic_transforms_are_equal() {
+    for keys in [
+        "",
+        "alpha = 120;sigma = 3",
+        "alpha = [300, 40];sigma = [1.5, 4];fill = [200, 3, 90]",
+        "alpha = 20;sigma = 0;fill = 255",
+        "alpha = 60;sigma = 2;interpolation = \"nearest\";fill = 7",
+        "alpha = [1e300, 0];sigma = 0",
+        "alpha = 9;sigma = [1e-200, 0.1]",
+    ] {
+        let elastic = format!("elastic_transform {keys}");
+        check(&["decode", "center_crop size = [21, 18]", &elastic]);
+        check(&["decode", &elastic, "resize size = [9, 12]"]);
+    }
+    check(&["decode mode = \"gray\"", "elastic_transform sigma = 2", "resize size = [9, 12]"]);
+}
+
+#[test]
 fn blurs_are_equal() {
     check(&["decode", "gaussian_blur sigma = [0.1, 2.0];kernel_size = 5"]);
     check(&["decode", "gaussian_blur sigma = [0.5, 6.0];kernel_size = [3, 23]"]);
@@ -50,6 +68,9 @@ fn policies_are_equal() {
         "timm_rand_augment",
         "timm_rand_augment num_ops = 5;magnitude_std = 0.5;increasing = true",
         "trivial_augment_wide",
+        "aug_mix",
+        "aug_mix severity = 10;mixture_width = 5;chain_depth = 2;alpha = 0.4",
+        "aug_mix mixture_width = 1;all_ops = false;interpolation = \"bicubic\";fill = 70",
         "trivial_augment_wide interpolation = \"bilinear\";num_magnitude_bins = 11",
     ] {
         for _ in 0..1 {

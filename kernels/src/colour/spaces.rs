@@ -3,6 +3,8 @@
 //! Tables are used where OpenCV uses tables, and float32 where it uses float32. A product that
 //! OpenCV adds with a fused instruction is not rounded before the sum.
 
+use crate::picture_program::{PictureChange, SpaceConversion};
+use crate::recording::Recording;
 use meetpoint_format::recipe::ColorSpace;
 
 /// Values of a byte.
@@ -87,6 +89,23 @@ impl Converter {
             Self::Lab { linear, roots } => to_lab(rgb, linear, roots),
             Self::Ycrcb => to_ycrcb(rgb),
         }
+    }
+
+    /// Records the conversion.
+    pub(crate) fn record(&self, recording: &mut Recording<'_>) {
+        let conversion = match self {
+            Self::Hsv { .. } => SpaceConversion::Hsv,
+            Self::Hls => SpaceConversion::Hls,
+            Self::Lab { linear, roots } => {
+                // The factors of X, Y and Z each add up to 1, so no sum exceeds the largest value.
+                let occurring = &roots[..=linear[VALUES - 1] as usize];
+                let numbers: Vec<i32> = linear.iter().chain(occurring).copied().collect();
+                let pair = |pair: &[i32]| pair[0] | pair.get(1).map_or(0, |upper| upper << 16);
+                SpaceConversion::Lab { words: recording.add_words(numbers.chunks(2).map(pair)) }
+            }
+            Self::Ycrcb => SpaceConversion::Ycrcb,
+        };
+        recording.push(PictureChange::Space(conversion));
     }
 }
 

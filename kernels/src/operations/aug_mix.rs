@@ -3,6 +3,7 @@
 use super::PixelOperation;
 use super::policy::{Space, Step, Style, is_negative};
 use crate::Error;
+use crate::picture_program::PictureChange;
 use crate::pixels::Pixels;
 use crate::random::dirichlet;
 use crate::warp::packed_bytes;
@@ -52,11 +53,14 @@ impl PixelOperation for AugMix {
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
         let shares = dirichlet(self.alpha, 2, draws);
         let weights = dirichlet(self.alpha, self.mixture_width, draws);
-        let original = copied(pixels)?;
         let share = shares[0] as f32;
+        let weights: Vec<f32> = weights.iter().map(|weight| (weight * shares[1]) as f32).collect();
+        if pixels.recording().is_some() {
+            return record(self, (share, &weights), draws, pixels);
+        }
+        let original = copied(pixels)?;
         let mut sum: Vec<f32> = original.iter().map(|value| share * f32::from(*value)).collect();
         for weight in weights {
-            let weight = (weight * shares[1]) as f32;
             restore(&original, pixels)?;
             chain(self, draws, pixels)?;
             let mut sums = sum.iter_mut();
@@ -83,6 +87,26 @@ fn chain(mix: &AugMix, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(),
         let magnitude = step.magnitude(Space::Mix, index, BINS, pixels.size());
         let is_negative = step.is_signed() && is_negative(draws);
         step.apply(if is_negative { -magnitude } else { magnitude }, style, pixels)?;
+    }
+    Ok(())
+}
+
+/// Records the operation, with the weights of the original and of the chains.
+fn record(
+    mix: &AugMix,
+    (share, weights): (f32, &[f32]),
+    draws: &mut Draws,
+    pixels: &mut Pixels<'_>,
+) -> Result<(), Error> {
+    let push = |pixels: &mut Pixels<'_>, change| {
+        if let Some(recording) = pixels.recording() {
+            recording.push(change);
+        }
+    };
+    push(pixels, PictureChange::SumBegin { weight: share });
+    for (index, &weight) in weights.iter().enumerate() {
+        chain(mix, draws, pixels)?;
+        push(pixels, PictureChange::SumAdd { weight, is_last: index + 1 == weights.len() });
     }
     Ok(())
 }

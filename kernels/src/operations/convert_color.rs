@@ -12,6 +12,10 @@ impl PixelOperation for Converter {
     }
 
     fn apply(&self, _draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
+        if let Some(recording) = pixels.recording() {
+            self.record(recording);
+            return Ok(());
+        }
         pixels.each_row(|[red, green, blue]| {
             for ((red, green), blue) in red.iter_mut().zip(green).zip(blue) {
                 [*red, *green, *blue] = self.convert([*red, *green, *blue]);

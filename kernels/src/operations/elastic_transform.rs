@@ -3,6 +3,7 @@
 
 use super::PictureOperation;
 use crate::frame::source;
+use crate::picture_program::PictureChange;
 use crate::pixels::Pixels;
 use crate::planes::Planes;
 use crate::points::Points;
@@ -42,6 +43,17 @@ fn gaussian(sigma: f64, radius: usize) -> Vec<f32> {
     exact.iter().map(|weight| (weight / sum) as f32).collect()
 }
 
+/// Weights along rows and along columns; `sigma` determines their number, `sigmas` their values.
+fn weights(sigma: f64, sigmas: (f64, f64)) -> [Vec<f32>; 2] {
+    if sigma > 0.0 {
+        // torchvision: int(8 * sigma + 1) taps, plus one if that is even.
+        let radius = (8.0 * sigma + 1.0) as usize / 2;
+        [gaussian(sigmas.0, radius), gaussian(sigmas.1, radius)]
+    } else {
+        [vec![1.0], vec![1.0]]
+    }
+}
+
 /// Computes the weighted sum of rows, all at least as long as the result.
 struct Sum<'a, R> {
     weights: &'a [f32],
@@ -65,7 +77,7 @@ impl<'a, R: Fn(usize) -> &'a [f32]> Kernel for Sum<'a, R> {
 }
 
 impl Smoothed {
-    /// The field of a channel; `sigma` determines the number of weights, `sigmas` their values.
+    /// The field of a channel, with [`weights`] of `sigma` and `sigmas`.
     fn new(
         cpu: Cpu,
         (field, channel): (Field, usize),
@@ -73,13 +85,7 @@ impl Smoothed {
         sigmas: (f64, f64),
         (width, height): (usize, usize),
     ) -> Self {
-        let (across, down) = if sigma > 0.0 {
-            // torchvision: int(8 * sigma + 1) taps, plus one if that is even.
-            let radius = (8.0 * sigma + 1.0) as usize / 2;
-            (gaussian(sigmas.0, radius), gaussian(sigmas.1, radius))
-        } else {
-            (vec![1.0], vec![1.0])
-        };
+        let [across, down] = weights(sigma, sigmas);
         let kept = height.min(down.len());
         Self {
             cpu,
@@ -241,9 +247,22 @@ impl PictureOperation for ElasticTransform {
     }
 
     fn apply(&self, draws: &mut Draws, pixels: &mut Pixels<'_>) -> Result<(), Error> {
-        let Self { interpolation, fill, .. } = *self;
+        let Self { interpolation, fill, alpha, sigma } = *self;
         let fill = pixels.fill(fill.rgba());
         let is_nearest = pixels.is_nearest();
+        if let Some(recording) = pixels.recording() {
+            let key = Field::drawn(draws).key();
+            let weights = [sigma.0, sigma.1].map(|own| {
+                weights(own, sigma).map(|weights| {
+                    let bits = weights.iter().map(|weight| weight.to_bits().cast_signed());
+                    (recording.add_words(bits), weights.len() as u32)
+                })
+            });
+            let is_nearest = interpolation == WarpInterpolation::Nearest;
+            let alpha = [alpha.0, alpha.1];
+            recording.push(PictureChange::Elastic { key, weights, alpha, is_nearest, fill });
+            return Ok(());
+        }
         let mut displacements = Displacements::drawn(pixels.cpu(), self, pixels.size(), draws);
         pixels.replace(pixels.size(), |from, y, out| {
             let [red, green, blue] = out;

@@ -1,6 +1,7 @@
 //! Executes `random_sensor_noise`.
 
 use super::PixelOperation;
+use crate::picture_program::{NoiseRange, PictureChange};
 use crate::pixels::Pixels;
 use crate::random::Field;
 use crate::{Cpu, Error};
@@ -12,9 +13,7 @@ struct Noise {
     cpu: Cpu,
     field: Field,
     channel: usize,
-    /// The smallest number, and the count of possible numbers.
-    low: i64,
-    count: u64,
+    range: NoiseRange,
     /// Size of the grid, and that of the picture.
     coarse: (usize, usize),
     size: (usize, usize),
@@ -26,6 +25,13 @@ struct Noise {
     columns: Vec<(usize, f64)>,
     /// The noise of a row of the picture.
     row: Vec<i32>,
+}
+
+/// The numbers of a strength from 0 to 1.
+fn range(strength: f64) -> NoiseRange {
+    // The casts truncate.
+    let (low, high) = ((-256.0 * strength) as i32, (255.0 * strength) as i32);
+    NoiseRange { low, count: (high - low).cast_unsigned() }
 }
 
 /// The grid position before a position of the picture, and the distance to it.
@@ -40,18 +46,15 @@ impl Noise {
         cpu: Cpu,
         field: Field,
         channel: usize,
-        strength: f64,
+        range: NoiseRange,
         coarse: (usize, usize),
         size: (usize, usize),
     ) -> Self {
-        // The casts truncate.
-        let (low, high) = ((-256.0 * strength) as i64, (255.0 * strength) as i64);
-        let count = u64::try_from(high - low).expect("the strength is not negative");
         let rows = [vec![0.0; coarse.1], vec![0.0; coarse.1]];
         let (words, row) = (vec![0; coarse.1], vec![0; size.1]);
         let held = [usize::MAX; 2];
         let columns = (0..size.1).map(|x| position(x, size.1, coarse.1)).collect();
-        Self { cpu, field, channel, low, count, coarse, size, words, rows, held, columns, row }
+        Self { cpu, field, channel, range, coarse, size, words, rows, held, columns, row }
     }
 
     /// Draws the numbers of two rows, unless they are the current ones.
@@ -65,8 +68,9 @@ impl Noise {
                 self.held[index] = wanted[index];
                 self.field.row(self.cpu, self.channel, wanted[index], &mut self.words);
                 for (number, word) in row.iter_mut().zip(&self.words) {
-                    let drawn = (u64::from(*word) * self.count) >> 32;
-                    *number = self.low as f64 + drawn as f64;
+                    let NoiseRange { low, count } = self.range;
+                    let drawn = (u64::from(*word) * u64::from(count)) >> 32;
+                    *number = f64::from(low) + drawn as f64;
                 }
             }
         }
@@ -108,14 +112,21 @@ impl PixelOperation for RandomSensorNoise {
         let size = (height as usize, width as usize);
         let half = ((size.0 / 2).max(1), (size.1 / 2).max(1));
         let (cpu, is_grey) = (pixels.cpu(), pixels.is_grey());
+        let coarse = range(strength);
+        let fine = if is_grey { coarse } else { range(strength * 0.5) };
+        if let Some(recording) = pixels.recording() {
+            let key = field.key();
+            recording.push(PictureChange::SensorNoise { key, coarse, fine, is_grey });
+            return Ok(());
+        }
         let mut noise = [0, 1, 2].map(|channel| {
-            let (strength, coarse) = match channel {
-                _ if is_grey => (strength, size),
-                1 => (strength * 0.5, size),
-                _ => (strength, half),
+            let (range, coarse) = match channel {
+                _ if is_grey => (fine, size),
+                1 => (fine, size),
+                _ => (coarse, half),
             };
             // A grey picture uses the random words of the first channel.
-            Noise::new(cpu, field, if is_grey { 0 } else { channel }, strength, coarse, size)
+            Noise::new(cpu, field, if is_grey { 0 } else { channel }, range, coarse, size)
         });
         let mut y = 0;
         pixels.each_row(|planes| {

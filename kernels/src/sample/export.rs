@@ -6,7 +6,7 @@ use crate::Error;
 use crate::decode::{Encoded, check_size, orientation, output_colour, probe};
 use crate::finished::FinishedTensor;
 use crate::operations::Step;
-use crate::picture_program::{NotExported, PictureProgram, StageProgram, TensorProgram};
+use crate::picture_program::{NotExported, PictureProgram, StageProgram, TensorProgram, Turn};
 use crate::pixels::Pixels;
 use crate::recording::Recording;
 use meetpoint_format::recipe::DecodeMode;
@@ -41,13 +41,10 @@ impl SamplePreparer {
         };
         self.turn_source(info, orientation);
         let spec = self.plan_opened(info, &[], id)?;
-        if self.orientation.is_some() {
-            return Ok(Err(NotExported::Turned));
-        }
         if self.options.scale != DecodeScale::Eight {
             return Ok(Err(NotExported::Scaled));
         }
-        program.picture = (self.source.width, self.source.height);
+        program.turn = self.orientation.map_or(Turn::default(), |(it, _)| it.turn());
         program.colour = output_colour(self.decode.mode);
         program.tensor = (spec.height, spec.width);
         for index in 0..self.stages.len() {
@@ -55,6 +52,11 @@ impl SamplePreparer {
                 return Ok(Err(reason));
             }
         }
+        let first = program.stages[0].region;
+        program.source = match self.orientation {
+            Some((orientation, info)) => orientation.source(first, (info.width, info.height)),
+            None => first,
+        };
         let size = (spec.width, spec.height);
         let recording = Recording::new(program, size);
         let pause = &mut || ();

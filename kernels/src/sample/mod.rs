@@ -458,7 +458,7 @@ impl SamplePreparer {
             on_damage: on_damage(self.decode.on_error),
             colour: output_colour(self.decode.mode),
         };
-        // A picture that needs orientation is decoded completely first.
+        // A picture that needs orientation is decoded at full resolution.
         if self.decode.scaled
             && self.orientation.is_none()
             && info.format.has_stripes()

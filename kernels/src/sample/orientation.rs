@@ -1,5 +1,7 @@
 //! Orients a picture according to its Exif orientation.
 
+use crate::Region;
+use crate::picture_program::Turn;
 use crate::planes::{Planes, Stripe};
 
 /// Number of columns processed together.
@@ -18,6 +20,30 @@ impl Orientation {
     /// Columns and rows of the oriented picture.
     pub(super) fn size(self, (width, height): (u32, u32)) -> (u32, u32) {
         if self.0 >= 5 { (height, width) } else { (width, height) }
+    }
+
+    /// The turn of the picture in the file.
+    pub(super) fn turn(self) -> Turn {
+        Turn {
+            is_transposed: self.0 >= 5,
+            from_right: matches!(self.0, 2 | 3 | 7 | 8),
+            from_bottom: matches!(self.0, 3 | 4 | 6 | 7),
+        }
+    }
+
+    /// The part of the picture in the file, of `width` x `height`, that becomes a part of the
+    /// oriented picture.
+    pub(super) fn source(self, part: Region, (width, height): (u32, u32)) -> Region {
+        let Turn { is_transposed, from_right, from_bottom } = self.turn();
+        let Region { x, y, .. } = part;
+        let (x, y) = if is_transposed { (y, x) } else { (x, y) };
+        let (columns, rows) = self.size((part.width, part.height));
+        Region {
+            x: if from_right { width - x - columns } else { x },
+            y: if from_bottom { height - y - rows } else { y },
+            width: columns,
+            height: rows,
+        }
     }
 
     /// The new position of a pixel of a picture of `width` x `height`.
@@ -78,6 +104,27 @@ impl Orientation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_the_file_become_parts_of_the_oriented_picture() {
+        let (width, height) = (37, 29);
+        for tag in 2..=8 {
+            let orientation = Orientation::of(tag).unwrap();
+            let size = orientation.size((width, height));
+            let part = Region { x: 3, y: 5, width: size.0 - 10, height: size.1 - 7 };
+            let from = orientation.source(part, (width, height));
+            for (x, y) in (0..width).flat_map(|x| (0..height).map(move |y| (x, y))) {
+                let file = (width as usize, height as usize);
+                let to = orientation.place((x as usize, y as usize), file);
+                let is_in = |region: Region, (x, y): (u32, u32)| {
+                    (region.x..region.x + region.width).contains(&x)
+                        && (region.y..region.y + region.height).contains(&y)
+                };
+                let to = (to.0 as u32, to.1 as u32);
+                assert_eq!(is_in(from, (x, y)), is_in(part, to), "orientation {tag}: {x}, {y}");
+            }
+        }
+    }
 
     #[test]
     fn every_pixel_is_moved_to_its_position() {

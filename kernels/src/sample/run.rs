@@ -1,10 +1,9 @@
 //! Runs the planned stages of a sample.
 
-use super::orientation::Orientation;
 use super::{SamplePreparer, Source, Streams};
 use crate::Error;
 use crate::canvas::Target;
-use crate::decode::{Encoded, ImageInfo, Region};
+use crate::decode::{Encoded, Region};
 use crate::finished::FinishedTensor;
 use crate::operations::Step;
 use crate::pixels::{Pixels, Style};
@@ -39,9 +38,6 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        if let (Source::Encoded(encoded), Some((orientation, info))) = (source, self.orientation) {
-            self.decode_oriented(encoded, orientation, info, after_stage)?;
-        }
         // Position of the first operation of a stage.
         let mut first = 0;
         for index in 0..self.stages.len() {
@@ -51,6 +47,10 @@ impl SamplePreparer {
             self.resizer.set_grey(!style.is_target() && self.program.grey[number]);
             first = stage.whole.end;
             let region = stage.region(self.resizer.begin(&stage.work()));
+            let is_oriented = index == 0 && self.orientation.is_some();
+            if is_oriented && let Source::Encoded(encoded) = source {
+                self.decode_oriented(encoded, region, after_stage)?;
+            }
             let writer =
                 if style.is_target() { self.masks.writer() } else { &mut self.program.writer };
             let target = if stage.is_last {
@@ -67,12 +67,13 @@ impl SamplePreparer {
             };
             if let Source::Encoded(encoded) = source
                 && index == 0
-                && self.orientation.is_none()
+                && !is_oriented
             {
                 self.decoder.decode_opened(encoded, region, &self.options, &mut take)?;
             } else {
                 let (picture, (left, top)) = match source {
                     Source::Shared if index == 0 => (&self.shared, self.shared_at),
+                    Source::Encoded(_) if is_oriented => (&self.picture, (region.x, region.y)),
                     Source::Shared | Source::Encoded(_) | Source::Picture => {
                         (&self.picture, (0, 0))
                     }
@@ -118,22 +119,21 @@ impl SamplePreparer {
         Ok(())
     }
 
-    /// Decodes a whole picture and applies its orientation.
+    /// Decodes a region of the oriented picture, if it needs orientation, into `picture`.
     pub(super) fn decode_oriented(
         &mut self,
         encoded: Encoded<'_>,
-        orientation: Orientation,
-        info: ImageInfo,
+        region: Region,
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
-        let (width, height) = (info.width, info.height);
-        let oriented = orientation.size((width, height));
+        let Some((orientation, info)) = self.orientation else { return Ok(()) };
         let picture = &mut self.picture;
-        picture.set_size(oriented.0 as usize, oriented.1 as usize);
-        let whole = Region { x: 0, y: 0, width, height };
+        picture.set_size(region.width as usize, region.height as usize);
+        let from = orientation.source(region, (info.width, info.height));
+        let size = (from.width as usize, from.height as usize);
         let mut first = 0;
-        self.decoder.decode_opened(encoded, whole, &self.options, &mut |stripe| {
-            orientation.put(stripe, first, (width as usize, height as usize), picture);
+        self.decoder.decode_opened(encoded, from, &self.options, &mut |stripe| {
+            orientation.put(stripe, first, size, picture);
             first += stripe.rows;
             after_stage();
         })

@@ -387,11 +387,6 @@ impl SamplePreparer {
             return Ok(());
         }
         self.options.scale = scale;
-        if let Some((orientation, info)) = self.orientation {
-            self.decode_oriented(encoded, orientation, info, after_stage)?;
-            std::mem::swap(&mut self.picture, &mut self.shared);
-            return Ok(());
-        }
         let mut needed: Option<Region> = None;
         for picture in views.pictures.iter().filter(|picture| picture.scale == scale) {
             let stage = &picture.stages[0];
@@ -399,9 +394,14 @@ impl SamplePreparer {
             needed = Some(needed.map_or(region, |other| around(other, region)));
         }
         let region = needed.expect("a resolution is that of a picture");
+        self.shared_at = (region.x, region.y);
+        if self.orientation.is_some() {
+            self.decode_oriented(encoded, region, after_stage)?;
+            std::mem::swap(&mut self.picture, &mut self.shared);
+            return Ok(());
+        }
         let (shared, mut y) = (&mut self.shared, 0);
         shared.set_size(region.width as usize, region.height as usize);
-        self.shared_at = (region.x, region.y);
         self.decoder.decode_opened(encoded, region, &self.options, &mut |stripe| {
             for row in 0..stripe.rows {
                 for plane in 0..3 {

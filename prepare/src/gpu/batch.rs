@@ -257,10 +257,9 @@ impl GpuBatch {
     ) -> Result<(), GpuRefusal> {
         let program = &mut self.program;
         self.preparer.export(encoded, id, program)??;
-        let region = program.stages.first().ok_or(NotExported::NotPictures)?.region;
         let options = DecodeOptions { colour: program.colour, ..DecodeOptions::default() };
         self.planner.open(encoded, OnDamage::Fail)?;
-        self.planner.plan_opened(encoded, region, &options, &mut self.plan)?;
+        self.planner.plan_opened(encoded, program.source, &options, &mut self.plan)?;
         let source = self.jpeg.next_picture(&self.plan);
         let tensor = (position * self.tensor_bytes) as u64;
         self.pictures.add(&source, &self.converted.convert(program), tensor);

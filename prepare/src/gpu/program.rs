@@ -2,10 +2,12 @@
 
 use meetpoint_format::recipe::Layout;
 use meetpoint_gpu::pictures::{
-    Axis, Change, ErasedValues, Erasure, PositionMap, Program, Region, Stage, TensorFormat,
-    WarpForm,
+    Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, PositionMap, Program, Region,
+    Stage, TensorFormat, Turn, WarpForm,
 };
-use meetpoint_kernels::{AxisProgram, PictureChange, PictureProgram, StageProgram, TensorProgram};
+use meetpoint_kernels::{
+    AxisProgram, PictureChange, PictureProgram, SpaceConversion, StageProgram, TensorProgram,
+};
 
 /// The stages and changes of a program, converted. Its memory is reused.
 #[derive(Debug, Default)]
@@ -24,7 +26,9 @@ impl ConvertedProgram {
         self.changes.extend(from.changes.iter().map(|change| of_change(*change)));
         self.erasures.clear();
         self.erasures.extend(from.erasures.iter().map(erasure));
+        let meetpoint_kernels::Turn { is_transposed, from_right, from_bottom } = from.turn;
         Program {
+            turn: Turn { is_transposed, from_right, from_bottom },
             erasures: &self.erasures,
             stages: &self.stages,
             changes: &self.changes,
@@ -84,6 +88,12 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Hue(shift) => Change::Hue(shift),
         PictureChange::Grey => Change::Grey,
         PictureChange::Channels(order) => Change::Channels(order),
+        PictureChange::Space(space) => Change::Space(match space {
+            SpaceConversion::Hsv => ColourSpace::Hsv,
+            SpaceConversion::Hls => ColourSpace::Hls,
+            SpaceConversion::Lab { words } => ColourSpace::Lab { words },
+            SpaceConversion::Ycrcb => ColourSpace::Ycrcb,
+        }),
         PictureChange::Contrast(factor) => Change::Contrast(factor),
         PictureChange::Autocontrast => Change::Autocontrast,
         PictureChange::Equalize => Change::Equalize,
@@ -94,8 +104,18 @@ fn of_change(from: PictureChange) -> Change {
         PictureChange::Warp { size, form, samples, fill } => {
             Change::Warp { size, form: warp_form(form), samples, fill }
         }
+        PictureChange::SumBegin { weight } => Change::SumBegin { weight },
+        PictureChange::SumAdd { weight, is_last } => Change::SumAdd { weight, is_last },
         PictureChange::Noise { key, mean, sigma, is_clipped, is_grey } => {
             Change::Noise { key, mean, sigma, is_clipped, is_grey }
+        }
+        PictureChange::SensorNoise { key, coarse, fine, is_grey } => {
+            let [coarse, fine] =
+                [coarse, fine].map(|it| NoiseRange { low: it.low, count: it.count });
+            Change::SensorNoise { key, coarse, fine, is_grey }
+        }
+        PictureChange::Elastic { key, weights, alpha, is_nearest, fill } => {
+            Change::Elastic { key, weights, alpha, is_nearest, fill }
         }
         PictureChange::BoxBlur { radius, weights } => Change::BoxBlur { radius, weights },
         PictureChange::KernelBlur { across, down } => Change::KernelBlur { across, down },

@@ -14,7 +14,6 @@ pub(super) type Refusals = [u64; NotTaken::ALL.len()];
 impl From<&GpuRefusal> for NotTaken {
     fn from(refused: &GpuRefusal) -> Self {
         match refused {
-            GpuRefusal::Recipe(NotExported::Turned) => Self::Turned,
             GpuRefusal::Recipe(NotExported::Scaled) | GpuRefusal::Jpeg(PlanError::Scaled) => {
                 Self::Scaled
             }
