@@ -15,6 +15,10 @@ pub enum Setting {
     SmallSamples,
     /// Maximum bytes of the memory of a GPU.
     GpuMemory,
+    /// The GPU that prepares a share of each batch.
+    GpuDecode,
+    /// The power model of modelled energy.
+    Power,
     /// Maximum bytes of the batches that devices have ready.
     SpoolQuota,
     /// The strategy.
@@ -167,6 +171,8 @@ impl Setting {
             Self::MemoryBudget => ("memory_budget", "memory_budget"),
             Self::SmallSamples => ("small_samples", "small_samples"),
             Self::GpuMemory => ("gpu_memory", "gpu_memory"),
+            Self::GpuDecode => ("--gpu-decode", "gpu_decode"),
+            Self::Power => ("--power", "power"),
             Self::SpoolQuota => ("spool.quota", "spool_quota"),
             Self::Strategy => ("strategy", "strategy"),
             Self::MaxErrors => ("max_errors", "max_errors"),
@@ -268,6 +274,8 @@ impl Setting {
             | Self::MemoryBudget
             | Self::SmallSamples
             | Self::GpuMemory
+            | Self::GpuDecode
+            | Self::Power
             | Self::SpoolQuota
             | Self::Strategy
             | Self::MaxErrors

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The index of a GPU among those that are visible to this process; as text `cuda` or `cuda:INDEX`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct GpuIndex(pub u32);
 
 /// The text does not name a GPU.

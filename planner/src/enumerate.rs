@@ -1,6 +1,6 @@
 //! Enumerates the legal materialisation points of a recipe, and all strategies. It reads no files.
 
-use crate::vocabulary::{Cache, Codec, Form, Point};
+use crate::vocabulary::{Cache, Codec, Form, GpuIndex, Point};
 use meetpoint_format::recipe::{CutRefusal, Operation, Recipe, ValueKind};
 use serde::Serialize;
 
@@ -15,6 +15,18 @@ pub struct Strategy {
     pub threads: usize,
     /// Where epochs after the first read stored samples from.
     pub cache: Cache,
+    /// GPU that prepares a share of each batch; `None`: the CPU alone.
+    #[serde(serialize_with = "crate::vocabulary::gpu_name::serialize")]
+    pub gpu: Option<GpuIndex>,
+}
+
+impl Strategy {
+    /// Whether a GPU can take part: in preparing whole files or coefficient forms, which have no
+    /// codec, and no sample from an application cache.
+    pub fn suits_gpu(&self) -> bool {
+        let Self { point, codec, cache, .. } = self;
+        point.form.suits_gpu() && *codec == Codec::None && *cache != Cache::Application
+    }
 }
 
 /// The values that are combined to strategies, besides points and caches.
@@ -87,9 +99,9 @@ pub(crate) fn gives_picture(operations: &[Operation], count: usize) -> bool {
     is_image && !operations[..count].iter().any(is_refused)
 }
 
-/// The strategies for these points: each with every codec, number of threads and cache. Unchanged
-/// files have no codec.
-pub fn enumerate(points: &[Point], settings: &Settings) -> Vec<Strategy> {
+/// The strategies for these points: each with every codec, number of threads and cache, and then
+/// with `gpu`, if it can take part. Unchanged files have no codec.
+pub fn enumerate(points: &[Point], settings: &Settings, gpu: Option<GpuIndex>) -> Vec<Strategy> {
     let mut strategies = Vec::new();
     for point in points {
         let codecs = match point.is_nothing_offline() {
@@ -98,8 +110,19 @@ pub fn enumerate(points: &[Point], settings: &Settings) -> Vec<Strategy> {
         };
         for &codec in codecs {
             for &threads in &settings.threads {
-                for &cache in Cache::ALL {
-                    strategies.push(Strategy { point: point.clone(), codec, threads, cache });
+                let of_gpu = |gpu: Option<GpuIndex>| {
+                    let of_cache = move |&cache: &Cache| Strategy {
+                        point: point.clone(),
+                        codec,
+                        threads,
+                        cache,
+                        gpu,
+                    };
+                    Cache::ALL.iter().map(of_cache)
+                };
+                strategies.extend(of_gpu(None));
+                if gpu.is_some() {
+                    strategies.extend(of_gpu(gpu).filter(Strategy::suits_gpu));
                 }
             }
         }

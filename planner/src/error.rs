@@ -2,9 +2,12 @@
 
 use crate::cut_error::CutError;
 use crate::decide::DecideError;
+use crate::vocabulary::GpuIndex;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, shown};
+use meetpoint_format::units::show_bytes;
 use meetpoint_kernels::Error as PictureError;
 use meetpoint_prepare::TooLargeToDecode;
+use meetpoint_prepare::gpu::{GpuFailure, GpuRefusal, OpenError};
 use std::path::PathBuf;
 
 /// Why a dataset cannot be profiled or prepared.
@@ -165,6 +168,60 @@ pub enum Error {
         /// The cause.
         source: std::io::Error,
     },
+    /// The GPU cannot be used.
+    #[error("failed to open GPU {gpu}: {source}")]
+    Gpu {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// The cause.
+        source: OpenError,
+    },
+    /// No GPU executes the recipe.
+    #[error("GPU {gpu} prepares no sample of this recipe: {source}")]
+    GpuRecipe {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// The cause.
+        source: GpuRefusal,
+    },
+    /// The GPU left every sample to the CPU.
+    #[error(
+        "GPU {gpu} took none of the {samples} samples that were measured: it decodes baseline \
+         JPEGs and coefficient forms"
+    )]
+    NothingOnGpu {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// Samples that were measured.
+        samples: u64,
+    },
+    /// The GPU failed while it was measured.
+    #[error("GPU {gpu} failed while it was measured: {}", failure.detail)]
+    GpuFailed {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// The failure.
+        failure: GpuFailure,
+    },
+    /// The GPU had too little free memory to be measured.
+    #[error("GPU {gpu} ran out of memory while it was measured")]
+    GpuOutOfMemory {
+        /// The GPU.
+        gpu: GpuIndex,
+    },
+    /// The batches that a GPU and the CPU prepare exceed the available memory.
+    #[error(
+        "a batch for each of {threads} threads takes {} of memory, and {} are available",
+        show_bytes(*needed), show_bytes(*available)
+    )]
+    GpuBatches {
+        /// Bytes of the batches.
+        needed: u64,
+        /// Bytes that are available.
+        available: u64,
+        /// Number of threads.
+        threads: usize,
+    },
     /// The prepared dataset exceeds the free space at the destination.
     #[error(
         "{}: {samples} samples as {point} take about {needed} bytes, {free} are free",
@@ -249,6 +306,11 @@ impl Diagnose for Error {
             Self::Cut(source) => source.cause(),
             Self::Storage(source) => source.cause(),
             Self::Io { .. } => "temporary_file",
+            Self::Gpu { source, .. } => source.cause(),
+            Self::GpuRecipe { .. } | Self::NothingOnGpu { .. } => "gpu_unused",
+            Self::GpuFailed { .. } => "gpu_failed",
+            Self::GpuOutOfMemory { .. } => "gpu_out_of_memory",
+            Self::GpuBatches { .. } => "no_memory",
             Self::Decide(source) => source.cause(),
         }
     }
@@ -306,6 +368,11 @@ impl Diagnose for Error {
             Self::Datasets(source) => return source.remedy(),
             Self::Cut(source) => return source.remedy(),
             Self::Storage(source) => return source.remedy(),
+            Self::Gpu { source, .. } => return source.remedy(),
+            Self::GpuRecipe { .. } | Self::NothingOnGpu { .. } => "leave the GPU out".into(),
+            Self::GpuFailed { .. } => Remedy::run(Command::Doctor),
+            Self::GpuOutOfMemory { .. } => "end other programs that use the GPU".into(),
+            Self::GpuBatches { .. } => Remedy::set(Setting::BatchSize, Change::Lower),
             Self::Io { .. } => temporary("name another folder for temporary files"),
             Self::Decide(source) => return source.remedy(),
         })

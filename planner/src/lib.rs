@@ -29,11 +29,12 @@
 //!
 //! let settings = Settings { codecs: vec![Codec::None, Codec::Lz4], threads: vec![1, 8] };
 //! // The files, and seven other points with two codecs each.
-//! assert_eq!(enumerate(&points.legal, &settings).len(), (1 + 7 * 2) * 2 * Cache::ALL.len());
+//! let strategies = enumerate(&points.legal, &settings, None);
+//! assert_eq!(strategies.len(), (1 + 7 * 2) * 2 * Cache::ALL.len());
 //! # Ok::<(), meetpoint_format::recipe::RecipeError>(())
 //! ```
 //!
-//! In reading order: [`vocabulary`] (codecs, caches, forms), [`mod@enumerate`] (points and
+//! In reading order: [`vocabulary`] (codecs, caches, forms, GPUs), [`mod@enumerate`] (points and
 //! strategies), [`mod@results`] (a measured strategy, and its CSV), [`mod@statistics`] (errors of
 //! means and totals), [`mod@score`] (PRESTO's weighted score), [`mod@decide`] (the fastest strategy
 //! within limits), [`mod@profile`] (the measurement), [`mod@materialize`] (a dataset of the results
@@ -61,4 +62,4 @@ pub use materialize::{
 pub use profile::{Options, Profile, profile};
 pub use results::{Measured, read_csv, read_json, write_csv};
 pub use score::{StorageMeaning, Weights, score};
-pub use vocabulary::{Cache, Codec, Form, Point};
+pub use vocabulary::{Cache, Codec, Form, GpuIndex, Point};

@@ -2,9 +2,10 @@
 
 use crate::enumerate::Strategy;
 use crate::statistics::{normal_quantile, student_quantile};
-use crate::vocabulary::{Cache, Codec, Form, Point};
+use crate::vocabulary::{Cache, Codec, Form, GpuIndex, Point};
 use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// How the page cache was bypassed in a cold run, and whether that had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,13 +97,24 @@ pub struct Measured {
     /// no working meter.
     #[serde(default)]
     pub joules: Option<f64>,
+    /// GPU that prepared a share of each batch; `None`: the CPU alone.
+    #[serde(default, with = "crate::vocabulary::gpu_name")]
+    pub gpu: Option<GpuIndex>,
+    /// Seconds per sample in which the GPU had work: its times for batches, summed over the threads
+    /// and limited to the duration of the run; `None` without a GPU.
+    #[serde(default)]
+    pub gpu_seconds: Option<f64>,
+    /// Measured joules of the GPU's board per sample; `None` without a GPU, or if its meter does not
+    /// work or there are several boards.
+    #[serde(default)]
+    pub gpu_joules: Option<f64>,
 }
 
 impl Measured {
     /// The strategy.
     pub fn strategy(&self) -> Strategy {
-        let Self { codec, threads, cache, .. } = *self;
-        Strategy { point: self.point(), codec, threads, cache }
+        let Self { codec, threads, cache, gpu, .. } = *self;
+        Strategy { point: self.point(), codec, threads, cache, gpu }
     }
 
     /// The stored form.
@@ -158,7 +170,22 @@ impl Measured {
         of_runs.hypot(normal_quantile(p) * self.sampling_error)
     }
 
-    /// What is wrong with a row: the column, its value and the permitted range.
+    /// What is wrong with the columns of the GPU.
+    fn gpu_problem(&self, at: RowPosition) -> Option<CsvError> {
+        let figures = [("gpu_seconds", self.gpu_seconds), ("gpu_joules", self.gpu_joules)];
+        let Some(gpu) = self.gpu else {
+            let (column, _) = figures.into_iter().find(|(_, value)| value.is_some())?;
+            return Some(CsvError::WithoutGpu { at, column });
+        };
+        if !self.strategy().suits_gpu() {
+            let (point, codec, cache) = (self.point(), self.codec.name(), self.cache.name());
+            let what = format!("{point} with the codec {codec} from the cache {cache}");
+            return Some(CsvError::NotOnGpu { at, gpu, what });
+        }
+        self.gpu_seconds.is_none().then_some(CsvError::NoGpuSeconds { at, gpu })
+    }
+
+    /// What is wrong with a number: the column, its value and the permitted range.
     fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
         let positive = [
             ("cold_per_second", self.cold_per_second),
@@ -167,6 +194,8 @@ impl Measured {
             ("dataset_samples", self.dataset_samples as f64),
             ("samples", self.samples as f64),
             ("runs", f64::from(self.runs)),
+            ("gpu_seconds", self.gpu_seconds.unwrap_or(1.0)),
+            ("gpu_joules", self.gpu_joules.unwrap_or(1.0)),
         ];
         let not_negative = [
             ("offline_seconds", self.offline_seconds),
@@ -192,6 +221,24 @@ impl Measured {
     }
 }
 
+/// Where a row is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowPosition {
+    /// Line of a CSV file, counted from 1.
+    Line(u64),
+    /// Entry of a JSON document's `results`, counted from 1.
+    Result(u64),
+}
+
+impl fmt::Display for RowPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(line) => write!(f, "line {line}"),
+            Self::Result(number) => write!(f, "result {number}"),
+        }
+    }
+}
+
 /// Why a file of results cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CsvError {
@@ -205,10 +252,10 @@ pub enum CsvError {
     #[error("no results: the file has only a header")]
     Empty,
     /// A value is outside of its range.
-    #[error("row {row}: `{column}` is {value}, which is not {range}")]
+    #[error("{at}: `{column}` is {value}, which is not {range}")]
     Range {
-        /// Row, counted from 1, without the heading.
-        row: usize,
+        /// The row.
+        at: RowPosition,
         /// Column.
         column: &'static str,
         /// Its value.
@@ -217,14 +264,40 @@ pub enum CsvError {
         range: &'static str,
     },
     /// Rows belong to different datasets.
-    #[error("the dataset of row {row} has {got} samples, but that of row 1 has {expected}")]
+    #[error("{at}: the dataset has {got} samples, but that of the first row has {expected}")]
     Dataset {
-        /// Row, counted from 1, without the heading.
-        row: usize,
+        /// The row.
+        at: RowPosition,
         /// Samples of its dataset.
         got: u64,
         /// Samples of the first row's dataset.
         expected: u64,
+    },
+    /// A row without a GPU has a figure of one.
+    #[error("{at}: `{column}` has a value, and `gpu` is empty")]
+    WithoutGpu {
+        /// The row.
+        at: RowPosition,
+        /// The figure.
+        column: &'static str,
+    },
+    /// A row with a GPU has no busy time of it.
+    #[error("{at}: `gpu` is {gpu}, and `gpu_seconds` is missing")]
+    NoGpuSeconds {
+        /// The row.
+        at: RowPosition,
+        /// The GPU.
+        gpu: GpuIndex,
+    },
+    /// A row with a GPU is of samples that no GPU prepares.
+    #[error("{at}: `gpu` is {gpu}, and no GPU prepares {what}")]
+    NotOnGpu {
+        /// The row.
+        at: RowPosition,
+        /// The GPU.
+        gpu: GpuIndex,
+        /// Stored form, codec and cache.
+        what: String,
     },
 }
 
@@ -235,12 +308,19 @@ impl Diagnose for CsvError {
             Self::Empty => "results_empty",
             Self::Range { .. } => "results_range",
             Self::Dataset { .. } => "results_dataset",
+            Self::WithoutGpu { .. } | Self::NoGpuSeconds { .. } | Self::NotOnGpu { .. } => {
+                "results_gpu"
+            }
         }
     }
 
     fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::Csv { .. } | Self::Empty => Remedy::run(Command::ProfileResults),
+            Self::Csv { .. }
+            | Self::Empty
+            | Self::WithoutGpu { .. }
+            | Self::NoGpuSeconds { .. }
+            | Self::NotOnGpu { .. } => Remedy::run(Command::ProfileResults),
             Self::Range { range, .. } => format!("set it to a number that is {range}").into(),
             Self::Dataset { .. } => "compare strategies on one dataset only".into(),
         })
@@ -278,26 +358,36 @@ pub fn read_json(text: &str) -> Result<Vec<Measured>, CsvError> {
     }
     let document: Document =
         serde_json::from_str(text).map_err(|error| CsvError::Csv { reason: error.to_string() })?;
-    checked(document.results)
+    checked((1..).map(RowPosition::Result).zip(document.results).collect())
 }
 
 /// Results from [`write_csv`].
 pub fn read_csv(text: &str) -> Result<Vec<Measured>, CsvError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    checked(reader.deserialize().collect::<Result<_, csv::Error>>()?)
+    let heading = reader.headers()?.clone();
+    let mut rows = Vec::new();
+    for record in reader.records() {
+        let record = record?;
+        let line = record.position().map_or(0, csv::Position::line);
+        rows.push((RowPosition::Line(line), record.deserialize(Some(&heading))?));
+    }
+    checked(rows)
 }
 
 /// Refuses values outside of their ranges, and results of several datasets.
-fn checked(results: Vec<Measured>) -> Result<Vec<Measured>, CsvError> {
-    let expected = results.first().ok_or(CsvError::Empty)?.dataset_samples;
-    for (row, result) in (1..).zip(&results) {
-        if let Some((column, value, range)) = result.problem() {
-            return Err(CsvError::Range { row, column, value, range });
+fn checked(rows: Vec<(RowPosition, Measured)>) -> Result<Vec<Measured>, CsvError> {
+    let expected = rows.first().ok_or(CsvError::Empty)?.1.dataset_samples;
+    let check = |(at, row): (RowPosition, Measured)| {
+        if let Some((column, value, range)) = row.problem() {
+            return Err(CsvError::Range { at, column, value, range });
         }
-        let got = result.dataset_samples;
-        if got != expected {
-            return Err(CsvError::Dataset { row, got, expected });
+        if let Some(problem) = row.gpu_problem(at) {
+            return Err(problem);
         }
-    }
-    Ok(results)
+        match row.dataset_samples {
+            got if got != expected => Err(CsvError::Dataset { at, got, expected }),
+            _ => Ok(row),
+        }
+    };
+    rows.into_iter().map(check).collect()
 }

@@ -1,6 +1,7 @@
-//! The closed sets that strategies consist of: forms of stored samples, codecs, caches.
+//! The closed sets that strategies consist of: forms of stored samples, codecs, caches, GPUs.
 
 pub use meetpoint_format::dataset::Codec;
+pub use meetpoint_prepare::gpu::GpuIndex;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -71,6 +72,15 @@ impl Form {
         }
     }
 
+    /// Whether a GPU can prepare samples from it: files and coefficient forms, on which no operation
+    /// has been executed.
+    pub fn suits_gpu(self) -> bool {
+        match self {
+            Self::Files | Self::Packed | Self::CoefficientsFast | Self::CoefficientsCompact => true,
+            Self::Prepared | Self::Jpeg => false,
+        }
+    }
+
     /// Whether samples prepared from it are bit-identical to those prepared from the files.
     pub fn is_exact(self) -> bool {
         match self {
@@ -117,5 +127,27 @@ impl fmt::Display for Point {
             Form::Prepared => write!(f, "{operations}-{operation}"),
             Form::Jpeg => write!(f, "{operations}-{operation}-jpeg"),
         }
+    }
+}
+
+/// The name of a GPU in results, such as `cuda:0`; empty or null for the CPU alone.
+pub(crate) mod gpu_name {
+    use super::GpuIndex;
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+    pub(crate) fn serialize<S: Serializer>(
+        gpu: &Option<GpuIndex>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        gpu.map(|gpu| gpu.to_string()).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<GpuIndex>, D::Error> {
+        let name = Option::<String>::deserialize(from)?;
+        name.map(|name| name.parse().map_err(D::Error::custom)).transpose()
     }
 }

@@ -38,6 +38,9 @@ pub struct GpuUse {
     pub out_of_memory: u64,
     /// Batches for which the GPU ran out of memory.
     pub out_of_memory_batches: u64,
+    /// Time from the start of the GPU's work on a batch until its end, summed over batches and
+    /// threads, in nanoseconds. Batches of several threads overlap.
+    pub busy_ns: u64,
     /// Limit of device memory, summed over the threads, in bytes.
     pub device_bytes_limit: u64,
     /// Limit of page-locked memory, summed over the threads, in bytes.
@@ -82,6 +85,7 @@ impl GpuUse {
         since.after_failure -= before.after_failure;
         since.out_of_memory -= before.out_of_memory;
         since.out_of_memory_batches -= before.out_of_memory_batches;
+        since.busy_ns -= before.busy_ns;
         since.allocations -= before.allocations;
         for (reason, samples) in &mut since.not_taken_because {
             *samples -= before.not_taken_because.get(reason).copied().unwrap_or(0);
@@ -103,6 +107,7 @@ impl GpuUse {
         self.after_failure += more.after_failure;
         self.out_of_memory += more.out_of_memory;
         self.out_of_memory_batches += more.out_of_memory_batches;
+        self.busy_ns += more.busy_ns;
         self.device_bytes_limit += more.device_bytes_limit;
         self.pinned_bytes_limit += more.pinned_bytes_limit;
         self.device_bytes_max += more.device_bytes_max;

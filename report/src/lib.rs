@@ -10,6 +10,7 @@
 pub mod charts;
 pub mod collect;
 mod core_use;
+mod deviation;
 pub mod energy;
 mod epoch;
 pub mod grid;

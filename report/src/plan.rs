@@ -3,12 +3,12 @@
 //!
 //! Predicted figures are modelled and achieved ones are measured; they have separate columns.
 
+pub use crate::deviation::Deviation;
 use crate::grid::Grid;
 use crate::units::{bytes, seconds};
 use meetpoint_host::job::Predicted;
 use meetpoint_host::stats::{CacheUse, EpochStats};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// Differences below this share are not explained.
 const NOTABLE: f64 = 0.1;
@@ -21,6 +21,8 @@ pub enum Resource {
     HostCpu,
     /// The processor of the devices.
     DeviceCpu,
+    /// The GPU that prepares a share of the host's batches.
+    Gpu,
     /// Reading from storage.
     StorageRead,
     /// The accelerator.
@@ -29,14 +31,15 @@ pub enum Resource {
 
 impl Resource {
     /// Every resource.
-    pub const ALL: [Self; 4] =
-        [Self::HostCpu, Self::DeviceCpu, Self::StorageRead, Self::Accelerator];
+    pub const ALL: [Self; 5] =
+        [Self::HostCpu, Self::DeviceCpu, Self::Gpu, Self::StorageRead, Self::Accelerator];
 
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
             Self::HostCpu => "host CPU",
             Self::DeviceCpu => "device CPU",
+            Self::Gpu => "GPU",
             Self::StorageRead => "storage read",
             Self::Accelerator => "accelerator",
         }
@@ -52,6 +55,8 @@ pub struct ResourceUse {
     pub host_core_seconds: f64,
     /// Seconds that devices are busy, summed over the devices.
     pub device_seconds: f64,
+    /// Seconds that the GPU has samples to prepare; at most those of the epoch.
+    pub gpu_seconds: f64,
     /// Bytes that host and devices read from storage.
     pub read_bytes: f64,
     /// Seconds that threads of the host wait for reads, summed over the threads.
@@ -81,6 +86,7 @@ impl ResourceUse {
         match resource {
             Resource::HostCpu => share(self.host_core_seconds, of.host_threads),
             Resource::DeviceCpu => share(self.device_seconds, of.devices),
+            Resource::Gpu => share(self.gpu_seconds, 1.0),
             Resource::StorageRead => share(self.read_wait_seconds, of.host_threads),
             Resource::Accelerator => share(self.accelerator_seconds, 1.0),
         }
@@ -93,87 +99,6 @@ impl ResourceUse {
             .map(|resource| (resource, self.utilisation(resource, of)))
             .reduce(|a, b| if b.1 > a.1 { b } else { a });
         busiest.map_or(Resource::HostCpu, |(resource, _)| resource)
-    }
-}
-
-/// Why a run differs from its plan. `ratio`: achieved over predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Deviation {
-    /// The host needed a different amount of processor time.
-    HostTime {
-        /// Achieved over predicted.
-        ratio: f64,
-    },
-    /// The threads of the host had a smaller share of their cores than in the profile.
-    HostShare {
-        /// Cores that they had together, on average.
-        cores: f64,
-        /// Cores that the prediction needs.
-        predicted_cores: f64,
-    },
-    /// A device needed a different time.
-    DeviceTime {
-        /// Achieved over predicted.
-        ratio: f64,
-    },
-    /// More or fewer bytes were read.
-    Reads {
-        /// Achieved over predicted.
-        ratio: f64,
-    },
-    /// Steps took a different time.
-    Steps {
-        /// Achieved over predicted.
-        ratio: f64,
-    },
-    /// The cache held a different share of the samples.
-    CacheHits {
-        /// Achieved.
-        achieved: f64,
-        /// Predicted.
-        predicted: f64,
-    },
-    /// No resource explains the difference.
-    Unexplained {
-        /// Achieved over predicted, of the epoch.
-        ratio: f64,
-    },
-}
-
-impl fmt::Display for Deviation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::HostTime { ratio } => write!(
-                f,
-                "the host needed {ratio:.2} times the predicted processor time: its cores were \
-                 slower or faster than during the profile, or the samples differ from those \
-                 measured"
-            ),
-            Self::HostShare { cores, predicted_cores } => write!(
-                f,
-                "the host's threads ran on {cores:.2} cores on average, and the prediction needs \
-                 {predicted_cores:.2}: other processes used the cores, or the threads waited for \
-                 reads or memory"
-            ),
-            Self::DeviceTime { ratio } => {
-                write!(f, "the devices were busy for {ratio:.2} times the predicted time")
-            }
-            Self::Reads { ratio } => write!(f, "{ratio:.2} times the predicted bytes were read"),
-            Self::Steps { ratio } => {
-                write!(f, "the steps of the accelerator took {ratio:.2} times the predicted time")
-            }
-            Self::CacheHits { achieved, predicted } => write!(
-                f,
-                "the cache had {:.0} % of the samples, and {:.0} % were predicted",
-                100.0 * achieved,
-                100.0 * predicted
-            ),
-            Self::Unexplained { ratio } => write!(
-                f,
-                "the epoch took {ratio:.2} times the predicted time, and no resource explains it"
-            ),
-        }
     }
 }
 
@@ -221,6 +146,11 @@ pub fn compare(
         epoch_seconds: mean(&|it| it.duration_ns as f64 * 1e-9),
         host_core_seconds: mean(&|it| it.host_cpu_ns.saturating_sub(it.verify_ns) as f64 * 1e-9),
         device_seconds: mean(&|it| devices(it, |device| device.busy_ns) * 1e-9),
+        // Batches of several threads overlap.
+        gpu_seconds: mean(&|it| {
+            let busy_ns = it.gpu.as_ref().map_or(0, |gpu| gpu.busy_ns);
+            busy_ns.min(it.duration_ns) as f64 * 1e-9
+        }),
         read_bytes: mean(&|it| it.host_bytes_read as f64 + devices(it, |device| device.bytes_read)),
         read_wait_seconds: mean(&|it| it.read.mean_ns * it.read.count as f64 * 1e-9),
         accelerator_seconds: mean(&|it| it.records.len() as f64 * step_seconds),
@@ -245,6 +175,7 @@ impl PlanComparison {
             epoch_seconds,
             host_core_seconds: predicted.host_core_seconds,
             device_seconds: predicted.device_seconds,
+            gpu_seconds: predicted.gpu_seconds,
             read_bytes: predicted.read_bytes,
             read_wait_seconds: predicted.read_wait_seconds,
             accelerator_seconds: predicted.accelerator_seconds,
@@ -305,6 +236,10 @@ fn deviations(predicted: &ResourceUse, achieved: &ResourceUse, is_filling: bool)
     if is_notable(device) {
         found.push(Deviation::DeviceTime { ratio: device });
     }
+    let gpu = of(|it| it.gpu_seconds);
+    if is_notable(gpu) {
+        found.push(Deviation::GpuTime { ratio: gpu });
+    }
     let steps = of(|it| it.accelerator_seconds);
     if is_notable(steps) {
         found.push(Deviation::Steps { ratio: steps });
@@ -323,10 +258,13 @@ impl PlanComparison {
         let time = [self.predicted, self.achieved].map(|it| seconds(it.epoch_seconds));
         let [predicted, achieved] = time;
         grid.rows.push(vec!["epoch".into(), predicted, String::new(), achieved, String::new()]);
-        for resource in Resource::ALL {
+        let has_gpu = self.predicted.gpu_seconds > 0.0 || self.achieved.gpu_seconds > 0.0;
+        let shown = |it: &Resource| *it != Resource::Gpu || has_gpu;
+        for resource in Resource::ALL.into_iter().filter(shown) {
             let amount = |used: &ResourceUse| match resource {
                 Resource::HostCpu => seconds(used.host_core_seconds),
                 Resource::DeviceCpu => seconds(used.device_seconds),
+                Resource::Gpu => seconds(used.gpu_seconds),
                 Resource::StorageRead => bytes(used.read_bytes.max(0.0) as u64),
                 Resource::Accelerator => seconds(used.accelerator_seconds),
             };
@@ -372,6 +310,7 @@ mod tests {
         epoch_seconds: 10.0,
         host_core_seconds: 18.0,
         device_seconds: 0.0,
+        gpu_seconds: 0.0,
         read_bytes: 1e9,
         read_wait_seconds: 1.0,
         accelerator_seconds: 4.0,
@@ -417,6 +356,7 @@ mod tests {
         host_core_seconds: 18.0,
         host_threads: 2.0,
         device_seconds: 0.0,
+        gpu_seconds: 0.0,
         read_bytes: 1e9,
         read_wait_seconds: 1.0,
         accelerator_seconds: 4.0,
@@ -484,12 +424,31 @@ mod tests {
         let achieved = ResourceUse { epoch_seconds: 20.0, ..PREDICTED };
         let compared = PlanComparison::of(&PLAN, achieved, 0, false);
         let grid = compared.grid();
-        assert_eq!(grid.rows.len(), 1 + Resource::ALL.len());
+        // Without a GPU in the plan or in the run, there is no row for it.
+        assert_eq!(grid.rows.len(), Resource::ALL.len());
         assert!(grid.rows.iter().all(|row| row.len() == 5));
         let host = &grid.rows[1];
         assert_eq!((host[2].as_str(), host[4].as_str()), ("90 %", "45 %"));
         // One sentence for the result, and one for each reason.
         assert_eq!(compared.sentences().len(), 1 + compared.deviations.len());
+    }
+
+    #[test]
+    fn a_gpu_has_a_row_can_be_the_bottleneck_and_explains_a_longer_epoch() {
+        let plan = Predicted { gpu_seconds: 6.0, host_core_seconds: 4.0, ..PLAN };
+        let used = ResourceUse { host_core_seconds: 4.0, cache_hit_share: 0.9, ..PREDICTED };
+        let achieved = ResourceUse { epoch_seconds: 20.0, gpu_seconds: 18.0, ..used };
+        let compared = PlanComparison::of(&plan, achieved, 0, false);
+        assert_eq!(compared.predicted_bottleneck, Resource::Gpu);
+        assert_eq!(compared.achieved_bottleneck, Resource::Gpu);
+        let expected = [
+            Deviation::HostShare { cores: 0.2, predicted_cores: 0.4 },
+            Deviation::GpuTime { ratio: 3.0 },
+        ];
+        assert_eq!(compared.deviations, expected);
+        let grid = compared.grid();
+        let gpu = grid.rows.iter().find(|row| row[0] == "GPU").unwrap();
+        assert_eq!((gpu[2].as_str(), gpu[4].as_str()), ("60 %", "90 %"));
     }
 
     #[test]

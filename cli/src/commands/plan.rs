@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use meetpoint_diagnose::shown;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_format::units::{parse_bandwidth, parse_duration};
+use meetpoint_host::GpuIndex;
 use meetpoint_planner::plan::{
     Aim, DeviceModel, Origin, Pins, PlanChoice, PlanError, Request, check_batch_size, choose,
     form_of, sentences, write,
@@ -24,7 +25,7 @@ use std::time::Duration;
 /// Maximum total bytes of the slots in the default spool.
 const SPOOL_BYTES: u64 = 256 << 20;
 
-/// Plan what to prepare once and how to run the rest: device, workers, cache.
+/// Plan what to prepare once and how to run the rest: device, GPU, workers, cache.
 ///
 /// Measures the forms in which the dataset can be stored, unless --profile names the results of an
 /// earlier `meetpoint profile`, and simulates epochs with each of them. Writes a job file with each
@@ -34,6 +35,7 @@ const SPOOL_BYTES: u64 = 256 << 20;
   meetpoint plan train.toml photos.set --epochs 90 -o plan.toml
   meetpoint plan train.toml photos.set --profile results.csv --storage-limit 200GB -o plan.toml
   meetpoint plan train.toml photos.set --device emulated,cpu_ratio=0.5 --step 20ms -o plan.toml
+  meetpoint plan train.toml photos.set --gpu-decode cuda:0 --batch-size 256 --step 50ms
   meetpoint plan train.toml photos.set --pin workers=2 --pin cache=0 -o plan.toml
   meetpoint run --plan plan.toml")]
 pub(crate) struct Arguments {
@@ -70,9 +72,16 @@ pub(crate) struct Arguments {
     /// write_bandwidth and latency as in a job.
     #[arg(long, value_name = "KIND,KEY=VALUE,…", value_parser = device)]
     device: Option<Device>,
+    /// GPU that may prepare a share of each batch of the host, such as cuda:0. A profile of an
+    /// earlier run must have been measured with it.
+    #[arg(long, value_name = "GPU")]
+    gpu_decode: Option<GpuIndex>,
     /// Duration of a training step; without it, the accelerator never waits.
     #[arg(long, value_name = "TIME", value_parser = step)]
     step: Option<Duration>,
+    /// GPU of the training steps; by default the one that prepares samples, which delays them.
+    #[arg(long, value_name = "GPU", requires = "step")]
+    step_gpu: Option<GpuIndex>,
     /// Quantity to minimise; energy is modelled.
     #[arg(long, value_enum, default_value_t = AimName::Time)]
     goal: AimName,
@@ -86,7 +95,8 @@ pub(crate) struct Arguments {
     /// allocate.
     #[arg(long, value_name = "SIZE", value_parser = limit)]
     memory_limit: Option<u64>,
-    /// Fix a value: stored, codec, cache, workers, prefetch or strategy. May be given repeatedly.
+    /// Fix a value: stored, codec, cache, workers, prefetch, strategy or gpu (none, or for example
+    /// cuda:0). May be given repeatedly.
     #[arg(long, value_name = "KEY=VALUE")]
     pin: Vec<String>,
     /// Confidence that is required to call the choice certain.
@@ -149,7 +159,7 @@ const DEVICE_KEYS: &[&str] = &["cpu_ratio", "read_bandwidth", "write_bandwidth",
 fn device(text: &str) -> Result<Device, String> {
     let mut words = text.split(',').map(str::trim);
     if words.next() != Some("emulated") {
-        return Err("the kind is \"emulated\"; a GPU cannot prepare batches yet".to_owned());
+        return Err("the kind is \"emulated\"; a GPU is named with --gpu-decode".to_owned());
     }
     let mut model = DeviceModel {
         cpu_ratio: 1.0,
@@ -232,7 +242,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         operations: dataset.manifest().prepared().map_or(0, |it| it.operations),
     })?;
     let results = match &arguments.profile {
-        Some(path) => from_file(path, &recipe, &dataset)?,
+        Some(path) => from_file(path, &recipe, &dataset, arguments.gpu_decode)?,
         None => measure(arguments, &recipe, &dataset)?,
     };
     let spec = meetpoint_prepare::fixed_shape(&recipe)?;
@@ -255,6 +265,7 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
         batch_bytes,
         shuffle: !arguments.no_shuffle,
         step_ns: arguments.step.map_or(0, |it| u64::try_from(it.as_nanos()).unwrap_or(u64::MAX)),
+        step_gpu: arguments.step_gpu,
         device: device.map(|it| DeviceModel { spool_slots: slots.max(2), ..it.model }),
         cores: u32::try_from(cores_allowed()).unwrap_or(u32::MAX),
         stored_as,
@@ -305,8 +316,13 @@ fn name_of(recipe: &Path) -> anyhow::Result<String> {
 }
 
 /// The results of an earlier profile of this recipe and dataset.
-fn from_file(path: &Path, recipe: &Recipe, dataset: &Dataset) -> anyhow::Result<Vec<Measured>> {
-    let results = load(path)?;
+fn from_file(
+    path: &Path,
+    recipe: &Recipe,
+    dataset: &Dataset,
+    gpu: Option<GpuIndex>,
+) -> anyhow::Result<Vec<Measured>> {
+    let mut results = load(path)?;
     let manifest = dataset.manifest();
     if let Some(first) = results.first()
         && first.dataset_samples != manifest.samples
@@ -322,6 +338,13 @@ fn from_file(path: &Path, recipe: &Recipe, dataset: &Dataset) -> anyhow::Result<
     let points = materialization_points(recipe, true).legal;
     if let Some(other) = results.iter().find(|it| !points.contains(&it.point())) {
         return Err(PlanError::OtherRecipe { point: other.point().to_string() }.into());
+    }
+    if let Some(gpu) = gpu {
+        results.retain(|it| it.gpu.is_none_or(|it| it == gpu));
+        if results.iter().all(|it| it.gpu.is_none()) {
+            let what = "any form".to_owned();
+            return Err(PlanError::GpuNotMeasured { gpu, what }.into());
+        }
     }
     Ok(results)
 }
@@ -344,6 +367,7 @@ fn measure(
         runs: arguments.runs,
         samples: arguments.samples.map_or(Samples::Widening, Samples::Exactly),
         seed: arguments.seed,
+        gpu: None,
         folder: super::profile::folder(arguments.temporary.as_deref(), &arguments.dataset),
         goal: Goal {
             epochs: arguments.epochs,
@@ -353,7 +377,8 @@ fn measure(
             allows_loss: arguments.allow_loss,
         },
     };
-    measured(dataset, recipe, &options).map(|found| found.results)
+    let gpu = arguments.gpu_decode.map(|gpu| (gpu, arguments.batch_size));
+    measured(dataset, recipe, options, gpu).map(|found| found.results)
 }
 
 #[cfg(test)]

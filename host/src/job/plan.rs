@@ -55,6 +55,8 @@ pub struct Predicted {
     pub host_threads: f64,
     /// Seconds that devices are busy in a later epoch, summed over the devices.
     pub device_seconds: f64,
+    /// Seconds that the GPU of `gpu_decode` has samples to prepare in a later epoch.
+    pub gpu_seconds: f64,
     /// Bytes that host and devices read from storage in a later epoch.
     pub read_bytes: f64,
     /// Seconds that threads of the host wait for reads in a later epoch, summed over the threads.
@@ -139,13 +141,14 @@ impl Predicted {
         self.fields_mut().into_iter().map(|(name, value)| (name, *value)).collect()
     }
 
-    fn fields_mut(&mut self) -> [(&'static str, &mut f64); 9] {
+    fn fields_mut(&mut self) -> [(&'static str, &mut f64); 10] {
         [
             ("first_epoch_seconds", &mut self.first_epoch_seconds),
             ("epoch_seconds", &mut self.epoch_seconds),
             ("host_core_seconds", &mut self.host_core_seconds),
             ("host_threads", &mut self.host_threads),
             ("device_seconds", &mut self.device_seconds),
+            ("gpu_seconds", &mut self.gpu_seconds),
             ("read_bytes", &mut self.read_bytes),
             ("read_wait_seconds", &mut self.read_wait_seconds),
             ("accelerator_seconds", &mut self.accelerator_seconds),

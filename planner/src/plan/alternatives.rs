@@ -1,8 +1,9 @@
 //! Enumerates the plans to consider, from the measurements of a profile. It reads no files.
 
-use super::{PlanError, Request};
+use super::gpu::gpus_of;
+use super::{GpuPin, PlanError, Request};
 use crate::results::Measured;
-use crate::vocabulary::{Cache, Codec, Form, Point};
+use crate::vocabulary::{Cache, Codec, Form, GpuIndex, Point};
 use meetpoint_prepare::cache;
 use meetpoint_scheduler::StrategyName;
 
@@ -42,6 +43,9 @@ pub struct Alternative {
     pub is_as_it_is: bool,
     /// The application cache; `None` without one.
     pub cache: Option<CacheChoice>,
+    /// GPU that prepares a share of each batch of the host; `None`: the CPU alone.
+    #[serde(serialize_with = "crate::vocabulary::gpu_name::serialize")]
+    pub gpu: Option<GpuIndex>,
     /// Background threads of the host.
     pub workers: u32,
     /// Batches prepared ahead per worker.
@@ -154,29 +158,64 @@ pub fn alternatives(
     let mut all = Vec::new();
     for (point, codec, is_as_it_is) in chosen {
         for cache in caches(results, request, point) {
-            // A plan without the device precedes one with it, regardless of their workers.
-            for &strategy in &strategies {
-                for workers in workers(results, request) {
-                    let prefetch = pins.prefetch.unwrap_or(PREFETCH);
-                    let (point, codec, is_as_it_is) = (point.clone(), *codec, *is_as_it_is);
-                    let cache = cache.clone();
-                    all.push(Alternative {
-                        point,
-                        codec,
-                        is_as_it_is,
-                        cache,
-                        workers,
-                        prefetch,
-                        strategy,
-                    });
+            for gpu in gpus(results, request, (point, *codec), cache.as_ref()) {
+                // A plan without the device precedes one with it, regardless of their workers.
+                for &strategy in &strategies {
+                    for workers in workers(results, request) {
+                        all.push(Alternative {
+                            point: point.clone(),
+                            codec: *codec,
+                            is_as_it_is: *is_as_it_is,
+                            cache: cache.clone(),
+                            gpu,
+                            workers,
+                            prefetch: pins.prefetch.unwrap_or(PREFETCH),
+                            strategy,
+                        });
+                    }
                 }
             }
         }
     }
     if all.is_empty() {
-        return Err(no_cache(results, request, &forms));
+        return Err(match pins.gpu {
+            Some(GpuPin::Gpu(gpu)) => no_gpu(request, gpu),
+            Some(GpuPin::None) | None => no_cache(results, request, &forms),
+        });
     }
     Ok(all)
+}
+
+/// The CPU alone, and each GPU with which a form was measured. No GPU prepares cached samples.
+fn gpus(
+    results: &[Measured],
+    request: &Request,
+    (point, codec): (&Point, Codec),
+    cache: Option<&CacheChoice>,
+) -> Vec<Option<GpuIndex>> {
+    let mut gpus = match cache {
+        Some(_) => Vec::new(),
+        None => gpus_of(results, |row| row.point() == *point && row.codec == codec),
+    };
+    match request.pins.gpu {
+        Some(GpuPin::None) => vec![None],
+        Some(GpuPin::Gpu(pinned)) => {
+            gpus.retain(|gpu| *gpu == pinned);
+            gpus.into_iter().map(Some).collect()
+        }
+        None => std::iter::once(None).chain(gpus.into_iter().map(Some)).collect(),
+    }
+}
+
+/// Why no form can have the fixed GPU.
+fn no_gpu(request: &Request, gpu: GpuIndex) -> PlanError {
+    match request.pins.cache {
+        Some(bytes) if bytes > 0 => PlanError::GpuWithCache { gpu },
+        Some(_) | None => {
+            let what = request.pins.stored.clone().unwrap_or_else(|| "any form".to_owned());
+            PlanError::GpuNotMeasured { gpu, what }
+        }
+    }
 }
 
 /// Why no form can have the fixed cache.

@@ -1,6 +1,7 @@
 //! The choice: the best alternative within the limits, the runner-up, and what would change it.
 
 use super::alternatives::{Alternative, PREFETCH, alternatives};
+use super::gpu::{GpuEnergy, check_watts};
 use super::model::{Prediction, predict};
 use super::{Aim, PlanError, Request};
 use crate::results::Measured;
@@ -124,6 +125,12 @@ pub struct PlanChoice {
     pub everything_offline: Option<usize>,
     /// Index in `ranked` of the best plan with a device.
     pub with_device: Option<usize>,
+    /// Index in `ranked` of the best plan with a GPU.
+    pub with_gpu: Option<usize>,
+    /// Index in `ranked` of the best plan without a GPU.
+    pub without_gpu: Option<usize>,
+    /// The source of the joules of GPUs; `None` if no plan with one was considered.
+    pub gpu_energy: Option<GpuEnergy>,
     /// Seconds of a batch on the device and of an epoch of the host alone, if the device was
     /// excluded because it prepares less than a batch in an epoch.
     pub slow_device: Option<[f64; 2]>,
@@ -169,7 +176,13 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<PlanChoice, Pla
     }
     let (mut fitting, mut refused) = (Vec::new(), Vec::new());
     let mut slow_device = None;
-    for alternative in alternatives(results, request)? {
+    let all = alternatives(results, request)?;
+    let has_gpu = all.iter().any(|it| it.gpu.is_some());
+    let gpu_energy = GpuEnergy::of(results).filter(|_| has_gpu);
+    if request.aim == Aim::Energy && gpu_energy == Some(GpuEnergy::Modelled) {
+        check_watts(request)?;
+    }
+    for alternative in all {
         let prediction = match predict(results, request, &alternative) {
             Err(PlanError::SlowDevice { batch_seconds, epoch_seconds }) => {
                 slow_device = Some([batch_seconds, epoch_seconds]);
@@ -200,7 +213,7 @@ pub fn choose(results: &[Measured], request: &Request) -> Result<PlanChoice, Pla
     prefetch(results, request, &mut best)?;
     fitting.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     let ranked: Vec<RankedAlternative> = std::iter::once(best).chain(fitting).collect();
-    Ok(PlanChoice { slow_device, ..compare(request, ranked, refused) })
+    Ok(PlanChoice { slow_device, gpu_energy, ..compare(request, ranked, refused) })
 }
 
 /// Raises the number of batches ahead if that is faster.
@@ -236,7 +249,8 @@ fn nothing_fits(request: &Request, refused: &[Refused]) -> PlanError {
 /// Whether two plans differ in more than numbers of threads and batches.
 fn differs(a: &Alternative, b: &Alternative) -> bool {
     let cached = |it: &Alternative| it.cache.as_ref().map(|cache| cache.point.clone());
-    (&a.point, a.codec, a.strategy, cached(a)) != (&b.point, b.codec, b.strategy, cached(b))
+    (&a.point, a.codec, a.strategy, a.gpu, cached(a))
+        != (&b.point, b.codec, b.strategy, b.gpu, cached(b))
 }
 
 fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refused>) -> PlanChoice {
@@ -248,6 +262,7 @@ fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refus
     let nothing_offline = find(&|it| it.is_as_it_is && is_alone(it));
     let everything_offline = find(&|it| most > 0 && it.point.operations == most && is_alone(it));
     let with_device = find(&|it| it.strategy != StrategyName::HostOnly);
+    let (with_gpu, without_gpu) = (find(&|it| it.gpu.is_some()), find(&|it| it.gpu.is_none()));
     let off = |it: &RankedAlternative| it.prediction.relative_off.map(|off| off * it.cost);
     let is_certain = runner_up.is_none_or(|index| {
         let next = &ranked[index];
@@ -260,6 +275,9 @@ fn compare(request: &Request, ranked: Vec<RankedAlternative>, refused: Vec<Refus
         nothing_offline,
         everything_offline,
         with_device,
+        with_gpu,
+        without_gpu,
+        gpu_energy: None,
         slow_device: None,
         is_certain,
         changes,

@@ -1,5 +1,6 @@
 //! Why no plan can be made.
 
+use crate::vocabulary::GpuIndex;
 use meetpoint_diagnose::{Change, Command, Diagnose, Remedy, Setting, known};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
 
@@ -57,6 +58,29 @@ pub enum PlanError {
     NeedsDevice {
         /// Its name.
         strategy: String,
+    },
+    /// The profile has no row with the GPU.
+    #[error("the profile has no measurement of {what} with the GPU {gpu}")]
+    GpuNotMeasured {
+        /// The GPU.
+        gpu: GpuIndex,
+        /// The stored form.
+        what: String,
+    },
+    /// A GPU and a cache are fixed.
+    #[error("the GPU is fixed to {gpu} and a cache is fixed, and no GPU prepares cached samples")]
+    GpuWithCache {
+        /// The GPU.
+        gpu: GpuIndex,
+    },
+    /// The power model has no accelerator, and the profile has no joules of the GPU.
+    #[error(
+        "the accelerator of the power model {profile} draws no watts, and the profile has no joules \
+         of the GPU: decoding there would cost nothing"
+    )]
+    NoGpuWatts {
+        /// Name of the power model.
+        profile: String,
     },
     /// A cache is fixed, but no operation of the recipe can be cached.
     #[error(
@@ -141,6 +165,9 @@ impl Diagnose for PlanError {
             Self::PinSyntax { .. } | Self::UnknownPin { .. } | Self::PinValue { .. } => "pin",
             Self::NotMeasured { .. } => "not_measured",
             Self::NeedsDevice { .. } => "no_device",
+            Self::GpuNotMeasured { .. } => "gpu_not_measured",
+            Self::GpuWithCache { .. } => "gpu_with_cache",
+            Self::NoGpuWatts { .. } => "no_gpu_watts",
             Self::NothingToCache { .. } => "nothing_to_cache",
             Self::SmallCache { .. } => "small_cache",
             Self::SlowDevice { .. } => "slow_device",
@@ -166,6 +193,17 @@ impl Diagnose for PlanError {
                 format!("choose one of {}, or profile it", measured.join(", ")).into()
             }
             Self::NeedsDevice { .. } => "name a device, or fix the strategy to host-only".into(),
+            Self::GpuNotMeasured { gpu, .. } => {
+                Remedy::by("profile it", Setting::GpuDecode, Change::To(gpu.to_string()))
+                    .or("choose another stored form or GPU")
+            }
+            Self::GpuWithCache { .. } => "leave out one of the two".into(),
+            Self::NoGpuWatts { .. } => Remedy::by(
+                "name a power model with the GPU",
+                Setting::Power,
+                Change::To("server-h100".to_owned()),
+            )
+            .or("fix gpu to none"),
             Self::NothingToCache { .. } => "leave the cache out".into(),
             Self::SmallCache { .. } => "fix a larger cache, or leave it out".into(),
             Self::SlowDevice { .. } => {

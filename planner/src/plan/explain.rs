@@ -3,6 +3,7 @@
 
 use super::alternatives::Alternative;
 use super::choose::{Change, PlanChoice, RankedAlternative};
+use super::gpu::{GpuEnergy, competes, watts};
 use super::model::EpochPrediction;
 use super::{Aim, Request};
 use crate::vocabulary::{Codec, Form};
@@ -46,7 +47,8 @@ pub fn name(of: &Alternative) -> String {
         Some(cache) => format!("a cache of {} after {}", show_bytes(cache.bytes), cache.point),
     };
     let workers = count(of.workers.into(), "worker");
-    format!("{stored}, {cache}, {}, {workers}", of.strategy.as_str())
+    let gpu = of.gpu.map_or_else(String::new, |gpu| format!(" with {gpu}"));
+    format!("{stored}, {cache}, {}, {workers}{gpu}", of.strategy.as_str())
 }
 
 /// The reason for each value, in the order of the file.
@@ -62,6 +64,8 @@ pub struct Reasons {
     pub prefetch: String,
     /// Reason for the cache.
     pub cache: String,
+    /// Reason for the GPU, or for none; `None` if no plan with one was considered.
+    pub gpu: Option<String>,
 }
 
 /// The reasons of the best plan.
@@ -80,6 +84,10 @@ pub fn reasons(request: &Request, chosen: &PlanChoice) -> Reasons {
         workers: pinned(pins.workers.is_some(), workers(request, best)),
         prefetch: pinned(pins.prefetch.is_some(), prefetch(best)),
         cache: pinned(pins.cache.is_some(), cache(request, best)),
+        gpu: match pins.gpu {
+            Some(_) => Some(pinned(true, String::new())),
+            None => chosen.gpu_energy.map(|energy| gpu(request, chosen, energy)),
+        },
     }
 }
 
@@ -115,7 +123,7 @@ fn stored(request: &Request, chosen: &PlanChoice, epochs: &str) -> String {
 fn strategy(request: &Request, chosen: &PlanChoice) -> String {
     let best = chosen.best();
     if request.device.is_none() {
-        return "There is no device. Plans do not consider GPUs.".to_owned();
+        return "There is no device.".to_owned();
     }
     let device = chosen.with_device.map(|index| &chosen.ranked[index]);
     if best.alternative.strategy == StrategyName::HostOnly {
@@ -147,6 +155,51 @@ fn strategy(request: &Request, chosen: &PlanChoice) -> String {
         percent(first),
         percent(later)
     )
+}
+
+/// Why the GPU is used or not, with its cost.
+fn gpu(request: &Request, chosen: &PlanChoice, energy: GpuEnergy) -> String {
+    let best = chosen.best();
+    let ranked = |index: Option<usize>| index.map(|index| &chosen.ranked[index]);
+    let Some(with) = ranked(chosen.with_gpu) else {
+        return "No plan with a GPU fits the limits.".to_owned();
+    };
+    let name = with.alternative.gpu.map_or_else(String::new, |gpu| gpu.to_string());
+    let compared = match ranked(chosen.without_gpu) {
+        None => "No plan without it fits the limits".to_owned(),
+        Some(without) => {
+            let [with, without] = [with, without].map(|it| cost(request, it.cost));
+            match best.alternative.gpu {
+                Some(_) => format!("With it, the epochs take {with}, and without it {without}"),
+                None => format!(
+                    "It is not used: with it, the epochs take {with}, and without it {without}"
+                ),
+            }
+        }
+    };
+    let later = &with.prediction.later;
+    let mut said = format!(
+        "{name} can prepare a share of each batch of the host. {compared}; it would be busy for {} \
+         of each later epoch of {}.",
+        seconds(later.gpu_seconds),
+        seconds(later.seconds)
+    );
+    if competes(request, with.alternative.gpu) {
+        said.push_str(" Steps are assumed to run on the same GPU and to wait meanwhile.");
+    }
+    if request.aim == Aim::Energy {
+        said.push_str(&match (energy, later.gpu_joules) {
+            (GpuEnergy::Measured, Some(joules)) => format!(
+                " Its {joules:.0} J for that come from measured joules per sample; all others are \
+                 modelled."
+            ),
+            (GpuEnergy::Measured | GpuEnergy::Modelled, _) => format!(
+                " Its joules are modelled: {:.0} W more than idle while it is busy.",
+                watts(request)
+            ),
+        });
+    }
+    said
 }
 
 fn workers(request: &Request, best: &RankedAlternative) -> String {
@@ -210,6 +263,7 @@ pub fn sentences(request: &Request, chosen: &PlanChoice) -> Vec<String> {
     )];
     let reasons = reasons(request, chosen);
     said.extend([reasons.stored, reasons.cache, reasons.strategy]);
+    said.extend(reasons.gpu);
     if let Some(next) = chosen.runner_up.map(|index| &chosen.ranked[index]) {
         let certainty = match chosen.is_certain {
             true => "the lead exceeds the errors of measurement",

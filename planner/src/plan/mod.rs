@@ -6,7 +6,7 @@
 //! storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
 //! In reading order: this file (the request), [`Pins`] (values that the user fixed),
-//! [`alternatives`], [`model`] (predictions for each alternative), [`mod@choose`] (the choice, the
+//! [`alternatives`], [`gpu`], [`model`] (predictions for each alternative), [`mod@choose`] (the choice, the
 //! runner-up, and changes that would lead to another choice), [`explain`] (sentences),
 //! [`mod@write`] (the file), [`PlanError`].
 
@@ -14,6 +14,7 @@ pub mod alternatives;
 pub mod choose;
 mod error;
 pub mod explain;
+pub mod gpu;
 pub mod model;
 mod pins;
 pub mod write;
@@ -22,11 +23,12 @@ pub use alternatives::{Alternative, CacheChoice};
 pub use choose::{Change, PlanChoice, RankedAlternative, Refused, RefusedBecause, choose};
 pub use error::PlanError;
 pub use explain::sentences;
+pub use gpu::GpuEnergy;
 pub use model::{EpochPrediction, Prediction};
-pub use pins::Pins;
+pub use pins::{GpuPin, Pins};
 pub use write::{Origin, write};
 
-use crate::vocabulary::Form;
+use crate::vocabulary::{Form, GpuIndex};
 use meetpoint_format::dataset;
 use meetpoint_prepare::Dataset;
 use meetpoint_sim::power::PowerModel;
@@ -115,6 +117,8 @@ pub struct Request {
     pub shuffle: bool,
     /// A step of the accelerator, in nanoseconds.
     pub step_ns: u64,
+    /// The GPU of the steps; `None`: the one that prepares samples, which slows the steps.
+    pub step_gpu: Option<GpuIndex>,
     /// The device; `None`: none.
     pub device: Option<DeviceModel>,
     /// Cores that this process may use.

@@ -4,9 +4,10 @@
 //! All results are modelled from inputs that a profile measured.
 
 use super::alternatives::{Alternative, row};
+use super::gpu::{self, GpuEnergy};
 use super::{PlanError, Request};
 use crate::results::Measured;
-use crate::vocabulary::{Cache, Codec, Point};
+use crate::vocabulary::{Cache, Codec, GpuIndex, Point};
 use meetpoint_scheduler::StrategyName;
 use meetpoint_sim::power::Activity;
 use meetpoint_sim::scenario::{Bandwidth, Bytes, Device, Distribution, Scenario, Span};
@@ -28,6 +29,11 @@ pub struct EpochPrediction {
     pub host_core_seconds: f64,
     /// Seconds that the device is busy.
     pub device_seconds: f64,
+    /// Seconds that the GPU of the plan has samples to prepare.
+    pub gpu_seconds: f64,
+    /// Joules of the GPU for preparing them, from the measured joules per sample; `None` without a
+    /// GPU, or if they are modelled.
+    pub gpu_joules: Option<f64>,
     /// Bytes that host and device read from storage.
     pub read_bytes: f64,
     /// Seconds that threads of the host wait for reads, summed over the threads.
@@ -53,7 +59,8 @@ pub struct Prediction {
     pub later: EpochPrediction,
     /// Relative error of the epochs at the requested confidence; `None` after a single run.
     pub relative_off: Option<f64>,
-    /// Joules of offline part, first and later epoch, by the power model.
+    /// Joules of offline part, first and later epoch, by the power model; those of a GPU for
+    /// preparing samples may be measured ([`GpuEnergy`]).
     pub joules: [f64; 3],
 }
 
@@ -64,7 +71,7 @@ impl Prediction {
         self.offline_seconds + self.first.seconds + later * self.later.seconds
     }
 
-    /// Joules until then, by the power model.
+    /// Joules until then, by the power model; those of a GPU may be measured.
     pub fn joules(&self, epochs: u32) -> f64 {
         let [offline, first, each] = self.joules;
         offline + first + f64::from(epochs.saturating_sub(1)) * each
@@ -77,16 +84,25 @@ impl Prediction {
 struct Rate {
     per_second: f64,
     cpu_seconds: f64,
+    /// Busy time of the GPU for each sample; 0 without one.
+    gpu_seconds: f64,
+    /// Measured joules of the GPU for each sample; 0 without one, or if they were not measured.
+    gpu_joules: f64,
 }
+
+/// What is prepared from what, by whom.
+type Prepared<'a> = (&'a Point, Codec, Cache, Option<GpuIndex>);
 
 /// The rate with a given number of threads: interpolated between measured numbers, and that of the
 /// nearest one outside of their range.
 fn rate(
     results: &[Measured],
-    (point, codec, cache): (&Point, Codec, Cache),
+    (point, codec, cache, gpu): Prepared<'_>,
     threads: u32,
 ) -> Option<Rate> {
-    let of_form = |it: &&Measured| it.point() == *point && it.codec == codec && it.cache == cache;
+    let of_form = |it: &&Measured| {
+        it.point() == *point && it.codec == codec && it.cache == cache && it.gpu == gpu
+    };
     let mut rows: Vec<&Measured> = results.iter().filter(of_form).collect();
     rows.sort_by_key(|row| row.threads);
     let of = |row: &Measured| Rate {
@@ -95,6 +111,8 @@ fn rate(
             Cache::Page | Cache::Application => row.per_second,
         },
         cpu_seconds: row.cpu_seconds,
+        gpu_seconds: row.gpu_seconds.unwrap_or_default(),
+        gpu_joules: row.gpu_joules.unwrap_or_default(),
     };
     let threads = threads.max(1) as usize;
     let after = rows.iter().position(|row| row.threads >= threads);
@@ -114,6 +132,8 @@ fn rate(
             Some(Rate {
                 per_second: mix(low.per_second, high.per_second),
                 cpu_seconds: mix(low.cpu_seconds, high.cpu_seconds),
+                gpu_seconds: mix(low.gpu_seconds, high.gpu_seconds),
+                gpu_joules: mix(low.gpu_joules, high.gpu_joules),
             })
         }
     }
@@ -121,29 +141,35 @@ fn rate(
 
 /// The rates of the first epoch, and of each later one.
 fn rates(results: &[Measured], alternative: &Alternative) -> Option<(Rate, Rate)> {
-    let Alternative { point, codec, workers, cache, .. } = alternative;
-    let stored = rate(results, (point, *codec, Cache::Cold), *workers)?;
+    let Alternative { point, codec, workers, cache, gpu, .. } = alternative;
+    let stored = rate(results, (point, *codec, Cache::Cold, *gpu), *workers)?;
     let Some(cache) = cache else { return Some((stored, stored)) };
-    let cached = rate(results, (&cache.point, Codec::None, Cache::Application), *workers)?;
+    // With a cache, no GPU prepares.
+    let of_cache = (&cache.point, Codec::None, Cache::Application, None);
+    let cached = rate(results, of_cache, *workers)?;
     let hits = cache.hit_share;
     let misses = 1.0 - hits;
     let later = Rate {
         per_second: 1.0 / (hits / cached.per_second + misses / stored.per_second),
         cpu_seconds: hits * cached.cpu_seconds + misses * stored.cpu_seconds,
+        ..stored
     };
     // To fill the cache, the operations before the cached point are executed completely, and the
     // others on their result, while a recipe as a whole may decode less.
     let filled = row(results, &cache.point, Codec::None, Cache::Cold)?;
     let samples = filled.dataset_samples as f64;
-    let most = rate(results, (point, *codec, Cache::Cold), u32::MAX)?;
+    let most = rate(results, (point, *codec, Cache::Cold, None), u32::MAX)?;
     let slower = most.per_second / stored.per_second;
     let fill_seconds = filled.process_seconds / samples * slower + 1.0 / cached.per_second;
     let is_resumed = point.operations > 0;
     let longer = if is_resumed { 1.0 } else { (fill_seconds * stored.per_second).max(1.0) };
     let share = (cache.bytes as f64 / cache.needed_bytes.max(1) as f64).min(1.0);
     let longer = 1.0 + share * (longer - 1.0);
-    let first =
-        Rate { per_second: stored.per_second / longer, cpu_seconds: stored.cpu_seconds * longer };
+    let first = Rate {
+        per_second: stored.per_second / longer,
+        cpu_seconds: stored.cpu_seconds * longer,
+        ..stored
+    };
     Some((first, later))
 }
 
@@ -163,10 +189,9 @@ pub fn predict(
     let hits = cache.as_ref().map_or(0.0, |cache| cache.hit_share);
     let samples = stored.dataset_samples;
     let plain = first;
-    let device = rate(results, (point, *codec, Cache::Cold), 1)
-        .unwrap_or(Rate { per_second: stored.cold_per_second, cpu_seconds: stored.cpu_seconds });
+    let device = rate(results, (point, *codec, Cache::Cold, None), 1).unwrap_or(plain);
     refuse_slow_device(request, alternative, samples, (plain, device, bytes))?;
-    let first = epoch(request, alternative, samples, (first, first, bytes))?;
+    let mut first = epoch(request, alternative, samples, (first, first, bytes))?;
     let mut later = epoch(request, alternative, samples, (later, device, bytes))?;
     let of_host = later.host_batches / (later.host_batches + later.device_batches).max(1.0);
     later.read_bytes *= 1.0 - hits * of_host;
@@ -175,6 +200,14 @@ pub fn predict(
     later.read_wait_seconds = of_misses * thread_seconds * wait_share(results, alternative);
     let offline_seconds = if *is_as_it_is { 0.0 } else { stored.offline_seconds };
     let off = stored.cold_off(request.confidence);
+    let energy = Energy::new(results, request);
+    if GpuEnergy::of(results) == Some(GpuEnergy::Measured) {
+        let samples = samples_of_batch(request, samples);
+        for epoch in [&mut first, &mut later] {
+            let joules = epoch.host_batches * samples * plain.gpu_joules;
+            epoch.gpu_joules = alternative.gpu.map(|_| joules);
+        }
+    }
     Ok(Prediction {
         offline_seconds,
         storage_bytes: alternative.storage_bytes(results),
@@ -183,9 +216,9 @@ pub fn predict(
         later,
         relative_off: off.is_finite().then_some(off),
         joules: [
-            joules(request, offline_seconds, offline_seconds * stored.threads as f64, 0.0, 0.0),
-            epoch_joules(request, samples, &first),
-            epoch_joules(request, samples, &later),
+            energy.offline(offline_seconds, stored.threads),
+            energy.epoch(samples, &first),
+            energy.epoch(samples, &later),
         ],
     })
 }
@@ -220,30 +253,56 @@ fn refuse_slow_device(
 /// Share of a thread's time that it waits for reads, from cold runs compared with runs from the
 /// page cache.
 fn wait_share(results: &[Measured], alternative: &Alternative) -> f64 {
-    let Alternative { point, codec, workers, .. } = alternative;
-    let of = |cache| rate(results, (point, *codec, cache), *workers).map(|rate| rate.per_second);
+    let Alternative { point, codec, workers, gpu, .. } = alternative;
+    let of =
+        |cache| rate(results, (point, *codec, cache, *gpu), *workers).map(|rate| rate.per_second);
     let (cold, page) = (of(Cache::Cold), of(Cache::Page));
     cold.zip(page).map_or(0.0, |(cold, page)| (1.0 - cold / page).clamp(0.0, 1.0))
 }
 
-fn joules(request: &Request, seconds: f64, host: f64, device: f64, accelerator: f64) -> f64 {
-    let activity = Activity {
-        duration_s: seconds,
-        host_cores: request.cores,
-        host_busy_core_s: host,
-        dram_bytes: 0,
-        devices: u32::from(request.device.is_some()),
-        device_busy_s: device,
-        accelerators: 1,
-        accelerator_busy_s: accelerator,
-    };
-    request.power.energy(&activity).total_j
+/// Computes joules by the power model of a request.
+struct Energy<'a> {
+    request: &'a Request,
+    accelerators: u32,
 }
 
-fn epoch_joules(request: &Request, samples: u64, epoch: &EpochPrediction) -> f64 {
-    let batches = samples.div_ceil(request.batch_size.into()) as f64;
-    let steps = batches * request.step_ns as f64 * 1e-9;
-    joules(request, epoch.seconds, epoch.host_core_seconds, epoch.device_seconds, steps)
+impl<'a> Energy<'a> {
+    fn new(results: &[Measured], request: &'a Request) -> Self {
+        Self { request, accelerators: gpu::accelerators(results, request) }
+    }
+
+    fn joules(&self, activity: Activity) -> f64 {
+        let activity = Activity {
+            host_cores: self.request.cores,
+            devices: u32::from(self.request.device.is_some()),
+            accelerators: self.accelerators,
+            ..activity
+        };
+        self.request.power.energy(&activity).total_j
+    }
+
+    fn offline(&self, seconds: f64, threads: usize) -> f64 {
+        self.joules(Activity {
+            duration_s: seconds,
+            host_busy_core_s: seconds * threads as f64,
+            ..Activity::default()
+        })
+    }
+
+    fn epoch(&self, samples: u64, epoch: &EpochPrediction) -> f64 {
+        let batches = samples.div_ceil(self.request.batch_size.into()) as f64;
+        let steps = batches * self.request.step_ns as f64 * 1e-9;
+        // Measured joules replace those of the model.
+        let of_gpu = if epoch.gpu_joules.is_some() { 0.0 } else { epoch.gpu_seconds };
+        let modelled = self.joules(Activity {
+            duration_s: epoch.seconds,
+            host_busy_core_s: epoch.host_core_seconds,
+            device_busy_s: epoch.device_seconds,
+            accelerator_busy_s: steps + of_gpu,
+            ..Activity::default()
+        });
+        modelled + epoch.gpu_joules.unwrap_or_default()
+    }
 }
 
 /// One epoch with these rates of host and device, and these stored bytes per sample.
@@ -271,8 +330,14 @@ fn epoch(
         _ => 1.0,
     };
     let preparation = threads * size * full / host.per_second * stretched;
-    let mut scenario =
-        Scenario::new(simulated, constant(preparation), constant(request.step_ns as f64 * 1e-9));
+    // Kernels of both kinds are assumed never to overlap, so that a step waits for those that
+    // prepare a batch. Batches of a device delay it as much.
+    let delay = match gpu::competes(request, alternative.gpu) {
+        true => host.gpu_seconds * size * full,
+        false => 0.0,
+    };
+    let step = request.step_ns as f64 * 1e-9 + delay;
+    let mut scenario = Scenario::new(simulated, constant(preparation), constant(step));
     scenario.strategy = alternative.strategy;
     scenario.host.workers = alternative.workers;
     scenario.host.prefetch = alternative.prefetch;
@@ -309,6 +374,8 @@ fn in_full(
         seconds: seconds(epoch.total_ns),
         host_core_seconds: host_batches * samples * host.cpu_seconds,
         device_seconds: seconds(epoch.devices.iter().map(|it| it.busy_ns).sum()),
+        gpu_seconds: host_batches * samples * host.gpu_seconds,
+        gpu_joules: None,
         read_bytes: (host_batches + device_batches) * samples * bytes,
         read_wait_seconds: 0.0,
         host_batches,

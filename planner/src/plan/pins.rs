@@ -1,10 +1,24 @@
 //! Values of a plan that the user fixed: `workers=2`.
 
 use super::PlanError;
-use crate::vocabulary::Codec;
+use crate::vocabulary::{Codec, GpuIndex};
 use meetpoint_format::units::parse_bytes;
 use meetpoint_scheduler::StrategyName;
 use std::str::FromStr;
+
+/// The GPU of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GpuPin {
+    /// The CPU alone.
+    None,
+    /// This GPU, for a share of each batch of the host.
+    Gpu(#[serde(serialize_with = "gpu_name")] GpuIndex),
+}
+
+fn gpu_name<S: serde::Serializer>(gpu: &GpuIndex, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(gpu)
+}
 
 /// The values that can be fixed; `None`: the planner chooses.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
@@ -22,6 +36,8 @@ pub struct Pins {
     /// The strategy.
     #[serde(serialize_with = "name")]
     pub strategy: Option<StrategyName>,
+    /// The GPU.
+    pub gpu: Option<GpuPin>,
 }
 
 fn name<S: serde::Serializer>(name: &Option<StrategyName>, to: S) -> Result<S::Ok, S::Error> {
@@ -31,7 +47,7 @@ fn name<S: serde::Serializer>(name: &Option<StrategyName>, to: S) -> Result<S::O
 impl Pins {
     /// The keys that can be fixed.
     pub const KEYS: &'static [&'static str] =
-        &["stored", "codec", "cache", "workers", "prefetch", "strategy"];
+        &["stored", "codec", "cache", "workers", "prefetch", "strategy", "gpu"];
 
     /// Fixes a value: `KEY=VALUE`.
     pub fn set(&mut self, text: &str) -> Result<(), PlanError> {
@@ -72,6 +88,11 @@ impl Pins {
                 let parsed = parsed.map_err(|_| wrong(format!("one of {names}")))?;
                 self.strategy = Some(parsed);
             }
+            "gpu" if value == "none" => self.gpu = Some(GpuPin::None),
+            "gpu" => {
+                let expected = || wrong(format!("\"none\", {}", GpuIndex::EXPECTED));
+                self.gpu = Some(GpuPin::Gpu(value.parse().map_err(|_| expected())?));
+            }
             _ => return Err(PlanError::UnknownPin { key: key.to_owned(), known: Self::KEYS }),
         }
         Ok(())
@@ -89,6 +110,7 @@ mod tests {
             pins.set(text).unwrap();
         }
         pins.set("strategy=wrr").unwrap();
+        pins.set("gpu=cuda:1").unwrap();
         let expected = Pins {
             stored: Some("2-resize".to_owned()),
             codec: Some(Codec::Lz4),
@@ -96,18 +118,27 @@ mod tests {
             workers: Some(2),
             prefetch: Some(4),
             strategy: Some(StrategyName::Wrr),
+            gpu: Some(GpuPin::Gpu(GpuIndex(1))),
         };
         assert_eq!(pins, expected);
         pins.set("cache=0").unwrap();
         assert_eq!(pins.cache, Some(0));
+        pins.set("gpu=none").unwrap();
+        assert_eq!(pins.gpu, Some(GpuPin::None));
         let refused = |text: &str| Pins::default().set(text).unwrap_err();
         assert!(matches!(refused("workers"), PlanError::PinSyntax { .. }));
         assert!(
             matches!(refused("worker=2"), PlanError::UnknownPin { key, .. } if key == "worker")
         );
-        for text in
-            ["workers=-1", "workers=2000", "prefetch=0", "codec=gzip", "cache=2", "strategy=x"]
-        {
+        for text in [
+            "workers=-1",
+            "workers=2000",
+            "prefetch=0",
+            "codec=gzip",
+            "cache=2",
+            "strategy=x",
+            "gpu=1",
+        ] {
             assert!(matches!(refused(text), PlanError::PinValue { .. }), "{text}");
         }
     }

@@ -111,6 +111,7 @@ pub fn predicted(request: &Request, chosen: &PlanChoice) -> Predicted {
         host_core_seconds: prediction.later.host_core_seconds,
         host_threads: f64::from(best.alternative.workers.max(1)),
         device_seconds: prediction.later.device_seconds,
+        gpu_seconds: prediction.later.gpu_seconds,
         read_bytes: prediction.later.read_bytes,
         read_wait_seconds: prediction.later.read_wait_seconds,
         accelerator_seconds: batches * request.step_ns as f64 * 1e-9,
@@ -161,6 +162,14 @@ pub fn write(request: &Request, chosen: &PlanChoice, origin: &Origin<'_>) -> Str
             &reasons.cache,
             format!("cache = \"{}B\"\ncache_after = {}", cache.bytes, cache.point.operations),
         ),
+    }
+    match (best.gpu, &reasons.gpu) {
+        (Some(gpu), reason) => {
+            let reason = reason.as_deref().unwrap_or_default();
+            value(reason, format!("gpu_decode = {}", quoted(&gpu.to_string())));
+        }
+        (None, Some(reason)) => value(&format!("No GPU. {reason}"), String::new()),
+        (None, None) => {}
     }
     if best.strategy != StrategyName::HostOnly {
         let _ = write!(text, "\n{}", origin.device);

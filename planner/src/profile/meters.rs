@@ -1,7 +1,7 @@
 //! The resources that a run uses: processor time, context switches, memory, bytes from the drive,
 //! energy.
 
-use meetpoint_host::energy::{Meters, Recorder};
+use meetpoint_host::energy::{Coverage, Measurement, Meters, Recorder};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Instant;
 
@@ -18,6 +18,9 @@ pub(super) struct Usage {
     pub(super) disk_bytes: Option<u64>,
     /// `None` if no meter works, or one failed.
     pub(super) joules: Option<f64>,
+    /// Of the only graphics board that NVML sees; `None` if its meter does not work, or there are
+    /// several.
+    pub(super) board_joules: Option<f64>,
 }
 
 /// A run that is being measured.
@@ -42,10 +45,10 @@ impl Metering {
 
     pub(super) fn end(self, context_switches: u64, meters: &mut Meters) -> Usage {
         let seconds = self.begun.elapsed().as_secs_f64();
-        let joules = self.recorder.and_then(|recorder| {
+        let measurement = self.recorder.map(|recorder| {
             let (measurement, given_back) = recorder.stop();
             *meters = given_back;
-            measurement.sum_joules()
+            measurement
         });
         let disk = disk_bytes().zip(self.disk_bytes);
         Usage {
@@ -54,8 +57,19 @@ impl Metering {
             context_switches,
             peak_memory_bytes: field("/proc/self/status", "VmHWM:").unwrap_or(0) * 1024,
             disk_bytes: disk.map(|(now, before)| now.saturating_sub(before)),
-            joules,
+            joules: measurement.as_ref().and_then(Measurement::sum_joules),
+            board_joules: measurement.as_ref().and_then(board_joules),
         }
+    }
+}
+
+/// Joules of the only graphics board: NVML does not say which of several a GPU's index names.
+fn board_joules(measurement: &Measurement) -> Option<f64> {
+    let is_board = |coverage: &Coverage| matches!(coverage, Coverage::NvmlBoard { .. });
+    let mut boards = measurement.meters.iter().filter(|meter| is_board(&meter.covers));
+    match (boards.next(), boards.next()) {
+        (Some(only), None) => only.joules,
+        (None | Some(_), _) => None,
     }
 }
 

@@ -6,16 +6,18 @@
 //!
 //! In reading order: [`Options`], [`profile`], `choice` (which samples), `rounds` (which stored
 //! forms), `space` (limits of storage and memory), `memory` (of decoding), `offline` (before the
-//! cut), `store` (the stored samples), `direct` (cold reads), `online` (after the cut), `workers`,
-//! `meters`.
+//! cut), `store` (the stored samples), `direct` (cold reads), `online` (after the cut), `gpu` (with
+//! a GPU), `runs`, `workers`, `meters`.
 
 mod choice;
 mod direct;
+mod gpu;
 mod memory;
 mod meters;
 mod offline;
 mod online;
 mod rounds;
+mod runs;
 mod space;
 mod store;
 mod workers;
@@ -24,18 +26,20 @@ use crate::Error;
 use crate::decide::{Decision, Goal, decide};
 use crate::enumerate::{Points, Settings, materialization_points};
 use crate::results::{CacheDrop, Measured};
-use crate::statistics::{Moments, extrapolate};
-use crate::vocabulary::{Cache, Codec, Point};
+use crate::statistics::extrapolate;
+use crate::vocabulary::{Cache, Codec, GpuIndex, Point};
 use choice::Choice;
 use direct::DirectReader;
+use gpu::GpuThreads;
 use meetpoint_diagnose::Setting;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_host::energy::{Machine, Meters};
 use meetpoint_kernels::ImageFormat;
 use meetpoint_prepare::Dataset;
 use offline::Offline;
-use online::{Expected, Run, Work};
+use online::{Expected, Work};
 use rounds::{StoredForm, open_forms, outdated_forms};
+use runs::{Run, Runs};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,6 +47,7 @@ use std::sync::atomic::AtomicBool;
 use store::Store;
 
 pub use choice::SAMPLES_MIN;
+pub use gpu::ProfiledGpu;
 pub use offline::JPEG_QUALITY;
 
 /// Number of samples with which a widening profile begins.
@@ -74,6 +79,8 @@ pub struct Options {
     pub samples: Samples,
     /// Seed of the choice of samples, and of random parameters.
     pub seed: u64,
+    /// The GPU with which forms that suit it are measured too; `None`: the CPU alone.
+    pub gpu: Option<ProfiledGpu>,
     /// Folder for temporary files.
     pub folder: PathBuf,
     /// The goal of the decision.
@@ -83,7 +90,8 @@ pub struct Options {
 /// The measurements and the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Every strategy, in the order of [`crate::enumerate()`].
+    /// Every strategy, in the order of [`crate::enumerate()`]; with a GPU, only those of stored forms
+    /// of which it prepared samples.
     pub results: Vec<Measured>,
     /// The choice among them.
     pub decision: Decision,
@@ -121,6 +129,8 @@ pub fn profile(
     let meters = RefCell::new(meters);
     check(dataset, options)?;
     check_pictures(recipe)?;
+    let threads = options.settings.threads.iter().copied().max().unwrap_or(1);
+    options.gpu.as_ref().map(|gpu| gpu.check(recipe, threads)).transpose()?;
     let mut count = match options.samples {
         Samples::Exactly(count) => count,
         Samples::Widening => SAMPLES_FIRST.min(dataset.len()),
@@ -135,6 +145,11 @@ pub fn profile(
         let round = Round { choice: &choice, recipe, options, meters: &meters, stop };
         let decision = loop {
             replace(&mut results, round.measure(&open, progress)?);
+            if let Some(gpu) = options.gpu.as_ref().map(|gpu| gpu.index)
+                && results.iter().all(|measured| measured.gpu.is_none())
+            {
+                return Err(Error::NothingOnGpu { gpu, samples: count });
+            }
             let decision = decide(&results, &options.goal)?;
             open = outdated_forms(&legal, &results, &decision, count);
             if open.is_empty() {
@@ -208,7 +223,7 @@ fn points(choice: &Choice, recipe: &Recipe) -> Result<Points, Error> {
 /// The stored forms of strategies at these points.
 fn stored_forms(points: &[Point], settings: &Settings) -> Vec<StoredForm> {
     let mut forms: Vec<StoredForm> = Vec::new();
-    for strategy in crate::enumerate(points, settings) {
+    for strategy in crate::enumerate(points, settings, None) {
         let form = (strategy.point, strategy.codec);
         if forms.last() != Some(&form) {
             forms.push(form);
@@ -238,48 +253,15 @@ struct Round<'a> {
     stop: &'a AtomicBool,
 }
 
-/// The results of several runs of one strategy.
-#[derive(Debug, Default)]
-struct Runs {
-    per_second: Moments,
-    per_sample: Moments,
-    cpu_seconds: f64,
-    context_switches: u64,
-    peak_memory_bytes: u64,
-    seconds: f64,
-    /// `None` once a run did not report it.
-    disk_bytes: Option<u64>,
-    /// `None` once a run was not measured.
-    joules: Option<f64>,
-}
-
-impl Runs {
-    fn of(samples: usize, runs: &[Run]) -> Self {
-        let mut all = Self { disk_bytes: Some(0), joules: Some(0.0), ..Self::default() };
-        for Run { usage, per_sample } in runs {
-            all.per_second.add(samples as f64 / usage.seconds);
-            all.per_sample.merge(*per_sample);
-            all.cpu_seconds += usage.cpu_seconds;
-            all.context_switches += usage.context_switches;
-            all.peak_memory_bytes = all.peak_memory_bytes.max(usage.peak_memory_bytes);
-            all.seconds += usage.seconds;
-            all.disk_bytes = all.disk_bytes.zip(usage.disk_bytes).map(|(sum, it)| sum + it);
-            all.joules = all.joules.zip(usage.joules).map(|(sum, it)| sum + it);
-        }
-        all
-    }
-
-    /// Relative standard error due to the choice of samples, each of which was prepared in every
-    /// run.
-    fn sampling_error(&self, runs: u32, population: u64) -> f64 {
-        let samples = self.per_sample.count() / u64::from(runs);
-        if samples >= population || self.per_sample.mean() == 0.0 {
-            return 0.0;
-        }
-        let left_out = 1.0 - samples as f64 / population as f64;
-        let relative = self.per_sample.deviation() / self.per_sample.mean();
-        relative * (left_out / samples as f64).sqrt()
-    }
+/// The runs of a row.
+struct Figures<'a> {
+    cold: &'a Runs,
+    /// From the row's cache.
+    runs: &'a Runs,
+    /// Runs of the CPU alone, whose samples show the error due to the choice of samples.
+    sampled: &'a Runs,
+    cache_drop: CacheDrop,
+    gpu: Option<GpuIndex>,
 }
 
 impl Round<'_> {
@@ -329,9 +311,10 @@ impl Round<'_> {
         let (recipe, choice, stop) = (self.recipe, self.choice, self.stop);
         let offline = offline::materialize(recipe, choice, (point, codec), threads, path, stop)?;
         online::check(self.work(), &offline.store, threads, expected)?;
+        let gpu = self.gpu_for(&offline, expected)?;
         let mut results = Vec::new();
         for &threads in &self.options.settings.threads {
-            results.extend(self.measure_threads(&offline, threads)?);
+            results.extend(self.measure_threads(&offline, threads, gpu)?);
         }
         drop(offline);
         folder.close().map_err(|source| Error::Io {
@@ -342,13 +325,74 @@ impl Round<'_> {
         Ok(results)
     }
 
+    /// The GPU, if it prepares samples of a stored form; they are checked.
+    fn gpu_for(
+        &self,
+        offline: &Offline,
+        expected: &[Expected],
+    ) -> Result<Option<&ProfiledGpu>, Error> {
+        let Store { point, codec, .. } = &offline.store;
+        let suits = point.form.suits_gpu() && *codec == Codec::None;
+        let Some(gpu) = self.options.gpu.as_ref().filter(|_| suits) else { return Ok(None) };
+        let prepared = gpu::check(self.work(), &offline.store, gpu, expected)?;
+        Ok((prepared > 0).then_some(gpu))
+    }
+
     /// Measures a stored form with one number of threads: the strategies with every cache.
-    fn measure_threads(&self, offline: &Offline, threads: usize) -> Result<Vec<Measured>, Error> {
+    fn measure_threads(
+        &self,
+        offline: &Offline,
+        threads: usize,
+        gpu: Option<&ProfiledGpu>,
+    ) -> Result<Vec<Measured>, Error> {
         let (store, work) = (&offline.store, self.work());
-        let (mut cold, mut page, mut application) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut page, mut application) = (Vec::new(), Vec::new());
         let meters = &mut *self.meters.borrow_mut();
+        let (cold, cache_drop) =
+            self.cold_runs(store, || online::run_cold(work, store, threads, meters))?;
+        // Reads every sample, which puts it into the page cache.
+        let cached = online::cached(work, store)?;
+        for _ in 0..self.options.runs {
+            page.push(online::run(work, store, threads, None, meters)?);
+            application.push(online::run(work, store, threads, Some(&cached), meters)?);
+        }
+        let (page, application) = (Runs::of(&page), Runs::of(&application));
+        let of_cpu = |cache, runs| {
+            let sampled = runs;
+            let figures = Figures { cold: &cold, runs, sampled, cache_drop, gpu: None };
+            self.row(offline, (threads, cache), &figures)
+        };
+        let mut rows = vec![
+            of_cpu(Cache::Cold, &cold),
+            of_cpu(Cache::Page, &page),
+            of_cpu(Cache::Application, &application),
+        ];
+        let Some(gpu) = gpu else { return Ok(rows) };
+        drop(cached);
+        let sampled = [&cold, &page];
+        let all = GpuThreads::warm(work, store, gpu, threads)?;
+        let (cold, cache_drop) = self.cold_runs(store, || all.run(Cache::Cold, meters))?;
+        let page = (0..self.options.runs).map(|_| all.run(Cache::Page, meters));
+        let page = Runs::of(&page.collect::<Result<Vec<_>, Error>>()?);
+        let gpu = Some(gpu.index);
+        for (cache, runs, sampled) in
+            [(Cache::Cold, &cold, sampled[0]), (Cache::Page, &page, sampled[1])]
+        {
+            let figures = Figures { cold: &cold, runs, sampled, cache_drop, gpu };
+            rows.push(self.row(offline, (threads, cache), &figures));
+        }
+        Ok(rows)
+    }
+
+    /// Runs that read from the drive, and how the page cache was bypassed.
+    fn cold_runs(
+        &self,
+        store: &Store,
+        mut run: impl FnMut() -> Result<Run, Error>,
+    ) -> Result<(Runs, CacheDrop), Error> {
         let is_direct = DirectReader::open(store)?.is_direct()?;
         let mut cache_drop = if is_direct { CacheDrop::Direct } else { CacheDrop::Dropped };
+        let mut cold = Vec::new();
         for _ in 0..self.options.runs {
             if !is_direct {
                 let dropped = store.drop_cache()?;
@@ -356,27 +400,9 @@ impl Round<'_> {
                     cache_drop = dropped;
                 }
             }
-            cold.push(online::run_cold(work, store, threads, meters)?);
+            cold.push(run()?);
         }
-        // Reads every sample, which puts it into the page cache.
-        let cached = online::cached(work, store)?;
-        for _ in 0..self.options.runs {
-            page.push(online::run(work, store, threads, None, meters)?);
-            application.push(online::run(work, store, threads, Some(&cached), meters)?);
-        }
-        let samples = self.choice.len();
-        let cold = Runs::of(samples, &cold);
-        let of = |cache| match cache {
-            Cache::Cold => None,
-            Cache::Page => Some(Runs::of(samples, &page)),
-            Cache::Application => Some(Runs::of(samples, &application)),
-        };
-        let measured = Cache::ALL.iter().map(|&cache| {
-            let own = of(cache);
-            let runs = own.as_ref().unwrap_or(&cold);
-            self.row(offline, (threads, cache), &cold, runs, cache_drop)
-        });
-        Ok(measured.collect())
+        Ok((Runs::of(&cold), cache_drop))
     }
 
     /// The measured strategy, extrapolated to the whole dataset.
@@ -384,9 +410,7 @@ impl Round<'_> {
         &self,
         offline: &Offline,
         (threads, cache): (usize, Cache),
-        cold: &Runs,
-        runs: &Runs,
-        cache_drop: CacheDrop,
+        &Figures { cold, runs, sampled, cache_drop, gpu }: &Figures<'_>,
     ) -> Measured {
         let manifest = self.choice.dataset.manifest();
         let (population, dataset_bytes) = (manifest.samples, manifest.image_bytes);
@@ -402,7 +426,7 @@ impl Round<'_> {
         let is_free = point.is_nothing_offline();
         let offline_seconds =
             if is_free { 0.0 } else { offline.seconds / samples * population as f64 };
-        let prepared = samples * f64::from(self.options.runs);
+        let prepared = runs.prepared;
         Measured {
             form: point.form,
             operations: point.operations,
@@ -425,13 +449,16 @@ impl Round<'_> {
             cold_deviation: cold.per_second.deviation(),
             per_second: runs.per_second.mean(),
             per_second_deviation: runs.per_second.deviation(),
-            sampling_error: runs.sampling_error(self.options.runs, population),
+            sampling_error: sampled.sampling_error(self.options.runs, population),
             cpu_seconds: runs.cpu_seconds / prepared,
             context_switches: runs.context_switches as f64 / prepared,
             peak_memory_bytes: runs.peak_memory_bytes,
             disk_bytes_per_second: runs.disk_bytes.map(|bytes| bytes as f64 / runs.seconds),
             cache_drop,
             joules: runs.joules.map(|joules| joules / prepared),
+            gpu,
+            gpu_seconds: runs.gpu_seconds.map(|seconds| seconds / prepared),
+            gpu_joules: runs.gpu_joules.map(|joules| joules / prepared),
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::choice::Choice;
 use super::direct::DirectReader;
 use super::memory;
-use super::meters::{Metering, Usage, context_switches};
+use super::meters::{Metering, context_switches};
+use super::runs::Run;
 use super::store::{Record, Store};
 use super::workers::each;
 use crate::Error;
@@ -16,7 +17,7 @@ use meetpoint_kernels::decode::Decoder;
 use meetpoint_kernels::{Cpu, Picture, SampleId, SamplePreparer, Tensor};
 use meetpoint_prepare::codec::decompress;
 use sha2::{Digest, Sha256};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -25,14 +26,6 @@ pub(super) type Expected = (TensorSpec, [u8; 32]);
 
 /// Samples in memory, decompressed.
 pub(super) type Cached = Vec<Vec<u8>>;
-
-/// A run over all chosen samples.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) usage: Usage,
-    /// Seconds of a thread for each sample.
-    pub(super) per_sample: Moments,
-}
 
 /// The recipe and samples of all runs.
 #[derive(Debug, Clone, Copy)]
@@ -43,19 +36,30 @@ pub(super) struct Work<'a> {
     pub(super) stop: &'a AtomicBool,
 }
 
+impl Work<'_> {
+    /// An error once a stop was requested.
+    pub(super) fn check_stop(&self) -> Result<(), Error> {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What one thread needs to prepare samples from a store.
-struct Resumer<'a> {
+pub(super) struct Resumer<'a> {
     work: Work<'a>,
-    store: &'a Store,
+    pub(super) store: &'a Store,
     preparer: SamplePreparer,
     decoder: Decoder,
     picture: Picture,
     stored: Vec<u8>,
-    raw: Vec<u8>,
+    /// The sample that was loaded last.
+    pub(super) raw: Vec<u8>,
 }
 
 impl<'a> Resumer<'a> {
-    fn new(work: Work<'a>, store: &'a Store) -> Self {
+    pub(super) fn new(work: Work<'a>, store: &'a Store) -> Self {
         let cpu = Cpu::detect();
         Self {
             work,
@@ -69,7 +73,7 @@ impl<'a> Resumer<'a> {
     }
 
     /// The error of a sample that cannot be read back.
-    fn damaged(&self, index: usize) -> Error {
+    pub(super) fn damaged(&self, index: usize) -> Error {
         let path = self.store.path(index).to_path_buf();
         Error::Stored { path, key: self.work.choice.key(index) }
     }
@@ -90,7 +94,7 @@ impl<'a> Resumer<'a> {
     }
 
     /// Reads, checks and decompresses a sample into `self.raw`.
-    fn load(&mut self, index: usize) -> Result<(), Error> {
+    pub(super) fn load(&mut self, index: usize) -> Result<(), Error> {
         let is_whole = self.store.read(index, &mut self.stored)?;
         let raw_bytes = self.store.records[index].raw_bytes;
         let raw = decompress(self.store.codec, &self.stored, &mut self.raw);
@@ -116,7 +120,7 @@ impl<'a> Resumer<'a> {
     }
 
     /// Prepares a sample from its decompressed bytes.
-    fn prepare(&mut self, index: usize, raw: &[u8]) -> Result<Tensor, Error> {
+    pub(super) fn prepare(&mut self, index: usize, raw: &[u8]) -> Result<Tensor, Error> {
         let Work { choice, seed, .. } = self.work;
         let id = SampleId { seed, epoch: 0, sample: choice.samples[index] };
         let point = &self.store.point;
@@ -267,16 +271,21 @@ pub(super) fn run_cold(
         (per_sample, context_switches().saturating_sub(before))
     };
     let ended = each(threads, samples.div_ceil(taken), work.stop, begin, prepare, end)?;
-    Ok(ended_run(metering, meters, &ended))
+    Ok(ended_run(metering, meters, samples, &ended))
 }
 
 /// Combines the results of the threads of a run.
-fn ended_run(metering: Metering, meters: &mut Meters, threads: &[(Moments, u64)]) -> Run {
+fn ended_run(
+    metering: Metering,
+    meters: &mut Meters,
+    samples: usize,
+    threads: &[(Moments, u64)],
+) -> Run {
     let switches = threads.iter().map(|(_, switches)| switches).sum();
     let usage = metering.end(switches, meters);
     let mut per_sample = Moments::default();
     threads.iter().for_each(|(of_thread, _)| per_sample.merge(*of_thread));
-    Run { usage, per_sample }
+    Run { usage, samples, per_sample, gpu_seconds: None }
 }
 
 /// Prepares every sample once, from the page cache or from memory, and measures it.
@@ -324,6 +333,7 @@ pub(super) fn run(
     let end = |(_, per_sample, before): (Resumer<'_>, Moments, u64)| {
         (per_sample, context_switches().saturating_sub(before))
     };
-    let threads = each(threads, store.records.len(), work.stop, begin, prepare, end)?;
-    Ok(ended_run(metering, meters, &threads))
+    let samples = store.records.len();
+    let ended = each(threads, samples, work.stop, begin, prepare, end)?;
+    Ok(ended_run(metering, meters, samples, &ended))
 }

@@ -90,6 +90,9 @@ mod tests {
             disk_bytes_per_second: None,
             cache_drop: CacheDrop::Dropped,
             joules: None,
+            gpu: None,
+            gpu_seconds: None,
+            gpu_joules: None,
         }
     }
 

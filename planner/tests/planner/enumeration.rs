@@ -2,7 +2,7 @@
 
 use crate::recipe;
 use meetpoint_format::recipe::CutRefusal;
-use meetpoint_planner::{Codec, Form, Settings, enumerate, materialization_points};
+use meetpoint_planner::{Codec, Form, GpuIndex, Settings, enumerate, materialization_points};
 use proptest::prelude::*;
 
 /// Names of the legal points.
@@ -95,12 +95,20 @@ proptest! {
         let p = 2 + 2 * usize::from(has_jpegs) + d + i;
         prop_assert_eq!(points.legal.len(), p);
         prop_assert_eq!(points.refused.len(), operations.len() - d);
-        let strategies = enumerate(&points.legal, &settings);
+        let strategies = enumerate(&points.legal, &settings, None);
         prop_assert_eq!(strategies.len(), (1 + (p - 1) * codecs) * threads * 3);
         let distinct: std::collections::HashSet<_> = strategies.iter().collect();
         prop_assert_eq!(distinct.len(), strategies.len());
         let files = strategies.iter().filter(|it| it.point.form == Form::Files);
         prop_assert!(files.clone().all(|it| it.codec == Codec::None));
         prop_assert_eq!(files.count(), threads * 3);
+        // Whole files and coefficient forms without a codec, from the drive and the page cache.
+        let gpu = Some(GpuIndex(1));
+        let with_gpu = enumerate(&points.legal, &settings, gpu);
+        let of_gpu = with_gpu.iter().filter(|it| it.gpu == gpu);
+        prop_assert!(of_gpu.clone().all(|it| it.point.operations == 0 && it.codec == Codec::None));
+        let forms = if has_jpegs { 4 } else { 2 };
+        prop_assert_eq!(of_gpu.count(), forms * threads * 2);
+        prop_assert_eq!(with_gpu.len(), strategies.len() + forms * threads * 2);
     }
 }

@@ -1,8 +1,8 @@
 //! Results saved as CSV and loaded again.
 
 use crate::measured;
-use meetpoint_planner::results::{CacheDrop, CsvError};
-use meetpoint_planner::{Cache, Codec, Form, Measured, read_csv, write_csv};
+use meetpoint_planner::results::{CacheDrop, CsvError, RowPosition};
+use meetpoint_planner::{Cache, Codec, Form, GpuIndex, Measured, read_csv, read_json, write_csv};
 use proptest::prelude::*;
 
 prop_compose! {
@@ -45,11 +45,21 @@ prop_compose! {
     }
 }
 
+/// The same row with a GPU.
+fn on_gpu(row: Measured) -> Measured {
+    let (gpu, gpu_seconds, gpu_joules) = (Some(GpuIndex(1)), Some(0.002), Some(0.25));
+    Measured { gpu, gpu_seconds, gpu_joules, ..row }
+}
+
 proptest! {
     #[test]
     fn results_are_loaded_as_they_were_saved(rows in prop::collection::vec(any_measured(), 1..8)) {
+        let suit_gpu = rows.iter().filter(|it| it.strategy().suits_gpu()).cloned().map(on_gpu);
+        let rows: Vec<_> = rows.iter().cloned().chain(suit_gpu).collect();
         let text = write_csv(&rows).unwrap();
-        prop_assert_eq!(read_csv(&text).unwrap(), rows);
+        prop_assert_eq!(read_csv(&text).unwrap(), rows.clone());
+        let text = serde_json::json!({ "results": rows }).to_string();
+        prop_assert_eq!(read_json(&text).unwrap(), rows);
     }
 }
 
@@ -76,12 +86,82 @@ fn a_file_that_is_none_of_results_is_refused_with_what_is_wrong() {
     let slow = one().replace(",125.0,", ",0.0,");
     let refused = read_csv(&slow);
     assert!(
-        matches!(refused, Err(CsvError::Range { row: 1, column: "cold_per_second", .. })),
+        matches!(
+            refused,
+            Err(CsvError::Range { at: RowPosition::Line(2), column: "cold_per_second", .. })
+        ),
         "{refused:?}"
     );
     let other = one().replace(",1000,", ",1001,");
     let two = one() + other.lines().nth(1).unwrap() + "\n";
-    assert!(matches!(read_csv(&two), Err(CsvError::Dataset { row: 2, got: 1001, expected: 1000 })));
+    let refused = read_csv(&two);
+    let at = RowPosition::Line(3);
+    assert!(
+        matches!(refused, Err(CsvError::Dataset { at: it, got: 1001, expected: 1000 }) if it == at)
+    );
     let unknown = one().replace(",none,", ",lz5,");
     assert!(matches!(read_csv(&unknown), Err(CsvError::Csv { .. })));
+}
+
+/// A file with a row of the CPU, and one of a GPU.
+fn two() -> String {
+    let row = measured(Form::Packed, 3.0, 125.0, 130.0, 101_000.0);
+    write_csv(&[row.clone(), on_gpu(row)]).unwrap()
+}
+
+#[test]
+fn files_from_before_there_were_gpus_are_of_the_cpu_alone() {
+    let without = |text: &str| {
+        let keep = |line: &str| line.rsplitn(4, ',').last().unwrap().to_owned() + "\n";
+        text.lines().map(keep).collect::<String>()
+    };
+    let rows = read_csv(&without(&one())).unwrap();
+    assert!(
+        rows.iter().all(|row| (row.gpu, row.gpu_seconds, row.gpu_joules) == (None, None, None))
+    );
+    assert_eq!(rows, read_csv(&one()).unwrap());
+}
+
+#[test]
+fn wrong_figures_of_a_gpu_are_refused_with_the_line() {
+    assert_eq!(read_csv(&two()).unwrap()[1].gpu, Some(GpuIndex(1)));
+    let at = RowPosition::Line(3);
+    for (gpu, column) in [
+        ("cuda:1,0.0,0.25", "gpu_seconds"),
+        ("cuda:1,NaN,0.25", "gpu_seconds"),
+        ("cuda:1,-1.0,0.25", "gpu_seconds"),
+        ("cuda:1,inf,0.25", "gpu_seconds"),
+        ("cuda:1,0.002,0.0", "gpu_joules"),
+        ("cuda:1,0.002,NaN", "gpu_joules"),
+    ] {
+        let refused = read_csv(&two().replace("cuda:1,0.002,0.25", gpu));
+        let is_range = matches!(
+            refused, Err(CsvError::Range { at: line, column: it, .. }) if line == at && it == column
+        );
+        assert!(is_range, "{gpu}: {refused:?}");
+    }
+    let refused = |text: &str| read_csv(text).unwrap_err();
+    let missing = refused(&two().replace("cuda:1,0.002,0.25", "cuda:1,,0.25"));
+    assert!(matches!(missing, CsvError::NoGpuSeconds { at: it, .. } if it == at), "{missing}");
+    // A file without the column, too.
+    let column = |text: &str| text.replace(",gpu_seconds", "").replace(",0.002", "");
+    let missing = refused(&column(&two()).replace(",,,\n", ",,\n"));
+    assert!(matches!(missing, CsvError::NoGpuSeconds { at: it, .. } if it == at), "{missing}");
+    let without = refused(&two().replace("cuda:1,0.002,0.25", ",0.002,0.25"));
+    assert!(
+        matches!(without, CsvError::WithoutGpu { at: it, column: "gpu_seconds" } if it == at),
+        "{without}"
+    );
+    let unknown = refused(&two().replace("cuda:1", "tpu"));
+    assert!(unknown.to_string().starts_with("not a file of results: line 3: "), "{unknown}");
+    let row = on_gpu(measured(Form::Packed, 3.0, 125.0, 130.0, 101_000.0));
+    for row in [
+        Measured { cache: Cache::Application, ..row.clone() },
+        Measured { codec: Codec::Lz4, ..row },
+        on_gpu(measured(Form::Prepared, 3.0, 125.0, 130.0, 101_000.0)),
+    ] {
+        let refused = refused(&write_csv(&[row]).unwrap());
+        let at = RowPosition::Line(2);
+        assert!(matches!(refused, CsvError::NotOnGpu { at: it, .. } if it == at), "{refused}");
+    }
 }

@@ -5,6 +5,8 @@
 mod decisions;
 mod enumeration;
 mod files;
+mod gpu;
+mod gpu_plans;
 mod measuring;
 mod plans;
 mod preparing;
@@ -59,5 +61,8 @@ fn measured(form: Form, offline: f64, cold: f64, warm: f64, stored: f64) -> Meas
         disk_bytes_per_second: None,
         cache_drop: CacheDrop::Dropped,
         joules: None,
+        gpu: None,
+        gpu_seconds: None,
+        gpu_joules: None,
     }
 }

@@ -12,6 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Packs some JPEGs of different sizes.
 pub(crate) fn dataset(folder: &Path, samples: u16) -> Arc<Dataset> {
+    dataset_of(folder, samples, false, &PackOptions::default())
+}
+
+/// The same, baseline or progressive.
+pub(crate) fn dataset_of(
+    folder: &Path,
+    samples: u16,
+    is_progressive: bool,
+    options: &PackOptions,
+) -> Arc<Dataset> {
     let from = folder.join("pictures");
     std::fs::create_dir(&from).unwrap();
     for sample in 0..samples {
@@ -20,20 +30,22 @@ pub(crate) fn dataset(folder: &Path, samples: u16) -> Arc<Dataset> {
             .map(|at| ((at * 7 + at / 97 * usize::from(sample + 1)) % 251) as u8)
             .collect::<Vec<_>>();
         let file = from.join(format!("{sample}.jpg"));
-        let encoder = Encoder::new_file(&file, 90).unwrap();
+        let mut encoder = Encoder::new_file(&file, 90).unwrap();
+        encoder.set_progressive(is_progressive);
         encoder.encode(&pixels, width, height, ColorType::Rgb).unwrap();
     }
     let to = folder.join("pictures.set");
-    pack(&from, &to, &PackOptions::default(), &mut |_| ()).unwrap();
+    pack(&from, &to, options, &mut |_| ()).unwrap();
     Arc::new(Dataset::open(&to).unwrap())
 }
 
-fn options(folder: &Path) -> Options {
+pub(crate) fn options(folder: &Path) -> Options {
     Options {
         settings: Settings { codecs: Codec::ALL.to_vec(), threads: vec![1, 2] },
         runs: 2,
         samples: Samples::Exactly(5),
         seed: 11,
+        gpu: None,
         folder: folder.to_path_buf(),
         goal: Goal {
             epochs: 3,
@@ -45,7 +57,7 @@ fn options(folder: &Path) -> Options {
     }
 }
 
-const OPERATIONS: &[&str] = &[
+pub(crate) const OPERATIONS: &[&str] = &[
     "decode",
     "resize size = 24",
     "center_crop size = 20",
@@ -53,7 +65,7 @@ const OPERATIONS: &[&str] = &[
     "to_dtype dtype = \"float32\";scale = true",
 ];
 
-fn measure(
+pub(crate) fn measure(
     dataset: &Arc<Dataset>,
     operations: &[&str],
     options: &Options,
@@ -62,7 +74,7 @@ fn measure(
     profile(dataset, &recipe(operations), options, &stop, &mut |_| ())
 }
 
-fn is_empty(folder: &Path) -> bool {
+pub(crate) fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
 
@@ -73,7 +85,7 @@ fn every_strategy_is_measured_checked_and_removed() {
     let temporary = tempfile::tempdir().unwrap();
     let options = options(temporary.path());
     let found = measure(&dataset, OPERATIONS, &options).unwrap();
-    let strategies = enumerate(&found.points.legal, &options.settings);
+    let strategies = enumerate(&found.points.legal, &options.settings, None);
     let measured: Vec<_> = found.results.iter().map(|it| it.strategy()).collect();
     assert_eq!(measured, strategies);
     assert_eq!(found.points.refused.len(), 2);

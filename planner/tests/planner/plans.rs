@@ -8,11 +8,11 @@ use meetpoint_planner::{Form, Measured, read_csv};
 use meetpoint_scheduler::StrategyName;
 use meetpoint_sim::power::PowerModel;
 
-fn profile() -> Vec<Measured> {
+pub(crate) fn profile() -> Vec<Measured> {
     read_csv(include_str!("../golden/profile.csv")).unwrap()
 }
 
-fn request() -> Request {
+pub(crate) fn request() -> Request {
     Request {
         epochs: 10,
         aim: Aim::Time,
@@ -24,6 +24,7 @@ fn request() -> Request {
         batch_bytes: 32 * 150_528 * 4,
         shuffle: true,
         step_ns: 0,
+        step_gpu: None,
         device: None,
         cores: 2,
         stored_as: Form::Packed,
@@ -32,7 +33,7 @@ fn request() -> Request {
     }
 }
 
-fn pinned(pins: &[&str]) -> Pins {
+pub(crate) fn pinned(pins: &[&str]) -> Pins {
     let mut all = Pins::default();
     pins.iter().for_each(|pin| all.set(pin).unwrap());
     all

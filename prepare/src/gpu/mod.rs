@@ -23,5 +23,6 @@ pub use factory::{Computes, GpuPreparers};
 pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};
 pub use memory::GpuMemory;
 pub use offload::GpuOffload;
+pub use open::open_gpu;
 pub use refusal::OpenError;
 pub use share::{NotAShare, ShareChoice};

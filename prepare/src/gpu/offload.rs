@@ -39,6 +39,8 @@ pub struct GpuOffload {
     is_paused: bool,
     /// Batches that failed for lack of memory.
     out_of_memory_batches: u64,
+    /// Sum over batches of the time from the start of the GPU's work until its end.
+    busy: Duration,
 }
 
 impl GpuOffload {
@@ -59,6 +61,7 @@ impl GpuOffload {
             retry: Retry::new(),
             is_paused: false,
             out_of_memory_batches: 0,
+            busy: Duration::ZERO,
         }
     }
 
@@ -70,6 +73,12 @@ impl GpuOffload {
     /// Why the GPU is not used any more.
     pub fn failure(&self) -> Option<&GpuError> {
         self.failure.as_ref()
+    }
+
+    /// How long the GPU had work of this preparer so far, which includes waiting for the work of
+    /// others on the same GPU.
+    pub fn busy(&self) -> Duration {
+        self.busy
     }
 
     /// Samples that were not taken, by reason.
@@ -230,6 +239,7 @@ impl Offload for GpuOffload {
         };
         if !taken.is_empty() {
             self.retry.succeeded();
+            self.busy += took;
         }
         self.counts.prepared += (taken.len() - unsound.len()) as u64;
         self.counts.given_back += unsound.len() as u64;

@@ -25,6 +25,15 @@ impl GpuPreparers {
     }
 }
 
+/// Opens an NVIDIA GPU, with the checks of [`GpuPreparers::open`].
+pub fn open_gpu(
+    index: GpuIndex,
+    package_folders: &[PathBuf],
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<Arc<dyn Computes>, OpenError> {
+    opened(index, package_folders, is_stopped)
+}
+
 #[cfg(feature = "cuda")]
 fn opened(
     index: GpuIndex,

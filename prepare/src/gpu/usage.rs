@@ -27,6 +27,7 @@ struct ThreadUse {
     limit: GpuMemory,
     memory: MemoryUse,
     out_of_memory_batches: u64,
+    busy_ns: u64,
     has_failed: bool,
     has_ended: bool,
 }
@@ -73,6 +74,7 @@ impl Shared {
             sum.after_failure += counts.after_failure;
             sum.out_of_memory += counts.out_of_memory;
             sum.out_of_memory_batches += thread.out_of_memory_batches;
+            sum.busy_ns += thread.busy_ns;
             sum.allocations += thread.memory.allocations;
             for (reason, samples) in NotTaken::ALL.into_iter().zip(refusals) {
                 if samples > 0 {
@@ -112,6 +114,7 @@ impl CountedOffload {
         thread.limit = self.inner.memory();
         thread.memory = self.inner.memory_use();
         thread.out_of_memory_batches = self.inner.out_of_memory_batches();
+        thread.busy_ns = self.inner.busy().as_nanos() as u64;
         if let Some(error) = self.inner.failure()
             && !thread.has_failed
         {

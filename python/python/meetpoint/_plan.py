@@ -70,6 +70,8 @@ def profile(
     runs: int = 3,
     threads: Sequence[int] = (0,),
     codecs: Sequence[str] = ("none", "lz4", "zstd"),
+    gpu_decode: Optional[str] = None,
+    batch_size: Optional[int] = None,
     storage_limit: Optional[Size] = None,
     memory_limit: Optional[Size] = None,
     confidence: float = 0.95,
@@ -86,6 +88,8 @@ def profile(
     :param runs: runs of each strategy; the decision cannot be certain before two.
     :param threads: numbers of threads; 0 for one per core.
     :param codecs: codecs of stored samples.
+    :param gpu_decode: GPU with which strategies are also measured, such as ``"cuda:0"``.
+    :param batch_size: samples in a batch with this GPU; 32 by default.
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for caches.
     :param confidence: confidence that is required to call the best certain.
@@ -101,6 +105,8 @@ def profile(
         words += [f"--runs={runs}", f"--threads={','.join(str(it) for it in threads)}"]
         words += [f"--codecs={','.join(codecs)}", f"--confidence={confidence}", f"--seed={seed}"]
         words += _sizes(storage_limit=storage_limit, memory_limit=memory_limit)
+        words += [] if gpu_decode is None else [f"--gpu-decode={gpu_decode}"]
+        words += [] if batch_size is None else [f"--batch-size={batch_size}"]
         words += ["--allow-loss"] if allow_loss else []
         words += _files(temporary=temporary, csv=csv, plot=plot)
         document = _run(words)
@@ -118,7 +124,9 @@ def plan(
     seed: int = 0,
     shuffle: bool = True,
     device: Union[str, Emulated, None] = None,
+    gpu_decode: Optional[str] = None,
     step: Optional[float] = None,
+    step_gpu: Optional[str] = None,
     goal: str = "time",
     power: Optional[str] = None,
     storage_limit: Optional[Size] = None,
@@ -131,7 +139,7 @@ def plan(
     temporary: Optional[Path] = None,
     force: bool = False,
 ) -> Plan:
-    """Plans what to prepare once, and how to run the rest: host, device, workers, cache.
+    """Plans what to prepare once, and how to run the rest: host, device, GPU, workers, cache.
 
     ``Loader(plan=output)`` and ``meetpoint run --plan`` apply the plan.
 
@@ -140,7 +148,9 @@ def plan(
     :param profile: results of an earlier profile (``csv=``), instead of measuring.
     :param epochs: number of epochs to plan for.
     :param device: ``"emulated"`` or an :class:`Emulated` that may prepare batches.
+    :param gpu_decode: GPU that may prepare a share of each batch of the host, such as ``"cuda:0"``.
     :param step: seconds of a training step; without it, the accelerator never waits.
+    :param step_gpu: GPU of the steps; by default that of ``gpu_decode``, which delays them.
     :param goal: the quantity to minimise, ``"time"`` or ``"energy"`` (modelled).
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for batches and cache.
@@ -157,7 +167,9 @@ def plan(
         words += [f"--goal={goal}", f"--confidence={confidence}"]
         words += [] if shuffle else ["--no-shuffle"]
         words += [] if device is None else [f"--device={_device(device)}"]
+        words += [] if gpu_decode is None else [f"--gpu-decode={gpu_decode}"]
         words += [] if step is None else [f"--step={round(step * 1e9)}ns"]
+        words += [] if step_gpu is None else [f"--step-gpu={step_gpu}"]
         words += [] if power is None else [f"--power={power}"]
         words += _sizes(storage_limit=storage_limit, memory_limit=memory_limit)
         words += [f"--pin={key}={_pinned(key, value)}" for key, value in (pin or {}).items()]

@@ -444,6 +444,8 @@ class GpuUse:
     """Left to the CPU because the GPU ran out of memory, or was not tried again yet."""
     out_of_memory_batches: int
     """Batches for which the GPU ran out of memory."""
+    busy_ns: int
+    """Time from the start of its work on a batch until the end, summed over batches and threads."""
     device_bytes_limit: int
     """Limit of device memory, summed over the threads, in bytes."""
     pinned_bytes_limit: int

@@ -54,13 +54,24 @@ fn the_gpu_of_a_job_can_be_turned_off() {
 #[test]
 fn a_gpu_that_cannot_be_opened_ends_the_run_with_a_remedy() {
     let of_job = folder("gpu_decode = \"cuda:0\"");
+    let planning = |program: &str, gpu: &str| {
+        let words =
+            [program, "imagenet-resnet@2", "small.set", "--batch-size=4", "--gpu-decode", gpu];
+        let mut command = command(of_job.path(), &words);
+        command.env("LD_LIBRARY_PATH", of_job.path()).env("HOME", of_job.path());
+        finish(command.spawn().expect("the program starts"))
+    };
     if lacks_driver() {
+        for program in ["profile", "plan"] {
+            planning(program, "cuda:0").refused(&["GPU cuda:0", "no NVIDIA driver", "install"]);
+        }
         run(of_job.path(), &[]).refused(&["job.toml:1:14", "no NVIDIA driver", "install"]);
         let plain = folder("");
         run(plain.path(), &["--gpu-decode", "cuda:0"]).refused(&["no NVIDIA driver", "install"]);
     }
     fake_libraries(of_job.path());
     run(of_job.path(), &["--gpu-decode", "cuda:7"]).refused(&["no GPU with the index 7"]);
+    planning("profile", "cuda:7").refused(&["no GPU with the index 7"]);
     // The library for tests runs no kernel: its results are not used.
     run(of_job.path(), &["--gpu-share", "0.5"]).refused(&["wrong results", "update the driver"]);
 }

@@ -57,6 +57,64 @@ fn a_plan_is_explained_written_applied_and_compared_with_the_run() {
     assert_eq!((hits(0), hits(1), hits(2)), (0, 12, 12));
 }
 
+/// Adds rows to the results in which a GPU makes the packed files a hundred times as fast.
+fn add_gpu(folder: &Path) {
+    let path = folder.join("results.csv");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let heading: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let column = |name: &str| heading.iter().position(|it| *it == name).unwrap();
+    let mut all = text.clone();
+    for line in text.lines().filter(|it| it.starts_with("packed,0,,none,")) {
+        let mut row: Vec<String> = line.split(',').map(str::to_owned).collect();
+        if row[column("cache")] == "application" {
+            continue;
+        }
+        for rate in ["cold_per_second", "per_second"] {
+            let faster = row[column(rate)].parse::<f64>().unwrap() * 100.0;
+            row[column(rate)] = faster.to_string();
+        }
+        row[column("gpu")] = "cuda:0".to_owned();
+        row[column("gpu_seconds")] = "1e-7".to_owned();
+        all += &(row.join(",") + "\n");
+    }
+    std::fs::write(&path, all).unwrap();
+}
+
+#[test]
+fn a_plan_with_a_gpu_is_a_job_with_it_and_is_compared_with_a_run_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    prepare(folder);
+    planned(folder, &["--gpu-decode", "cuda:0"]).refused(&["cuda:0", "--gpu-decode cuda:0"]);
+    add_gpu(folder);
+    planned(folder, &["--gpu-decode", "cuda:1"]).refused(&["no measurement", "cuda:1"]);
+    let done = planned(folder, &["--gpu-decode", "cuda:0", "-o", "plan.toml"]).success();
+    assert!(done.stdout.contains("cuda:0 can prepare a share of each batch"), "{done:?}");
+    let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
+    assert!(text.contains("\ngpu_decode = \"cuda:0\"\n"), "{text}");
+    assert!(!text.contains("\n[plan.offline]\n"), "{text}");
+    // No power model of a GPU that draws no watts.
+    planned(folder, &["--goal", "energy"]).refused(&["draws no watts", "--power"]);
+    planned(folder, &["--goal", "energy", "--power", "server-h100"]).success();
+    // The key is that of a job, so a run can turn it off.
+    run(folder, &["run", "--plan", "plan.toml", "--no-gpu-decode", "--report", "out"]).success();
+    let report = report(folder);
+    let plan = &report["runs"][0]["plan"];
+    assert!(plan["predicted"]["gpu_seconds"].as_f64().unwrap() > 0.0, "{plan}");
+    assert_eq!(plan["achieved"]["gpu_seconds"], 0.0);
+    planned(folder, &["--pin", "gpu=none", "-o", "cpu.toml"]).success();
+    let text = std::fs::read_to_string(folder.join("cpu.toml")).unwrap();
+    assert!(text.contains("# No GPU. Fixed by the user.\n"), "{text}");
+    assert!(!text.contains("gpu_decode"), "{text}");
+    // A wrong figure is refused with the file and the line.
+    let results = std::fs::read_to_string(folder.join("results.csv")).unwrap();
+    let line = results.lines().count();
+    std::fs::write(folder.join("results.csv"), results.replace("cuda:0,1e-7", "cuda:0,0")).unwrap();
+    let refused = planned(folder, &[]).refused(&["results.csv", "`gpu_seconds` is 0"]);
+    let lines = (line - 3)..=line;
+    assert!(lines.into_iter().any(|it| refused.stderr.contains(&format!("line {it}:"))));
+}
+
 #[test]
 fn a_plan_with_an_offline_part_names_the_command_and_runs_after_it() {
     let folder = tempfile::tempdir().unwrap();

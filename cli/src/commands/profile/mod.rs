@@ -15,9 +15,10 @@ use anyhow::Context;
 use clap::ValueEnum;
 use meetpoint_diagnose::{Command, Diagnose, Remedy, Surface, shown};
 use meetpoint_format::recipe::Recipe;
+use meetpoint_host::GpuIndex;
 use meetpoint_planner::decide::DecideError;
 use meetpoint_planner::enumerate::RefusedPoint;
-use meetpoint_planner::profile::{Options, Samples};
+use meetpoint_planner::profile::{Options, ProfiledGpu, Samples};
 use meetpoint_planner::score::{Costs, ScoredStrategy};
 use meetpoint_planner::{
     Codec, Decision, Error, Goal, Measured, Profile, Settings, StorageMeaning, Weights, decide,
@@ -39,10 +40,13 @@ const RESULTS_BYTES_MAX: u64 = 64 << 20;
 /// part runs once, and its result is stored. Each division is measured with each codec, number of
 /// threads and cache, on a sample of the dataset. The best is the one that finishes all epochs
 /// first, including the time to prepare and store, within the limits of storage and memory.
+///
+/// With --gpu-decode, the forms from which a GPU can prepare samples are also measured with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint profile train.toml photos.set --epochs 90 --csv results.csv
   meetpoint profile train.toml photos.set --storage-limit 200GB --plot profile.html
+  meetpoint profile train.toml photos.set --gpu-decode cuda:0 --batch-size 256
   meetpoint profile --from results.csv --epochs 5 --weights 1,0,1")]
 pub(crate) struct Arguments {
     /// Recipe in TOML, or the name of a shipped one.
@@ -72,6 +76,14 @@ pub(crate) struct Arguments {
     /// Numbers of threads; 0 for one per core.
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "N,…")]
     threads: Vec<usize>,
+    /// GPU with which strategies are also measured, such as cuda:0. As in a run, it prepares a share
+    /// of each batch that each thread chooses by measurement.
+    #[arg(long, value_name = "GPU")]
+    gpu_decode: Option<GpuIndex>,
+    /// Samples in a batch with a GPU.
+    #[arg(long, default_value_t = 32, value_name = "N", requires = "gpu_decode",
+          value_parser = clap::value_parser!(u32).range(1..=65536))]
+    batch_size: u32,
     /// Codecs of stored samples.
     #[arg(
         long,
@@ -108,6 +120,7 @@ pub(crate) struct Arguments {
     /// Decide again with the results of this file, without measuring.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "recipe", "dataset", "csv", "runs", "samples", "threads", "codecs", "seed", "temporary",
+        "gpu_decode",
     ])]
     from: Option<PathBuf>,
 }
@@ -304,10 +317,12 @@ fn measure(arguments: &Arguments, recipe: &Path, dataset: &Path) -> anyhow::Resu
         runs: arguments.runs,
         samples: arguments.samples,
         seed: arguments.seed,
+        gpu: None,
         folder: folder(arguments.temporary.as_deref(), dataset),
         goal: goal(arguments),
     };
-    measured(&opened, &recipe, &options)
+    let gpu = arguments.gpu_decode.map(|gpu| (gpu, arguments.batch_size));
+    measured(&opened, &recipe, options, gpu)
 }
 
 /// The folder for temporary files: the named one, or the one that contains the dataset.
@@ -319,13 +334,19 @@ pub(super) fn folder(named: Option<&Path>, dataset: &Path) -> PathBuf {
     named.map_or_else(beside, Path::to_path_buf)
 }
 
-/// Measures, with a progress bar, until it is complete or stopped.
+/// Measures, with a progress bar, until it is complete or stopped; also with a GPU and batches of
+/// this size, if there is one.
 pub(super) fn measured(
     dataset: &Arc<Dataset>,
     recipe: &Recipe,
-    options: &Options,
+    options: Options,
+    gpu: Option<(GpuIndex, u32)>,
 ) -> anyhow::Result<Profile> {
     let stop = Stop::install()?;
+    let open = |(gpu, batch_size)| ProfiledGpu::open(gpu, batch_size, &|| stop.is_asked());
+    let gpu = gpu.map(open).transpose();
+    stop.check()?;
+    let options = &Options { gpu: gpu?, ..options };
     let mut bar = Progress::new("measuring", "stored forms", 0);
     let found = profile(dataset, recipe, options, &stop.flag(), &mut |progress| {
         bar.set(progress.done, progress.total);

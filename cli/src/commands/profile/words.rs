@@ -13,6 +13,9 @@ use meetpoint_report::grid::Grid;
 use meetpoint_report::html::{figure, grid, page as whole_page, section};
 use meetpoint_report::svg::Picture;
 
+/// Position of the column with the GPU, after that of the threads.
+const GPU_COLUMN: usize = 3;
+
 /// Maximum number of strategies in the table on a terminal.
 const LISTED_MAX: usize = 20;
 
@@ -36,7 +39,8 @@ pub(super) fn name(measured: &Measured) -> String {
         Cache::Application => "application cache",
     };
     let threads = units::count(measured.threads as u64, "thread");
-    format!("{}, {threads}, {cache}", form(measured))
+    let gpu = measured.gpu.map_or_else(String::new, |gpu| format!(" with {gpu}"));
+    format!("{}, {threads}{gpu}, {cache}", form(measured))
 }
 
 /// Text for a terminal.
@@ -83,6 +87,10 @@ fn table(document: &Document) -> Grid {
         "±",
         "pays from",
     ];
+    let has_gpu = document.results.iter().any(|it| it.gpu.is_some());
+    if has_gpu {
+        head.insert(GPU_COLUMN, "gpu");
+    }
     let has_energy = document.results.iter().any(|it| it.joules.is_some());
     if has_energy {
         head.push("J/sample");
@@ -115,6 +123,10 @@ fn table(document: &Document) -> Grid {
             off,
             epochs.map_or_else(|| "–".to_owned(), |it| units::count(u64::from(it), "epoch")),
         ];
+        if has_gpu {
+            let gpu = measured.gpu.map_or_else(|| "–".to_owned(), |gpu| gpu.to_string());
+            row.insert(GPU_COLUMN, gpu);
+        }
         if has_energy {
             row.push(measured.joules.map_or_else(|| "–".to_owned(), units::significant));
         }
@@ -170,6 +182,7 @@ fn sentences(document: &Document) -> Vec<String> {
     said.extend(change_sentence(document));
     said.extend(refused_sentences(document));
     said.extend(document.no_meters.iter().map(|why| format!("Energy is unavailable: {why}.")));
+    said.extend(gpu_sentences(&document.results));
     let is_ineffective = |it: &Measured| it.cache_drop == CacheDrop::Ineffective;
     if document.results.iter().any(is_ineffective) {
         said.push(
@@ -177,6 +190,34 @@ fn sentences(document: &Document) -> Vec<String> {
              figures are figures of the page cache; --temporary names a folder on the drive."
                 .to_owned(),
         );
+    }
+    said
+}
+
+/// What was not measured with a GPU.
+fn gpu_sentences(results: &[Measured]) -> Vec<String> {
+    let Some(gpu) = results.iter().find_map(|it| it.gpu) else { return Vec::new() };
+    let with_gpu = |of: &Measured| {
+        let is_same = |it: &&Measured| it.gpu.is_some() && it.point() == of.point();
+        results.iter().find(is_same)
+    };
+    let mut said = Vec::new();
+    let suits = |it: &&Measured| it.gpu.is_none() && it.strategy().suits_gpu();
+    let mut left: Vec<String> = results
+        .iter()
+        .filter(suits)
+        .filter(|it| with_gpu(it).is_none())
+        .map(|it| it.point().to_string())
+        .collect();
+    left.dedup();
+    if !left.is_empty() {
+        said.push(format!("{gpu} took no sample stored as {}.", left.join(" or ")));
+    }
+    if results.iter().any(|it| it.gpu.is_some() && it.gpu_joules.is_none()) {
+        said.push(format!(
+            "The joules of {gpu} were not measured: that takes exactly one NVIDIA board with a \
+             meter that works."
+        ));
     }
     said
 }
