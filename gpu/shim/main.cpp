@@ -292,6 +292,11 @@ int main() {
             write_all(&done, 8);
             break;
         }
+        case 8: {  // copy: from, to, bytes
+            uint64_t from = next(), to = next(), bytes = next();
+            memcpy((void *)to, (void *)from, bytes);
+            break;
+        }
         default: return 2;
         }
     }

@@ -3,6 +3,7 @@
 use crate::{Error, KernelName};
 use std::any::Any;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time between two checks for a request to stop while waiting for a device.
@@ -31,6 +32,17 @@ pub trait Compute: Send {
     /// Copies from the device after all earlier work; returns when the copy is done.
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error>;
 
+    /// Copies between two memories of the device, which must not overlap. Do not free either before
+    /// the copy is done.
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), Error>;
+
     /// Sets bytes to a value.
     fn fill(
         &mut self,
@@ -39,6 +51,13 @@ pub trait Compute: Send {
         bytes: usize,
         value: u8,
     ) -> Result<(), Error>;
+
+    /// Marks the end of the work so far.
+    fn fence(&mut self) -> Result<Fence, Error>;
+
+    /// Makes later work wait on the device for a fence of the same kind of [`Compute`] on the same
+    /// device.
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error>;
 
     /// Starts a kernel. A launch without blocks has no effect.
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error>;
@@ -54,6 +73,28 @@ pub trait Compute: Send {
     /// Like [`Self::wait_unless`], without a request to stop.
     fn wait(&mut self, limit: Duration) -> Result<(), Error> {
         self.wait_unless(limit, &|| false)
+    }
+}
+
+/// A point in the work of a [`Compute`], for which others on the same device can wait.
+#[derive(Clone)]
+pub struct Fence(Arc<dyn Any + Send + Sync>);
+
+impl Fence {
+    /// A fence at what an implementation knows as a point in its work.
+    pub fn new(point: impl Any + Send + Sync) -> Self {
+        Self(Arc::new(point))
+    }
+
+    /// The point; `None` if another kind of [`Compute`] made it.
+    pub fn point<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl std::fmt::Debug for Fence {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Fence").finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,8 @@
 //! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
 //! tests use),
 //! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
-//! executed on pictures), [`delivery`] (batches brought to a GPU).
+//! executed on pictures),
+//! [`resident`] (tensors that stay on the device), [`delivery`] (batches brought to a GPU).
 
 pub mod buffer;
 mod compute;
@@ -23,12 +24,15 @@ pub mod jpeg;
 mod module;
 mod picture;
 pub mod pictures;
+pub mod resident;
 #[cfg(feature = "shim")]
 mod shim;
 #[cfg(feature = "shim")]
 mod subject;
 
-pub use compute::{ASK_EVERY, Argument, Compute, DeviceMemory, HostMemory, Launch, PageLock};
+pub use compute::{
+    ASK_EVERY, Argument, Compute, DeviceMemory, Fence, HostMemory, Launch, PageLock,
+};
 pub use error::Error;
 pub use index::{GpuIndex, NotAGpu};
 pub use module::{KernelName, MODULES, Module};

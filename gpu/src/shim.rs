@@ -2,7 +2,8 @@
 //! the device, under AddressSanitizer.
 
 use crate::{
-    Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, MODULES, PageLock,
+    Argument, Compute, DeviceMemory, Error, Fence, HostMemory, KernelName, Launch, MODULES,
+    PageLock,
 };
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -24,6 +25,7 @@ const DOWNLOAD: u64 = 4;
 const FILL: u64 = 5;
 const LAUNCH: u64 = 6;
 const WAIT: u64 = 7;
+const COPY: u64 = 8;
 
 /// Runs kernels on the CPU.
 pub struct Shim {
@@ -56,6 +58,13 @@ impl Shim {
         let numbers = all_kernels().zip(0..).collect();
         let pipes = Arc::new(Mutex::new(Pipes { child, commands, answers }));
         Ok(Self { program, pipes, numbers })
+    }
+
+    /// Another queue of the same device. Work of both is done in the order of the calls.
+    #[must_use]
+    pub fn queue(&self) -> Self {
+        let (program, pipes) = (self.program.clone(), Arc::clone(&self.pipes));
+        Self { program, pipes, numbers: self.numbers.clone() }
     }
 
     fn send(&self, words: &[u64], data: &[u8]) -> Result<(), Error> {
@@ -140,6 +149,29 @@ impl Compute for Shim {
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         assert!(offset + to.len() <= from.bytes(), "a copy ends inside of its source");
         self.ask(&[DOWNLOAD, from.address() + offset as u64, to.len() as u64], to)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        assert!(from_offset + bytes <= from.bytes(), "a copy ends inside of its source");
+        assert!(to_offset + bytes <= to.bytes(), "a copy ends inside of its target");
+        let (from, to) = (from.address() + from_offset as u64, to.address() + to_offset as u64);
+        self.send(&[COPY, from, to, bytes as u64], &[])
+    }
+
+    fn fence(&mut self) -> Result<Fence, Error> {
+        Ok(Fence::new(()))
+    }
+
+    /// All queues are one.
+    fn wait_for_fence(&mut self, _fence: &Fence) -> Result<(), Error> {
+        Ok(())
     }
 
     fn fill(

@@ -8,6 +8,7 @@ use meetpoint_format::column::{BatchColumns, BatchLayout, Column, ColumnBytes};
 use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_gpu::Compute;
+use meetpoint_gpu::resident::ResidentTensors;
 use meetpoint_prepare::{BatchMemory, MemoryKind, Replacement};
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
@@ -131,6 +132,14 @@ impl Contents {
 pub(crate) enum Memory {
     /// At the beginning of a slot of the ring.
     Ring(RingSlot),
+    /// As with `Ring`, except for tensors that are on a GPU, whose bytes in the slot are
+    /// unspecified.
+    Divided {
+        /// The slot of the ring.
+        slot: RingSlot,
+        /// The tensors on the GPU.
+        tensors: ResidentTensors,
+    },
     /// In a slot of the ring, read from a spool file, after the header.
     Fetched {
         /// The slot of the ring.
@@ -147,7 +156,7 @@ pub(crate) enum Memory {
 impl Memory {
     pub(crate) fn kind(&self) -> MemoryKind {
         match self {
-            Self::Ring(place) => place.kind(),
+            Self::Ring(slot) | Self::Divided { slot, .. } => slot.kind(),
             Self::Own(own) => own.kind(),
             Self::Fetched { buffer, .. } => buffer.kind(),
             Self::Slot(_) => MemoryKind::Shared,
@@ -156,7 +165,7 @@ impl Memory {
 
     pub(crate) fn payload(&self, bytes: usize) -> &[u8] {
         match self {
-            Self::Ring(place) => &place[..bytes],
+            Self::Ring(slot) | Self::Divided { slot, .. } => &slot[..bytes],
             Self::Own(own) => &own.as_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = start + HEADER_BYTES;
@@ -176,7 +185,7 @@ impl Memory {
         budget: &mut LockBudget,
     ) -> Result<(), Unlocked> {
         match self {
-            Self::Ring(slot) => slot.lock_pages(compute, budget),
+            Self::Ring(slot) | Self::Divided { slot, .. } => slot.lock_pages(compute, budget),
             Self::Slot(lease) => lease.lock_pages(compute, budget),
             Self::Fetched { .. } | Self::Own(_) => Err(Unlocked::NotInSlot),
         }
@@ -184,7 +193,7 @@ impl Memory {
 
     fn payload_mut(&mut self, bytes: usize) -> &mut [u8] {
         match self {
-            Self::Ring(place) => &mut place[..bytes],
+            Self::Ring(slot) | Self::Divided { slot, .. } => &mut slot[..bytes],
             Self::Own(own) => &mut own.as_mut_slice()[..bytes],
             Self::Fetched { buffer, start } => {
                 let start = *start + HEADER_BYTES;
@@ -219,13 +228,41 @@ impl Batch {
         self.memory.kind()
     }
 
+    /// The tensors that are on a GPU, which only
+    /// [`LoaderConfig::delivers_to`](crate::LoaderConfig::delivers_to) allows. Their bytes in host
+    /// memory are unspecified.
+    pub fn resident(&self) -> Option<&ResidentTensors> {
+        match &self.memory {
+            Memory::Divided { tensors, .. } => Some(tensors),
+            Memory::Ring(_) | Memory::Fetched { .. } | Memory::Slot(_) | Memory::Own(_) => None,
+        }
+    }
+
+    fn assert_whole(&self) {
+        assert!(self.resident().is_none(), "tensors of the batch are on a GPU");
+    }
+
     /// The columns, in the order in which they were named.
     pub fn columns(&self) -> &[Column] {
         self.table.columns.as_slice()
     }
 
     /// The column with a name.
+    ///
+    /// # Panics
+    ///
+    /// If it has pictures and tensors of the batch are [on a GPU](Self::resident).
     pub fn column(&self, name: &str) -> Option<ColumnBytes<'_>> {
+        let column = self.column_on_host(name)?;
+        if column.column().source.is_picture() {
+            self.assert_whole();
+        }
+        Some(column)
+    }
+
+    /// The column with a name. The bytes of tensors that are [on a GPU](Self::resident) are
+    /// unspecified.
+    pub fn column_on_host(&self, name: &str) -> Option<ColumnBytes<'_>> {
         let index = self.table.columns.position(name)?;
         Some(self.table.column(index, self.memory.payload(self.table.bytes())))
     }
@@ -244,7 +281,12 @@ impl Batch {
     }
 
     /// The memory of all columns, writable in place, as [`Self::bytes_mut`].
+    ///
+    /// # Panics
+    ///
+    /// If tensors of the batch are [on a GPU](Self::resident).
     pub fn payload_mut(&mut self) -> &mut [u8] {
+        self.assert_whole();
         self.memory.payload_mut(self.table.bytes())
     }
 
@@ -265,13 +307,27 @@ impl Batch {
 
     /// The images: row-major, little-endian elements; those of all views one after another, with up
     /// to 63 bytes between two columns. Empty if batches have no column with images.
+    ///
+    /// # Panics
+    ///
+    /// If tensors of the batch are [on a GPU](Self::resident).
     pub fn bytes(&self) -> &[u8] {
+        self.assert_whole();
         &self.memory.payload(self.table.bytes())[self.table.images()]
+    }
+
+    /// Number of bytes of the images, wherever they are.
+    pub fn image_bytes(&self) -> usize {
+        self.table.images().len()
     }
 
     /// The images, writable in place. The memory belongs to this batch until it is dropped, whether
     /// the host or a device prepared it. With `reuse`, a device then prepares the batch again for
     /// the next epoch.
+    ///
+    /// # Panics
+    ///
+    /// If tensors of the batch are [on a GPU](Self::resident).
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let images = self.table.images();
         &mut self.payload_mut()[images]

@@ -9,6 +9,7 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_format::sampler::{Sampler, Shuffled};
 use meetpoint_link::RemoteDevice;
 use meetpoint_prepare::cache::{CacheSettings, CacheSlot};
+use meetpoint_prepare::gpu::GpuIndex;
 use meetpoint_prepare::{CpuPreparers, DatasetPaths, OnError, PreparerFactory};
 use meetpoint_scheduler::{AnyStrategy, Costs, HostOnly, Learned, Record};
 use meetpoint_storage::{EngineKind, MemoryLimit};
@@ -69,6 +70,11 @@ pub struct LoaderConfig {
     /// A GPU that prepares a share of each batch of the host, with its own preparers instead of
     /// [`LoaderConfig::preparers`]. Default: none.
     pub gpu_decode: Option<GpuDecode>,
+    /// The GPU to which the consumer brings every batch with a
+    /// [`DeliveryStage`](crate::delivery::DeliveryStage). Tensors that
+    /// [`LoaderConfig::gpu_decode`] prepares on the same GPU then stay there, and the host's memory
+    /// of a batch lacks them. Default: none, batches are whole in host memory.
+    pub delivers_to: Option<GpuIndex>,
     /// Folders of Python packages, one of which may have the run-time compiler for that GPU.
     /// Default: none.
     pub package_folders: Vec<PathBuf>,
@@ -179,6 +185,7 @@ impl LoaderConfig {
             cache_slot: CacheSlot::default(),
             preparers: Arc::new(CpuPreparers::default()),
             gpu_decode: None,
+            delivers_to: None,
             package_folders: Vec::new(),
             engine: EngineKind::Auto,
             read_depth: 32,

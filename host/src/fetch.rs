@@ -285,7 +285,9 @@ fn check(memory: &Memory, expected: &SlotExpectation<'_>) -> Result<BatchLayout,
             lease.bytes().expect("this kind of memory is mapped").first_chunk::<HEADER_BYTES>()
         }
         Memory::Fetched { buffer, start } => buffer.as_slice()[*start..].first_chunk(),
-        Memory::Ring(_) | Memory::Own(_) => unreachable!("that is what the host prepared into"),
+        Memory::Ring(_) | Memory::Divided { .. } | Memory::Own(_) => {
+            unreachable!("that is what the host prepared into")
+        }
     };
     let header = header.expect("a slot begins with a whole header");
     let header = SlotHeader::decode(header)?;

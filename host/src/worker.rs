@@ -8,6 +8,7 @@ use crate::driver::{Driver, HostTask, Prepared};
 use crate::ring::{Ring, RingSlot};
 use crate::{Error, cores};
 use meetpoint_format::column::ColumnSource;
+use meetpoint_gpu::resident::ResidentTensors;
 use meetpoint_kernels::Interrupt;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{
@@ -31,6 +32,8 @@ pub(crate) struct HostPreparer {
     counted: Counters,
     /// Maximum bytes of a batch that is larger than a slot of the ring.
     own_bytes_max: u64,
+    /// Whether tensors may stay on a GPU.
+    keeps_tensors: bool,
 }
 
 /// A slot of the ring, or separate memory if a batch is larger.
@@ -39,6 +42,9 @@ struct HostMemory {
     own: Option<AlignedBuffer>,
     /// Maximum bytes of the separate memory.
     limit: u64,
+    /// Whether tensors may stay on a GPU, and those that do.
+    keeps_tensors: bool,
+    resident: Option<ResidentTensors>,
 }
 
 impl BatchMemory for HostMemory {
@@ -51,6 +57,10 @@ impl BatchMemory for HostMemory {
             Some(own) => own.as_mut_slice(),
             None => &mut self.place,
         }
+    }
+
+    fn on_gpu(&mut self) -> Option<&mut Option<ResidentTensors>> {
+        self.keeps_tensors.then_some(&mut self.resident)
     }
 
     fn may_grow(&self) -> bool {
@@ -68,7 +78,11 @@ impl BatchMemory for HostMemory {
 
 impl From<HostMemory> for Memory {
     fn from(memory: HostMemory) -> Self {
-        memory.own.map_or(Self::Ring(memory.place), Self::Own)
+        match (memory.own, memory.resident) {
+            (Some(own), _) => Self::Own(own),
+            (None, None) => Self::Ring(memory.place),
+            (None, Some(tensors)) => Self::Divided { slot: memory.place, tensors },
+        }
     }
 }
 
@@ -156,7 +170,9 @@ impl HostPreparer {
         let counted = Counters::default();
         let own_bytes_max = config.memory_budget_bytes / u64::from(config.shares);
         let ring = ring.clone();
-        Ok((Self { preparer, contents, ring, serial, counted, own_bytes_max }, notes))
+        let keeps_tensors = config.delivers_to.is_some() && !config.verify_samples;
+        let own = Self { preparer, contents, ring, serial, counted, own_bytes_max, keeps_tensors };
+        Ok((own, notes))
     }
 
     /// Prepares a batch and reports it; calls `at_work` between samples and while it reads.
@@ -183,7 +199,8 @@ impl HostPreparer {
             driver.is_current(serial)
         };
         self.serial.store(serial, Ordering::Relaxed);
-        let mut memory = HostMemory { place, own: None, limit: self.own_bytes_max };
+        let Self { own_bytes_max: limit, keeps_tensors, .. } = *self;
+        let mut memory = HostMemory { place, own: None, limit, keeps_tensors, resident: None };
         let prepared = self.preparer.prepare(epoch, batch, &mut memory, &mut is_wanted);
         let PreparedBatch { layout, samples, replacements, stats } = match prepared {
             Err(PrepareError::Interrupted) => return Ok(None),

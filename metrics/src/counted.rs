@@ -32,7 +32,7 @@ impl ConsumedBatch {
                 Source::Device(_) => "device",
             },
             samples: batch.samples().len() as u64,
-            bytes: batch.bytes().len() as u64,
+            bytes: batch.image_bytes() as u64,
             replaced: replaced as u64,
             skipped: (batch.replacements().len() - replaced) as u64,
             waited,

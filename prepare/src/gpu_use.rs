@@ -23,6 +23,8 @@ pub struct GpuUse {
     pub shares: Vec<f64>,
     /// Prepared on it.
     pub prepared: u64,
+    /// Of these, samples whose tensors stayed on it until their batch was delivered there.
+    pub resident: u64,
     /// Left to the CPU because the share was full.
     pub beyond_share: u64,
     /// Left to the CPU because it cannot prepare them.
@@ -52,6 +54,9 @@ pub struct GpuUse {
     /// Number of allocations of device and page-locked memory; constant after the first few
     /// batches.
     pub allocations: u64,
+    /// Why the tensors of the other prepared samples were copied to the host, although batches are
+    /// delivered to this GPU; `None` if they are not, or if none was copied.
+    pub downloaded_because: Option<Downloaded>,
     /// Why the job is prepared on the CPU alone; `None` if it is not.
     pub unused_because: Option<NotOffloaded>,
     /// The first failure, after which the CPU prepared the thread's samples.
@@ -79,6 +84,7 @@ impl GpuUse {
     pub fn since(&self, before: &Self) -> Self {
         let mut since = self.clone();
         since.prepared -= before.prepared;
+        since.resident -= before.resident;
         since.beyond_share -= before.beyond_share;
         since.not_taken -= before.not_taken;
         since.given_back -= before.given_back;
@@ -91,6 +97,9 @@ impl GpuUse {
             *samples -= before.not_taken_because.get(reason).copied().unwrap_or(0);
         }
         since.not_taken_because.retain(|_, samples| *samples > 0);
+        if since.resident == since.prepared {
+            since.downloaded_because = None;
+        }
         since
     }
 
@@ -101,6 +110,10 @@ impl GpuUse {
         self.shares.extend(&more.shares);
         self.share = mean(&self.shares);
         self.prepared += more.prepared;
+        self.resident += more.resident;
+        if self.downloaded_because.is_none() {
+            self.downloaded_because.clone_from(&more.downloaded_because);
+        }
         self.beyond_share += more.beyond_share;
         self.not_taken += more.not_taken;
         self.given_back += more.given_back;
@@ -135,6 +148,13 @@ impl fmt::Display for GpuUse {
             "{gpu} prepared {prepared} of {all} samples ({percent:.1} %); its share at the "
         )?;
         write!(f, "end was {:.2} of a batch", self.share)?;
+        if self.resident > 0 {
+            write!(f, "; the tensors of {} stayed there until they were delivered", self.resident)?;
+        }
+        if let Some(reason) = &self.downloaded_because {
+            write!(f, "; tensors of {} were copied to the host: ", self.prepared - self.resident)?;
+            write!(f, "{reason}")?;
+        }
         if let Some(reason) = self.most_frequent_reason() {
             write!(f, "; {} were left to the CPU (most: {reason})", self.not_taken)?;
         }
@@ -279,6 +299,34 @@ impl From<NotExported> for NotOffloaded {
             // A property of a sample, which a recipe as a whole does not have.
             NotExported::Scaled => Self::Operation { operation: "decode".to_owned() },
             NotExported::Operation(name) => Self::Operation { operation: name.to_owned() },
+        }
+    }
+}
+
+/// Why tensors are copied from a GPU to the host, although batches are delivered to the same GPU.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum Downloaded {
+    /// The checksums of samples are computed on the host.
+    Verified,
+    /// Operations on batches are executed on the host.
+    Mixed,
+    /// Tensors of other batches use up the memory for tensors that stay.
+    Memory {
+        /// Its limit in bytes.
+        limit_bytes: u64,
+    },
+}
+
+impl fmt::Display for Downloaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Verified => f.write_str("the checksums of samples are computed on the host"),
+            Self::Mixed => f.write_str("operations on batches are executed on the host"),
+            Self::Memory { limit_bytes } => {
+                let limit = meetpoint_format::units::show_bytes(*limit_bytes);
+                write!(f, "the memory for tensors that stay on the GPU (up to {limit}) was used up")
+            }
         }
     }
 }

@@ -83,7 +83,7 @@ pub use job::Job;
 pub use keys::KeyLookup;
 pub use mapped::MappedDataset;
 pub use memory::{BatchMemory, MemoryKind};
-pub use offload::{Offload, OffloadCounts, Tensors};
+pub use offload::{Finished, Offload, OffloadCounts, Tensors};
 pub use paths::{DatasetPaths, is_url};
 pub use picture_sizes::PictureSizes;
 pub use preparer::{Pace, PrepareStats, PreparedBatch, Preparer};

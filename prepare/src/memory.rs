@@ -1,5 +1,6 @@
 //! The memory of batches, and its kind.
 
+use meetpoint_gpu::resident::ResidentTensors;
 use meetpoint_storage::AlignedBuffer;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +39,12 @@ pub trait BatchMemory: Send {
 
     /// All of its bytes.
     fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// Where a preparer leaves tensors that stay on a GPU instead of at their positions in the
+    /// bytes; `None` if all tensors must be in the bytes.
+    fn on_gpu(&mut self) -> Option<&mut Option<ResidentTensors>> {
+        None
+    }
 
     /// Whether [`Self::grow`] may succeed.
     fn may_grow(&self) -> bool {

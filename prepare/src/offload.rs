@@ -1,6 +1,7 @@
 //! The interface to a processor that prepares pictures outside of the preparer's thread: a GPU.
 
 use crate::Error;
+use meetpoint_gpu::resident::ResidentTensors;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
 use std::fmt::Debug;
 
@@ -18,8 +19,9 @@ pub trait Offload: Send + Debug {
     /// Sets the interrupt that ends waits.
     fn set_interrupt(&mut self, interrupt: Interrupt);
 
-    /// Begins a batch of a number of samples and drops any results of the previous one.
-    fn begin(&mut self, samples: usize) -> Result<(), Error>;
+    /// Begins a batch of a number of samples and drops any results of the previous one. With
+    /// `may_stay`, tensors may stay where they are prepared.
+    fn begin(&mut self, samples: usize, may_stay: bool) -> Result<(), Error>;
 
     /// Takes a sample, whose bytes need not outlive the call; `false` leaves it to the caller.
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error>;
@@ -29,11 +31,10 @@ pub trait Offload: Send + Debug {
     fn poll(&mut self);
 
     /// Ends the batch: writes the tensor of each taken sample to its position in `tensors`, where
-    /// all have the same length, and returns the positions that the caller has to prepare, in
-    /// ascending order.
+    /// all have the same length, unless it stays where it is.
     ///
     /// `own_ns` is the time that the caller spent on the samples that it prepared itself.
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error>;
+    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error>;
 
     /// Its counts so far.
     fn counts(&self) -> OffloadCounts;
@@ -48,11 +49,28 @@ pub struct Tensors<'a> {
     pub each: usize,
 }
 
+/// The end of a batch of an [`Offload`].
+#[derive(Debug, Default)]
+pub struct Finished {
+    /// Positions of samples that the caller has to prepare, in ascending order.
+    pub given_back: Vec<usize>,
+    /// Tensors that were not written.
+    pub resident: Option<ResidentTensors>,
+}
+
+impl From<Vec<usize>> for Finished {
+    fn from(given_back: Vec<usize>) -> Self {
+        Self { given_back, resident: None }
+    }
+}
+
 /// Counts of an [`Offload`] since it was created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OffloadCounts {
     /// Samples that it prepared.
     pub prepared: u64,
+    /// Of these, samples whose tensors stayed where they were prepared.
+    pub resident: u64,
     /// Samples that it left to the CPU because its share was full.
     pub beyond_share: u64,
     /// Samples that it cannot prepare: progressive JPEGs, other formats, operations that it lacks.

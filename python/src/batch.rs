@@ -115,7 +115,7 @@ impl Batch {
         let CudaBatch { memory, columns, labels, samples } = gpu;
         let values = |index: usize| {
             let column = &batch.columns()[index];
-            let bytes = batch.column(&column.name).expect("it is a column of the batch");
+            let bytes = batch.column_on_host(&column.name).expect("it is a column of the batch");
             let axes = batch.axes(&column.name).expect("it is a column of the batch");
             let place = columns[index];
             let mut values = Values::of(&bytes, axes, place.map_or(0, |place| place.offset));

@@ -129,6 +129,7 @@ impl GpuSettings {
             })?;
         }
         let dtype = config.recipe.result().dtype.name();
+        config.delivers_to = Some(device);
         if let Ok(split) = &split {
             config.recipe = Arc::new(split.head.clone());
             let count = split.head.operations().len();

@@ -39,7 +39,7 @@ use meetpoint_host::group::{self, GroupCallbacks, RankOutcome};
 use meetpoint_host::stats::{EpochStats, EventKind};
 use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notice, Notify, Null,
+    Accelerator, AcceleratorJob, Emulated, Error, GpuIndex, JobFile, Loader, Notice, Notify, Null,
     StopHandle, StrategyName,
 };
 use meetpoint_kernels::Cpu;
@@ -210,7 +210,7 @@ fn measure(
                 job,
                 strategy,
                 costs,
-                (deliveries, ledger.as_ref()),
+                (deliveries, plan.device_out, ledger.as_ref()),
                 &mut meters,
                 switch,
                 output,
@@ -264,7 +264,7 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
-    (deliveries, ledger): (Deliveries, Option<&Arc<Ledger>>),
+    (deliveries, device_out, ledger): (Deliveries, Option<GpuIndex>, Option<&Arc<Ledger>>),
     meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
@@ -273,6 +273,8 @@ fn run_strategy(
     // A failing GPU stops only this strategy.
     let mut config = job.loader_config(name, sources, switch.child());
     config.costs = Some(costs);
+    // A ledger has the checksums of all values.
+    config.delivers_to = device_out.filter(|_| ledger.is_none());
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));

@@ -6,7 +6,9 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::kernels::{Kernel, SHARED_BYTES_DEFAULT};
 use super::memory;
-use crate::{Argument, Compute, DeviceMemory, Error, HostMemory, KernelName, Launch, PageLock};
+use crate::{
+    Argument, Compute, DeviceMemory, Error, Fence, HostMemory, KernelName, Launch, PageLock,
+};
 use cudarc::driver::sys;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -199,6 +201,37 @@ impl Compute for CudaCompute {
         let result = unsafe { sys::cuStreamSynchronize(self.stream.0) };
         copied?;
         self.gpu.context.check("cuStreamSynchronize", result)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        assert!(from_offset + bytes <= from.bytes(), "a copy ends inside of its source");
+        assert!(to_offset + bytes <= to.bytes(), "a copy ends inside of its target");
+        let _entered = self.gpu.context.enter()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        let (source, target) =
+            (from.address() + from_offset as u64, to.address() + to_offset as u64);
+        // SAFETY: both sides have as many bytes. The driver frees memory after the work on it.
+        let result = unsafe { sys::cuMemcpyDtoDAsync_v2(target, source, bytes, self.stream.0) };
+        self.gpu.context.check("cuMemcpyDtoDAsync", result)
+    }
+
+    fn fence(&mut self) -> Result<Fence, Error> {
+        let event = self.gpu.event()?;
+        self.record(&event)?;
+        Ok(Fence::new(event))
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error> {
+        self.wait_for_event(fence.point().expect("a fence of a GPU is an event"))
     }
 
     fn fill(

@@ -125,6 +125,7 @@ const FUNCTIONS: &[&str] = &[
     "cuMemHostAlloc",
     "cuMemHostRegister_v2",
     "cuMemHostUnregister",
+    "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemsetD8Async",

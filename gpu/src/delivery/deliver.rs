@@ -7,8 +7,10 @@ use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HU
 use super::pool::{Pool, PoolSlot, Release, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
+use crate::resident::ResidentTensors;
 use crate::{DeviceMemory, Error};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,13 +20,24 @@ const UNMEASURED_MAX: usize = 64;
 /// A contiguous part of a batch, such as a column.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// The bytes, in host memory.
+    /// The bytes, in host memory, except for those of `resident`.
     pub bytes: &'a [u8],
+    /// Tensors of the piece that are already on the device.
+    pub resident: Option<&'a ResidentTensors>,
     /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied
     /// directly.
     pub is_locked: bool,
     /// Where they are written.
     pub target: Target,
+}
+
+impl Piece<'_> {
+    /// The ranges of its bytes that are in host memory.
+    fn host_ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        let (none, bytes) = (self.resident.is_none(), self.bytes.len());
+        let others = self.resident.into_iter().flat_map(move |tensors| tensors.others(bytes));
+        others.chain(none.then_some(0..bytes))
+    }
 }
 
 /// Where a piece is written in the memory of a batch.
@@ -55,6 +68,8 @@ pub struct Delivered {
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
+    /// Bytes that were already on the device and were copied there.
+    pub resident_bytes: u64,
     /// Bytes of them that were copied directly from their page-locked memory, without staging.
     pub direct_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
@@ -285,13 +300,20 @@ impl<S: Streams> Delivery<S> {
                     (memory, *place.next().expect("each has a place"))
                 }
             };
-            if piece.is_locked {
-                self.streams.upload(piece.bytes, memory, offset)?;
-                self.sums.direct_bytes += piece.bytes.len() as u64;
-            } else {
-                self.staging.copy(&mut self.streams, piece.bytes, memory, offset, is_stopped)?;
+            for range in piece.host_ranges() {
+                let (bytes, offset) = (&piece.bytes[range.clone()], offset + range.start);
+                if piece.is_locked {
+                    self.streams.upload(bytes, memory, offset)?;
+                    self.sums.direct_bytes += bytes.len() as u64;
+                } else {
+                    self.staging.copy(&mut self.streams, bytes, memory, offset, is_stopped)?;
+                }
+                self.sums.bytes += bytes.len() as u64;
             }
-            self.sums.bytes += piece.bytes.len() as u64;
+            if let Some(tensors) = piece.resident {
+                let bytes = tensors.copy_to(&mut self.streams, memory, offset)?;
+                self.sums.resident_bytes += bytes as u64;
+            }
         }
         let copied = self.streams.record()?;
         let mut place = places.iter();

@@ -371,6 +371,13 @@ Result cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, void* s
     return SUCCESS;
 }
 
+Result cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void* stream) {
+    (void)stream;
+    if (ready()) return ready();
+    memcpy((void*)to, (void*)from, bytes);
+    return SUCCESS;
+}
+
 Result cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, void* stream) {
     (void)stream;
     if (ready()) return ready();

@@ -95,6 +95,7 @@ impl<S: Streams> DeliveryStage<S> {
                 continue;
             }
             let bytes = &payload[table.range(index)];
+            let resident = batch.resident().filter(|_| column.source.is_picture());
             let place = match self.converted.filter(|_| column.source.is_picture()) {
                 Some(element) => {
                     let offset = reserve(self.delivery.element_bytes(0) * bytes.len());
@@ -106,12 +107,13 @@ impl<S: Streams> DeliveryStage<S> {
                         plane: u32::try_from(plane).expect("a picture has fewer pixels"),
                         samples: u32::try_from(count).expect("batches have 32 bits"),
                     };
-                    pieces.push(Piece { bytes, is_locked, target });
+                    pieces.push(Piece { bytes, resident, is_locked, target });
                     GpuColumn { offset, element }
                 }
                 None => {
                     let offset = reserve(bytes.len());
-                    pieces.push(Piece { bytes, is_locked, target: Target::Copied { offset } });
+                    let target = Target::Copied { offset };
+                    pieces.push(Piece { bytes, resident, is_locked, target });
                     GpuColumn { offset, element: column.kind.element().into() }
                 }
             };
@@ -132,7 +134,7 @@ impl<S: Streams> DeliveryStage<S> {
             narrow.map(|it| small.add(it.iter().flat_map(|sample| sample.to_le_bytes()))),
         );
         let target = Target::Copied { offset: small.begin };
-        pieces.push(Piece { bytes: &small.bytes, is_locked: false, target });
+        pieces.push(Piece { bytes: &small.bytes, resident: None, is_locked: false, target });
         self.bytes_max = self.bytes_max.max(end);
         let memory = self.delivery.deliver(&pieces, end, is_stopped)?;
         Ok(GpuBatch { memory, columns, labels, samples })

@@ -18,6 +18,8 @@ pub struct DeliveryUse {
     pub batches: u64,
     /// Bytes over the bus.
     pub bytes: u64,
+    /// Bytes that the GPU had prepared itself, and which did not cross the bus.
+    pub resident_bytes: u64,
     /// Those of them that were copied from the memory of the loader, which is page-locked; others
     /// were copied through page-locked memory.
     pub direct_bytes: u64,
@@ -62,6 +64,7 @@ impl DeliveryUse {
             undivided,
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
+            resident_bytes: after.resident_bytes - before.resident_bytes,
             direct_bytes: after.direct_bytes - before.direct_bytes,
             staged: staged.cloned(),
             transfer_ns: after.transfer_ns - before.transfer_ns,
@@ -82,6 +85,9 @@ impl fmt::Display for DeliveryUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, batches, bytes, measured, late_batches, .. } = self;
         write!(f, "{batches} batches ({}) were copied to {device}", show_bytes(*bytes))?;
+        if self.resident_bytes > 0 {
+            write!(f, ", {} more were already there", show_bytes(self.resident_bytes))?;
+        }
         if *measured > 0 {
             let mean_ms = |ns: u64| ns as f64 / *measured as f64 / 1e6;
             write!(f, ": {:.2} ms for a batch", mean_ms(self.transfer_ns))?;

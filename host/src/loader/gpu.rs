@@ -7,7 +7,7 @@ use crate::driver::Driver;
 use crate::gpu_decode::GpuDecode;
 use crate::stats::EventKind;
 use meetpoint_prepare::PreparerFactory;
-use meetpoint_prepare::gpu::{GpuFailure, GpuMemory, GpuPreparers, GpuUse};
+use meetpoint_prepare::gpu::{Downloaded, GpuFailure, GpuMemory, GpuPreparers, GpuUse};
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
@@ -16,12 +16,25 @@ use std::sync::Arc;
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
     if let Some(decode @ GpuDecode { gpu, share, .. }) = config.gpu_decode {
         let memory = memory(config, &decode, &MemoryLimit::of_this_process())?;
+        let keeps_tensors = config.delivers_to == Some(gpu) && !config.verify_samples;
+        let (memory, tensors_bytes) = match keeps_tensors {
+            true => memory.without_tensors(),
+            false => (memory, 0),
+        };
         let memory = memory.divided(config.shares.saturating_mul(config.threads_max()));
         let is_stopped = || config.stop.is_stopped();
         let folders = &config.package_folders;
         let opened = GpuPreparers::open(gpu, share, memory, folders, &is_stopped);
         config.stop.check()?;
-        return Ok(Arc::new(opened.map_err(|source| Error::Gpu { gpu, source })?));
+        let opened = opened.map_err(|source| Error::Gpu { gpu, source })?;
+        if keeps_tensors {
+            let limit_bytes = tensors_bytes / u64::from(config.shares);
+            return Ok(Arc::new(opened.keeping_tensors(limit_bytes)));
+        }
+        if config.delivers_to == Some(gpu) {
+            opened.note_downloaded(Downloaded::Verified);
+        }
+        return Ok(Arc::new(opened));
     }
     let own = config.preparers.for_one_loader();
     Ok(own.unwrap_or_else(|| Arc::clone(&config.preparers)))

@@ -22,7 +22,7 @@ use meetpoint_link::Targets;
 pub use meetpoint_link::{CoreUse, Disturbance};
 use meetpoint_prepare::MemoryKind;
 pub use meetpoint_prepare::RemoteUse;
-pub use meetpoint_prepare::gpu::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
+pub use meetpoint_prepare::gpu::{Downloaded, GpuFailure, GpuUse, NotOffloaded, NotTaken};
 use meetpoint_scheduler::{
     Budget, Concurrency, DeviceId, Epoch as Scheduler, Learned, Record, Selection, Source,
 };

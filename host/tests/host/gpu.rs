@@ -2,11 +2,10 @@
 //! CPU executes here: the same batches, whatever the share and whatever fails.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{config, consume, dataset, pack, picture, sorted};
-use jpeg_encoder::{ColorType, Encoder};
+use crate::support::{config, consume, dataset, mixed, sorted};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{
-    Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject,
+    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, subject,
 };
 use meetpoint_host::group::{self, GroupCallbacks, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
@@ -122,6 +121,25 @@ impl Compute for Faulty {
         to: &mut [u8],
     ) -> Result<(), GpuError> {
         self.inner.download(from, offset, to)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), GpuError> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn fence(&mut self) -> Result<Fence, GpuError> {
+        self.inner.fence()
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
+        self.inner.wait_for_fence(fence)
     }
 
     fn fill(
@@ -364,30 +382,6 @@ fn a_request_to_stop_ends_the_wait_for_a_gpu_that_hangs() {
         let ended = epoch.next_batch().map(|batch| batch.is_some());
         assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
-}
-
-/// A dataset of baseline JPEGs, of which every third is progressive, and one is damaged.
-fn mixed() -> tempfile::TempDir {
-    let progressive = |number: u32| {
-        let mut encoded = Vec::new();
-        let mut encoder = Encoder::new(&mut encoded, 90);
-        encoder.set_progressive(true);
-        let pixels: Vec<u8> = (0..24 * 20 * 3).map(|at| (at * (number + 3)) as u8).collect();
-        encoder.encode(&pixels, 24, 20, ColorType::Rgb).unwrap();
-        encoded
-    };
-    let image = |number| match number % 3 {
-        2 => progressive(number),
-        _ => picture(number),
-    };
-    let mut images: Vec<Vec<u8>> = (0..16).map(image).collect();
-    // Its headers are sound, so a GPU takes it.
-    let half = images[4].len() / 2;
-    // Ones alone are not a Huffman code.
-    images[4][half..half + 32].fill(0xfe);
-    let folder = tempfile::tempdir().unwrap();
-    pack(folder.path(), images);
-    folder
 }
 
 #[test]

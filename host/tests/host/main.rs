@@ -17,6 +17,7 @@ mod network;
 mod preparers;
 mod ranks;
 mod reopening;
+mod resident;
 mod run_ahead;
 mod samplers;
 mod small_samples;

@@ -137,9 +137,10 @@ impl<'a> Batch<'a> {
         })
     }
 
+    /// Begins a batch whose tensors all come to the host, as in a loader without `device_out`.
     fn begin(&mut self, samples: usize) -> Result<(), Error> {
         (self.taken, self.own) = (0, Duration::ZERO);
-        Ok(self.offload.begin(samples)?)
+        Ok(self.offload.begin(samples, false)?)
     }
 
     /// Offers a sample to the GPU, or prepares it.
@@ -186,7 +187,7 @@ impl<'a> Batch<'a> {
             let bytes = &mut self.tensors[..samples * self.each];
             let tensors = Tensors { bytes, each: self.each };
             let own_ns = u64::try_from(self.own.as_nanos()).unwrap_or(u64::MAX);
-            for position in self.offload.finish(tensors, own_ns)? {
+            for position in self.offload.finish(tensors, own_ns)?.given_back {
                 self.load(position, index_of(position), Self::prepare_here)?;
             }
         }

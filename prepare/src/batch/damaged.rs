@@ -2,7 +2,7 @@
 //! sample.
 
 use super::{BatchProgress, CpuPreparer};
-use crate::{Action, Damage, Error, Replacement};
+use crate::{Action, BatchMemory, Damage, Error, Replacement};
 
 impl CpuPreparer {
     /// Does what is to be done about a sample that could not be prepared. What is no damage of the
@@ -62,7 +62,7 @@ impl CpuPreparer {
     }
 
     /// Moves tensors up over the places of samples that were left out.
-    pub(super) fn close_up(&self, out: &mut [u8]) {
+    pub(super) fn close_up(&self, memory: &mut dyn BatchMemory) {
         let is_left_out = |position: &usize| {
             let of_position = |it: &&Replacement| it.position as usize == *position;
             let replacement = self.replacements.iter().find(of_position);
@@ -71,7 +71,9 @@ impl CpuPreparer {
         let samples = self.samples.len();
         let kept: Vec<usize> = (0..samples).filter(|it| !is_left_out(it)).collect();
         if kept.len() < samples {
-            self.pictures.close_up(samples, &kept, out);
+            self.pictures.close_up(samples, &kept, memory.bytes_mut());
+            let resident = memory.on_gpu().and_then(Option::as_mut);
+            resident.into_iter().for_each(|tensors| tensors.close_up(&kept));
         }
     }
 }

@@ -280,7 +280,7 @@ impl CpuPreparer {
     fn finish(&mut self, progress: &mut BatchProgress<'_>) -> Result<PreparedBatch, Error> {
         if !self.replacements.is_empty() {
             self.replacements.sort_by_key(|replacement| replacement.position);
-            self.close_up(progress.memory.bytes_mut());
+            self.close_up(progress.memory);
         }
         let (layout, samples) = self.table.finish(progress.memory)?;
         self.mix(&layout, samples.len(), progress)?;
@@ -541,7 +541,7 @@ impl Preparer for CpuPreparer {
         self.table.begin(self.samples.len());
         self.call = self.call.wrapping_add(1);
         self.replacements.clear();
-        self.begin_offload()?;
+        self.begin_offload(memory)?;
         self.begin_small(epoch)?;
         let mut progress = BatchProgress {
             epoch,

@@ -2,7 +2,7 @@
 
 use super::{BatchProgress, CpuPreparer, nanoseconds};
 use crate::gpu_use::NotOffloaded;
-use crate::{Error, Offload};
+use crate::{BatchMemory, Error, Finished, Offload};
 use meetpoint_format::dataset::SampleLocation;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId, contain_panic};
 use std::time::{Duration, Instant};
@@ -65,12 +65,20 @@ impl CpuPreparer {
         reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
     }
 
-    pub(super) fn begin_offload(&mut self) -> Result<(), Error> {
+    /// Whether the operations of the recipe on batches need every tensor in host memory.
+    pub(crate) fn mixes_batches(&self) -> bool {
+        self.mixer.is_some()
+    }
+
+    pub(super) fn begin_offload(&mut self, memory: &mut dyn BatchMemory) -> Result<(), Error> {
+        let on_gpu = memory.on_gpu();
+        let may_stay = on_gpu.is_some() && !self.mixes_batches();
+        on_gpu.into_iter().for_each(|tensors| *tensors = None);
         let Some(offloading) = &mut self.offload else { return Ok(()) };
         (offloading.offers, offloading.is_poisoned) = (true, false);
         offloading.taken.clear();
         offloading.own = Duration::default();
-        offloading.offload.begin(self.samples.len())
+        offloading.offload.begin(self.samples.len(), may_stay)
     }
 
     /// Offers a sample, whose other columns are taken already; `true`: it is done here.
@@ -123,10 +131,14 @@ impl CpuPreparer {
         let started = Instant::now();
         let tensors = self.pictures.tensors(self.samples.len(), progress.memory.bytes_mut());
         let own_ns = nanoseconds(offloading.own);
-        let given_back = match offloading.is_poisoned {
-            true => std::mem::take(&mut offloading.taken),
+        let Finished { given_back, resident } = match offloading.is_poisoned {
+            true => std::mem::take(&mut offloading.taken).into(),
             false => offloading.offload.finish(tensors, own_ns)?,
         };
+        if resident.is_some() {
+            let place = progress.memory.on_gpu();
+            *place.expect("tensors stay only where the memory allows it") = resident;
+        }
         progress.stats.compute_ns += nanoseconds(started.elapsed());
         offloading.offers = false;
         for position in given_back {

@@ -6,12 +6,14 @@ use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
 use meetpoint_gpu::pictures::PictureBatch;
+use meetpoint_gpu::resident::{ResidentTensors, TensorMemory, TensorPool};
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner, precision};
 use meetpoint_kernels::{
     Cpu, Encoded, Error as KernelError, Interrupt, NotExported, PictureProgram, SampleId,
     SamplePreparer,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the GPU may take for a batch.
@@ -81,7 +83,12 @@ pub struct GpuBatch {
     positions: Vec<usize>,
     /// Number of tensors, up to the last one in use.
     tensors: usize,
+    /// Tensors that are copied to the host.
     out: Buffer,
+    /// Memory for tensors that stay on the GPU; `None`: none stays.
+    pool: Option<Arc<TensorPool>>,
+    /// Memory of the tensors of this batch, if they stay.
+    staying: Option<TensorMemory>,
     memory: GpuMemory,
     interrupt: Interrupt,
     most: MemoryUse,
@@ -136,6 +143,8 @@ impl GpuBatch {
             positions: Vec::new(),
             tensors: 0,
             out: Buffer::default(),
+            pool: None,
+            staying: None,
             memory,
             interrupt: Interrupt::default(),
             most: MemoryUse::default(),
@@ -143,6 +152,11 @@ impl GpuBatch {
         };
         batch.set_memory(memory);
         Ok(batch)
+    }
+
+    /// Lets tensors stay on the GPU, in memory of a pool, where the caller allows it.
+    pub fn set_pool(&mut self, pool: Arc<TensorPool>) {
+        self.pool = Some(pool);
     }
 
     /// Sets the memory limit of later batches.
@@ -175,6 +189,7 @@ impl GpuBatch {
     /// Frees all memory and empties the batch, except for its positions. No work of the batch may
     /// be in progress.
     pub fn release(&mut self) {
+        self.return_memory();
         self.jpeg.release();
         self.pictures.release();
         self.out.release();
@@ -219,11 +234,21 @@ impl GpuBatch {
         if std::mem::take(&mut self.is_started) {
             self.wait_for_work().inspect_err(|_| self.is_started = true)?;
         }
+        self.return_memory();
         self.jpeg.clear();
         self.pictures.clear();
         self.positions.clear();
         self.tensors = 0;
         Ok(())
+    }
+
+    /// Returns the memory of tensors that no one took.
+    fn return_memory(&mut self) {
+        let Some(memory) = self.staying.take() else { return };
+        if self.is_started {
+            // Without a fence, the memory is never reused.
+            drop(memory.written_by(&mut *self.compute));
+        }
     }
 
     /// Removes the samples of the batch after a failure.
@@ -293,13 +318,17 @@ impl GpuBatch {
     fn needs(&self, tensors: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
         let [a, b, c, d, e] = self.jpeg.needs(more);
         let [f, g, h] = self.pictures.needs();
-        let out = tensors.saturating_mul(self.tensor_bytes).saturating_add(TENSOR_ALIGNMENT);
-        [a, b, c, d, e, f, g, h, buffer::needed(out)]
+        [a, b, c, d, e, f, g, h, buffer::needed(self.bytes_of(tensors))]
+    }
+
+    fn bytes_of(&self, tensors: usize) -> usize {
+        tensors.saturating_mul(self.tensor_bytes).saturating_add(TENSOR_ALIGNMENT)
     }
 
     /// Allocates the memory for the batch before any of its work is started.
     fn reserve(&mut self) -> Result<(), GpuError> {
-        let needs = self.needs(self.tensors, None);
+        let copied = if self.staying.is_some() { 0 } else { self.tensors };
+        let needs = self.needs(copied, None);
         let [a, b, c, d, e] = self.jpeg.buffer_bytes();
         let [f, g, h] = self.pictures.buffer_bytes();
         let have = [a, b, c, d, e, f, g, h, self.out.bytes()];
@@ -322,14 +351,24 @@ impl GpuBatch {
     }
 
     /// Starts the work on all samples taken. If it fails for lack of memory
-    /// ([`GpuError::is_out_of_memory`]), no work was started.
-    pub fn start(&mut self) -> Result<(), GpuError> {
+    /// ([`GpuError::is_out_of_memory`]), no work was started. With `may_stay`, the tensors stay on
+    /// the GPU if the pool has memory for them: [`Self::resident`].
+    pub fn start(&mut self, may_stay: bool) -> Result<(), GpuError> {
+        let bytes = self.bytes_of(self.tensors);
+        self.staying = match self.pool.as_ref().filter(|_| may_stay) {
+            Some(pool) => match pool.take(bytes, &mut *self.compute) {
+                // The memory for tensors that are copied may already exist.
+                Err(error) if error.is_out_of_memory() => None,
+                taken => taken?,
+            },
+            None => None,
+        };
         self.reserve()?;
         self.note_memory();
         self.is_started = true;
         self.jpeg.run(&mut *self.compute)?;
         let sources = self.jpeg.pixels_address();
-        let tensors = self.out.get().expect("it was reserved").address();
+        let tensors = self.tensors().expect("memory was reserved").address();
         self.pictures.run(&mut *self.compute, sources, tensors)
     }
 
@@ -356,7 +395,23 @@ impl GpuBatch {
 
     /// The tensors. Only those at the positions of samples that were taken are written.
     pub fn tensors(&self) -> Option<&DeviceMemory> {
-        self.out.get()
+        self.staying.as_ref().map(TensorMemory::memory).or(self.out.get())
+    }
+
+    /// Whether the tensors could stay on the GPU, but the pool has no memory for them.
+    pub fn is_beyond_pool(&self, may_stay: bool) -> bool {
+        may_stay && self.pool.is_some() && self.staying.is_none()
+    }
+
+    /// The tensors of a batch that is done, except for those at the positions `unsound`, if they
+    /// are in memory where they can stay.
+    pub fn resident(&mut self, unsound: &[usize]) -> Result<Option<ResidentTensors>, GpuError> {
+        let Some(memory) = &self.staying else { return Ok(None) };
+        let ready = memory.written_by(&mut *self.compute)?;
+        let mut positions = self.positions();
+        positions.retain(|position| !unsound.contains(position));
+        let memory = self.staying.take().expect("as above");
+        Ok(Some(ResidentTensors::new(memory, ready, self.tensor_bytes, positions)))
     }
 
     /// Copies the tensors of samples that were taken to their positions among `tensors`. Positions
@@ -378,6 +433,7 @@ impl Drop for GpuBatch {
         if self.is_started {
             // Memory is freed only after the work that uses it, and never if that is still running.
             drop(self.compute.wait(END_LIMIT));
+            self.return_memory();
         }
     }
 }

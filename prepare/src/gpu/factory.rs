@@ -5,8 +5,9 @@ use super::memory::GpuMemory;
 use super::offload::GpuOffload;
 use super::share::ShareChoice;
 use super::usage::{CountedOffload, Shared};
-use crate::gpu_use::{GpuUse, NotOffloaded};
+use crate::gpu_use::{Downloaded, GpuUse, NotOffloaded};
 use crate::{CpuPreparer, CpuPreparers, Error, Job, Preparer, PreparerFactory, Resources};
+use meetpoint_gpu::resident::TensorPool;
 use meetpoint_gpu::{Compute, Error as GpuError};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct GpuPreparers {
     gpu: Arc<dyn Computes>,
     choice: ShareChoice,
     memory: GpuMemory,
+    /// For tensors that stay on the GPU.
+    pool: Option<Arc<TensorPool>>,
     shared: Arc<Shared>,
 }
 
@@ -42,7 +45,20 @@ impl GpuPreparers {
         choice: ShareChoice,
         memory: GpuMemory,
     ) -> Self {
-        Self { cpu, gpu, choice, memory, shared: Arc::default() }
+        Self { cpu, gpu, choice, memory, pool: None, shared: Arc::default() }
+    }
+
+    /// Lets tensors stay on the GPU where the memory of a batch allows it, in at most this many
+    /// bytes for all threads together.
+    #[must_use]
+    pub fn keeping_tensors(self, limit_bytes: u64) -> Self {
+        Self { pool: Some(Arc::new(TensorPool::new(limit_bytes))), ..self }
+    }
+
+    /// Reports a reason for which the caller does not let tensors stay on the GPU to which it
+    /// delivers them.
+    pub fn note_downloaded(&self, reason: Downloaded) {
+        self.shared.note_downloaded(reason);
     }
 
     /// The pictures of a job on the GPU, or why there are none.
@@ -74,7 +90,13 @@ impl PreparerFactory for GpuPreparers {
     fn preparer(&self, job: &Job, resources: Resources) -> Result<Box<dyn Preparer>, Error> {
         let mut preparer = self.cpu.cpu_preparer(job, resources)?;
         match self.batch(job, &preparer) {
-            Ok(batch) => {
+            Ok(mut batch) => {
+                if let Some(pool) = &self.pool {
+                    batch.set_pool(Arc::clone(pool));
+                    if preparer.mixes_batches() {
+                        self.shared.note_downloaded(Downloaded::Mixed);
+                    }
+                }
                 let offload = GpuOffload::new(batch, self.choice);
                 preparer.set_offload(Box::new(CountedOffload::new(offload, &self.shared)));
             }
@@ -85,10 +107,14 @@ impl PreparerFactory for GpuPreparers {
     }
 
     fn gpu_use(&self) -> Option<GpuUse> {
-        Some(self.shared.sum(self.gpu.name()))
+        Some(self.shared.sum(self.gpu.name(), self.pool.as_deref()))
     }
 
     fn for_one_loader(&self) -> Option<Arc<dyn PreparerFactory>> {
-        Some(Arc::new(Self::new(self.cpu, Arc::clone(&self.gpu), self.choice, self.memory)))
+        let one = Self::new(self.cpu, Arc::clone(&self.gpu), self.choice, self.memory);
+        Some(Arc::new(match &self.pool {
+            Some(pool) => one.keeping_tensors(pool.limit_bytes()),
+            None => one,
+        }))
     }
 }

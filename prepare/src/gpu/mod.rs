@@ -17,7 +17,7 @@ mod retry;
 mod share;
 mod usage;
 
-pub use crate::gpu_use::{GpuFailure, GpuUse, NotOffloaded, NotTaken};
+pub use crate::gpu_use::{Downloaded, GpuFailure, GpuUse, NotOffloaded, NotTaken};
 pub use batch::{GpuBatch, GpuRefusal, MemoryUse, OfferOutcome};
 pub use factory::{Computes, GpuPreparers};
 pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};

@@ -6,8 +6,9 @@ use super::refusal::Refusals;
 use super::retry::Retry;
 use super::share::{BatchTimes, Share, ShareChoice};
 use crate::gpu_use::NotTaken;
-use crate::{Error, Offload, OffloadCounts, Tensors};
+use crate::{Error, Finished, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
+use meetpoint_gpu::resident::ResidentTensors;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ pub struct GpuOffload {
     samples: usize,
     wanted: usize,
     offered: usize,
+    /// Whether the tensors of the batch may stay on the GPU.
+    may_stay: bool,
     started: Option<Instant>,
     /// When the batch was last seen unfinished, and when it was first seen finished, from its
     /// start.
@@ -41,6 +44,8 @@ pub struct GpuOffload {
     out_of_memory_batches: u64,
     /// Sum over batches of the time from the start of the GPU's work until its end.
     busy: Duration,
+    /// Batches whose tensors were copied to the host because too many stayed on the GPU.
+    beyond_pool_batches: u64,
 }
 
 impl GpuOffload {
@@ -54,6 +59,7 @@ impl GpuOffload {
             samples: 0,
             wanted: 0,
             offered: 0,
+            may_stay: false,
             started: None,
             unfinished: Duration::ZERO,
             finished: None,
@@ -62,6 +68,7 @@ impl GpuOffload {
             is_paused: false,
             out_of_memory_batches: 0,
             busy: Duration::ZERO,
+            beyond_pool_batches: 0,
         }
     }
 
@@ -101,6 +108,11 @@ impl GpuOffload {
         self.out_of_memory_batches
     }
 
+    /// Batches whose tensors were copied to the host because too many stayed on the GPU.
+    pub(super) fn beyond_pool_batches(&self) -> u64 {
+        self.beyond_pool_batches
+    }
+
     /// Handles a failure, after which no sample of this batch goes to the GPU. A request to stop is
     /// returned as [`Error::Interrupted`] instead.
     fn fail(&mut self, error: GpuError) -> Result<(), Error> {
@@ -136,20 +148,33 @@ impl GpuOffload {
 
     fn start(&mut self) -> Result<(), Error> {
         self.started = Some(Instant::now());
-        let started = self.batch.start();
+        let started = self.batch.start(self.may_stay);
+        let is_beyond = started.is_ok() && self.batch.is_beyond_pool(self.may_stay);
+        self.beyond_pool_batches += u64::from(is_beyond);
         started.or_else(|error| self.fail(error))
     }
 
-    /// Waits for the batch and copies its tensors; returns what is not sound, and the time that the
-    /// GPU took.
-    fn end(&mut self, tensors: &mut [u8]) -> Result<(Vec<usize>, Duration), GpuError> {
+    /// Waits for the batch and copies its tensors unless they stay; returns them, what is not
+    /// sound, and the time that the GPU took.
+    fn end(&mut self, tensors: &mut [u8]) -> Result<Ended, GpuError> {
         let unsound = self.batch.wait()?;
         let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
-        self.batch.download(tensors)?;
+        let resident = self.batch.resident(&unsound)?;
+        if resident.is_none() {
+            self.batch.download(tensors)?;
+        }
         // It ended between the last two polls.
         let took = self.finished.map(|finished| (self.unfinished + finished) / 2);
-        Ok((unsound, took.unwrap_or(waited_until)))
+        Ok(Ended { unsound, resident, took: took.unwrap_or(waited_until) })
     }
+}
+
+/// The end of a batch.
+struct Ended {
+    unsound: Vec<usize>,
+    resident: Option<ResidentTensors>,
+    /// Time of the GPU.
+    took: Duration,
 }
 
 impl Offload for GpuOffload {
@@ -161,7 +186,8 @@ impl Offload for GpuOffload {
         self.batch.set_interrupt(interrupt);
     }
 
-    fn begin(&mut self, samples: usize) -> Result<(), Error> {
+    fn begin(&mut self, samples: usize, may_stay: bool) -> Result<(), Error> {
+        self.may_stay = may_stay;
         (self.samples, self.wanted, self.offered) = (samples, self.share.of(samples), 0);
         (self.started, self.unfinished, self.finished) = (None, Duration::ZERO, None);
         if self.failure.is_some() {
@@ -215,7 +241,7 @@ impl Offload for GpuOffload {
         }
     }
 
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error> {
+    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error> {
         let taken = self.batch.positions();
         if self.is_usable() && self.started.is_none() && !taken.is_empty() {
             // Samples of its share could not be read.
@@ -233,9 +259,9 @@ impl Offload for GpuOffload {
             },
         };
         // After a failure, the thread prepares all of them.
-        let Some((unsound, took)) = ended else {
+        let Some(Ended { unsound, resident, took }) = ended else {
             self.count_left(taken.len() as u64);
-            return Ok(taken);
+            return Ok(taken.into());
         };
         if !taken.is_empty() {
             self.retry.succeeded();
@@ -243,13 +269,15 @@ impl Offload for GpuOffload {
         }
         self.counts.prepared += (taken.len() - unsound.len()) as u64;
         self.counts.given_back += unsound.len() as u64;
+        self.counts.resident += resident.as_ref().map_or(0, |tensors| tensors.len() as u64);
         self.share.learn(BatchTimes {
             on_gpu: taken.len(),
             on_cpu: self.samples - taken.len(),
             gpu_ns: took.as_nanos() as u64,
             cpu_ns: own_ns,
         });
-        Ok(unsound)
+        let resident = resident.filter(|tensors| !tensors.is_empty());
+        Ok(Finished { given_back: unsound, resident })
     }
 
     fn counts(&self) -> OffloadCounts {

@@ -4,9 +4,10 @@ use super::batch::MemoryUse;
 use super::memory::GpuMemory;
 use super::offload::GpuOffload;
 use super::refusal::Refusals;
-use crate::gpu_use::{GpuFailure, GpuUse, NotOffloaded, NotTaken, mean};
-use crate::{Error, Offload, OffloadCounts, Tensors};
+use crate::gpu_use::{Downloaded, GpuFailure, GpuUse, NotOffloaded, NotTaken, mean};
+use crate::{Error, Finished, Offload, OffloadCounts, Tensors};
 use meetpoint_gpu::Error as GpuError;
+use meetpoint_gpu::resident::TensorPool;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) struct Shared {
     threads: Mutex<Vec<Arc<Mutex<ThreadUse>>>>,
     unused: Mutex<Option<NotOffloaded>>,
+    downloaded: Mutex<Option<Downloaded>>,
     failure: Mutex<Option<GpuFailure>>,
 }
 
@@ -28,6 +30,7 @@ struct ThreadUse {
     memory: MemoryUse,
     out_of_memory_batches: u64,
     busy_ns: u64,
+    beyond_pool_batches: u64,
     has_failed: bool,
     has_ended: bool,
 }
@@ -39,6 +42,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Shared {
     pub(super) fn note_unused(&self, reason: NotOffloaded) {
         lock(&self.unused).get_or_insert(reason);
+    }
+
+    pub(super) fn note_downloaded(&self, reason: Downloaded) {
+        lock(&self.downloaded).get_or_insert(reason);
     }
 
     /// Notes a thread that the GPU failed before its first batch.
@@ -53,8 +60,9 @@ impl Shared {
         lock(&self.failure).get_or_insert_with(|| GpuFailure::from(error));
     }
 
-    pub(super) fn sum(&self, gpu: &str) -> GpuUse {
+    pub(super) fn sum(&self, gpu: &str, pool: Option<&TensorPool>) -> GpuUse {
         let mut sum = GpuUse { gpu: gpu.to_owned(), ..GpuUse::default() };
+        let mut is_beyond_pool = false;
         for thread in &*lock(&self.threads) {
             let thread = *lock(thread);
             let ThreadUse { share, counts, refusals, has_failed, has_ended, .. } = thread;
@@ -68,6 +76,8 @@ impl Shared {
                 sum.pinned_bytes_max += thread.memory.pinned_bytes_max;
             }
             sum.prepared += counts.prepared;
+            sum.resident += counts.resident;
+            is_beyond_pool |= thread.beyond_pool_batches > 0;
             sum.beyond_share += counts.beyond_share;
             sum.not_taken += counts.not_taken;
             sum.given_back += counts.given_back;
@@ -83,6 +93,16 @@ impl Shared {
             }
         }
         sum.share = mean(&sum.shares);
+        sum.downloaded_because = lock(&self.downloaded).clone();
+        if let Some(pool) = pool {
+            let (usage, limit_bytes) = (pool.usage(), pool.limit_bytes());
+            sum.device_bytes_limit += limit_bytes;
+            sum.device_bytes_max += usage.bytes_max;
+            sum.allocations += usage.allocations;
+            if is_beyond_pool {
+                sum.downloaded_because.get_or_insert(Downloaded::Memory { limit_bytes });
+            }
+        }
         sum.unused_because = lock(&self.unused).clone();
         sum.failure = lock(&self.failure).clone();
         sum
@@ -115,6 +135,7 @@ impl CountedOffload {
         thread.memory = self.inner.memory_use();
         thread.out_of_memory_batches = self.inner.out_of_memory_batches();
         thread.busy_ns = self.inner.busy().as_nanos() as u64;
+        thread.beyond_pool_batches = self.inner.beyond_pool_batches();
         if let Some(error) = self.inner.failure()
             && !thread.has_failed
         {
@@ -140,8 +161,8 @@ impl Offload for CountedOffload {
         self.inner.set_interrupt(interrupt);
     }
 
-    fn begin(&mut self, samples: usize) -> Result<(), Error> {
-        let begun = self.inner.begin(samples);
+    fn begin(&mut self, samples: usize, may_stay: bool) -> Result<(), Error> {
+        let begun = self.inner.begin(samples, may_stay);
         self.note();
         begun
     }
@@ -159,7 +180,7 @@ impl Offload for CountedOffload {
         self.inner.poll();
     }
 
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Vec<usize>, Error> {
+    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error> {
         let finished = self.inner.finish(tensors, own_ns);
         self.note();
         finished

@@ -4,7 +4,7 @@ use crate::support::shuffled;
 use meetpoint_gpu::subject;
 use meetpoint_kernels::{Cpu, Encoded, Error as KernelError, Interrupt, SampleId, SamplePreparer};
 use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, GpuOffload, ShareChoice};
-use meetpoint_prepare::{CpuPreparer, Error, Job, Offload, OffloadCounts, Tensors};
+use meetpoint_prepare::{CpuPreparer, Error, Finished, Job, Offload, OffloadCounts, Tensors};
 
 /// A preparer that offloads some of the pictures, where it can.
 pub(crate) fn offloading(job: &Job, offload: Box<dyn Offload>) -> CpuPreparer {
@@ -64,7 +64,7 @@ impl Offload for PartialOffload {
         self.preparer.set_interrupt(interrupt);
     }
 
-    fn begin(&mut self, _samples: usize) -> Result<(), Error> {
+    fn begin(&mut self, _samples: usize, _may_stay: bool) -> Result<(), Error> {
         self.taken.clear();
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Offload for PartialOffload {
 
     fn poll(&mut self) {}
 
-    fn finish(&mut self, tensors: Tensors<'_>, _own_ns: u64) -> Result<Vec<usize>, Error> {
+    fn finish(&mut self, tensors: Tensors<'_>, _own_ns: u64) -> Result<Finished, Error> {
         assert_eq!(tensors.each, self.bytes);
         let mut given_back = Vec::new();
         for (position, tensor) in self.taken.drain(..) {
@@ -102,7 +102,7 @@ impl Offload for PartialOffload {
         }
         given_back.sort_unstable();
         self.counts.given_back += given_back.len() as u64;
-        Ok(given_back)
+        Ok(given_back.into())
     }
 
     fn counts(&self) -> OffloadCounts {

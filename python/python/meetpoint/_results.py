@@ -430,6 +430,8 @@ class GpuUse:
     """The share of each thread."""
     prepared: int
     """Prepared on it."""
+    resident: int
+    """Of these, samples whose tensors stayed on it until their batch was delivered there."""
     beyond_share: int
     """Left to the CPU because the share was full."""
     not_taken: int
@@ -456,6 +458,9 @@ class GpuUse:
     """Peak page-locked memory so far in bytes: the sum of the peaks of the threads."""
     allocations: int
     """Allocations of device and page-locked memory; constant after the first few batches."""
+    downloaded_because: Optional[Dict[str, Any]]
+    """Why tensors were copied to the host although batches are delivered to the same GPU: ``reason``
+    and its details; ``None`` if none were."""
     unused_because: Optional[Dict[str, Any]]
     """Why the CPU prepares all samples: ``reason`` and its details; ``None`` if it does not."""
     failure: Optional[GpuFailure]

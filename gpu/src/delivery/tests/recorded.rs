@@ -1,7 +1,7 @@
 //! A device that records what is done.
 
 use crate::delivery::streams::{ConsumerStream, Consumers, Event, Streams};
-use crate::{Compute, DeviceMemory, Error, HostMemory, Launch, PageLock, Shim};
+use crate::{Compute, DeviceMemory, Error, Fence, HostMemory, Launch, PageLock, Shim};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,11 +10,15 @@ use std::time::Duration;
 pub(super) struct Recorded {
     pub(super) shim: Shim,
     pub(super) log: Arc<Mutex<Log>>,
+    /// What its lines begin with.
+    pub(super) name: &'static str,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
     pub(super) events: u32,
+    /// Bytes copied to the device.
+    pub(super) uploaded: usize,
     /// Events that are not done.
     pub(super) pending: BTreeSet<u32>,
     /// What was done, in order.
@@ -25,6 +29,8 @@ pub(super) struct Log {
     pub(super) is_slow: bool,
     /// Whether they are never done then.
     pub(super) is_stuck: bool,
+    /// Whether no point in its work can be marked any more.
+    pub(super) has_failed: bool,
 }
 
 #[derive(Debug)]
@@ -127,11 +133,37 @@ impl Compute for Recorded {
     }
 
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
+        self.log.lock().unwrap().uploaded += from.len();
         self.shim.upload(from, to, offset)
     }
 
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         self.shim.download(from, offset, to)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        self.log.lock().unwrap().lines.push(format!("copy {bytes}"));
+        self.shim.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn fence(&mut self) -> Result<Fence, Error> {
+        if self.log.lock().unwrap().has_failed {
+            return Err(Error::Hung { seconds: 0.0 });
+        }
+        Ok(Fence::new(point(&self.log, self.name)))
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error> {
+        let number = fence.point::<Point>().unwrap().number;
+        self.log.lock().unwrap().lines.push(format!("{} after event {number}", self.name));
+        Ok(())
     }
 
     fn fill(&mut self, m: &DeviceMemory, offset: usize, n: usize, value: u8) -> Result<(), Error> {
@@ -159,11 +191,11 @@ impl Streams for Recorded {
     type Consumers = Others;
 
     fn record(&mut self) -> Result<Point, Error> {
-        Ok(point(&self.log, "own"))
+        Ok(point(&self.log, self.name))
     }
 
     fn wait_for(&mut self, event: &Point) -> Result<(), Error> {
-        self.log.lock().unwrap().lines.push(format!("own after event {}", event.number));
+        self.log.lock().unwrap().lines.push(format!("{} after event {}", self.name, event.number));
         Ok(())
     }
 
@@ -177,7 +209,15 @@ pub(super) fn recorded() -> (Recorded, Arc<Mutex<Log>>) {
     // Of this copy of the sources; others have other kernels.
     let sources = env!("CARGO_MANIFEST_DIR").replace('/', "-");
     let folder = std::env::temp_dir().join(format!("meetpoint-shim{sources}"));
-    (Recorded { shim: Shim::start(&folder).unwrap(), log: Arc::clone(&log) }, log)
+    let shim = Shim::start(&folder).unwrap();
+    (Recorded { shim, log: Arc::clone(&log), name: "own" }, log)
+}
+
+impl Recorded {
+    /// Another queue of the same device.
+    pub(super) fn queue(&self, name: &'static str) -> Self {
+        Self { shim: self.shim.queue(), log: Arc::clone(&self.log), name }
+    }
 }
 
 pub(super) fn lines(log: &Arc<Mutex<Log>>) -> Vec<String> {

@@ -107,6 +107,30 @@ pub(crate) fn picture(number: u32) -> Vec<u8> {
     encoded
 }
 
+/// A dataset of baseline JPEGs, of which every third is progressive, and one is damaged.
+pub(crate) fn mixed() -> tempfile::TempDir {
+    let progressive = |number: u32| {
+        let mut encoded = Vec::new();
+        let mut encoder = Encoder::new(&mut encoded, 90);
+        encoder.set_progressive(true);
+        let pixels: Vec<u8> = (0..24 * 20 * 3).map(|at| (at * (number + 3)) as u8).collect();
+        encoder.encode(&pixels, 24, 20, ColorType::Rgb).unwrap();
+        encoded
+    };
+    let image = |number| match number % 3 {
+        2 => progressive(number),
+        _ => picture(number),
+    };
+    let mut images: Vec<Vec<u8>> = (0..16).map(image).collect();
+    // Its headers are sound, so a GPU takes it.
+    let half = images[4].len() / 2;
+    // Ones alone are not a Huffman code.
+    images[4][half..half + 32].fill(0xfe);
+    let folder = tempfile::tempdir().unwrap();
+    pack(folder.path(), images);
+    folder
+}
+
 /// Writes a dataset of these images in two parts.
 pub(crate) fn pack(folder: &Path, images: Vec<Vec<u8>>) {
     pack_in_parts(folder, images, 2);

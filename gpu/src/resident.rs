@@ -1,0 +1,265 @@
+//! Tensors that stay on the device between their preparation and the delivery of their batch.
+//!
+//! A batch borrows memory of a [`TensorPool`] and returns it when it is dropped, in any thread.
+//! Memory is overwritten only after the work that used it, for which the device waits, not the
+//! host. The pool never exceeds its limit, and allocates nothing once it has the memory of all
+//! batches that exist at a time.
+
+use crate::{Compute, DeviceMemory, Error, Fence};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Memory for tensors, shared by all preparers of a loader.
+#[derive(Debug)]
+pub struct TensorPool {
+    limit_bytes: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The memory that was returned first comes first.
+    free: VecDeque<Free>,
+    usage: PoolUsage,
+}
+
+#[derive(Debug)]
+struct Free {
+    memory: DeviceMemory,
+    /// Work that must end before it is overwritten.
+    after: Vec<Fence>,
+}
+
+/// The memory of a [`TensorPool`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PoolUsage {
+    /// Bytes allocated, borrowed or not.
+    pub bytes: u64,
+    /// Peak of `bytes`.
+    pub bytes_max: u64,
+    /// Number of allocations.
+    pub allocations: u64,
+}
+
+impl TensorPool {
+    /// An empty pool with a limit in bytes.
+    pub fn new(limit_bytes: u64) -> Self {
+        Self { limit_bytes, state: Mutex::default() }
+    }
+
+    /// The limit in bytes.
+    pub fn limit_bytes(&self) -> u64 {
+        self.limit_bytes
+    }
+
+    /// Its memory so far.
+    pub fn usage(&self) -> PoolUsage {
+        self.lock().usage
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it is held leaves the state consistent.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of at least `bytes` bytes that later work of `compute` may overwrite; `None` if
+    /// batches have borrowed too much of the limit.
+    pub fn take(
+        self: &Arc<Self>,
+        bytes: usize,
+        compute: &mut dyn Compute,
+    ) -> Result<Option<TensorMemory>, Error> {
+        let mut state = self.lock();
+        if let Some(at) = state.free.iter().position(|free| free.memory.bytes() >= bytes) {
+            let Free { memory, after } = state.free.remove(at).expect("it was just found");
+            drop(state);
+            let lent = TensorMemory::new(memory, after.clone(), self);
+            after.iter().try_for_each(|fence| compute.wait_for_fence(fence))?;
+            return Ok(Some(lent));
+        }
+        // Memory that is too small makes room. Freeing it waits for the work on it.
+        let room = |state: &State| self.limit_bytes.saturating_sub(state.usage.bytes);
+        while room(&state) < bytes as u64
+            && let Some(Free { memory, .. }) = state.free.pop_front()
+        {
+            state.usage.bytes -= memory.bytes() as u64;
+        }
+        let room = usize::try_from(room(&state)).unwrap_or(usize::MAX);
+        if room < bytes {
+            return Ok(None);
+        }
+        // The share of a batch varies.
+        let wanted = bytes.saturating_add(bytes / 4).min(room);
+        let usage = &mut state.usage;
+        usage.bytes += wanted as u64;
+        usage.bytes_max = usage.bytes_max.max(usage.bytes);
+        usage.allocations += 1;
+        drop(state);
+        let allocated = compute.allocate(wanted).inspect_err(|_| {
+            let usage = &mut self.lock().usage;
+            usage.bytes -= wanted as u64;
+            usage.allocations -= 1;
+        });
+        Ok(Some(TensorMemory::new(allocated?, Vec::new(), self)))
+    }
+}
+
+/// Memory that is borrowed from a [`TensorPool`] and returned when this is dropped.
+#[derive(Debug)]
+pub struct TensorMemory {
+    /// `None` only while it is dropped.
+    memory: Option<DeviceMemory>,
+    /// Work that must end before it is overwritten; `None` if that is not known.
+    after: Mutex<Option<Vec<Fence>>>,
+    pool: Arc<TensorPool>,
+}
+
+impl TensorMemory {
+    fn new(memory: DeviceMemory, after: Vec<Fence>, pool: &Arc<TensorPool>) -> Self {
+        let (memory, pool) = (Some(memory), Arc::clone(pool));
+        Self { memory, after: Mutex::new(Some(after)), pool }
+    }
+
+    /// The memory.
+    pub fn memory(&self) -> &DeviceMemory {
+        self.memory.as_ref().expect("it has memory until it is dropped")
+    }
+
+    /// The work so far of the `compute` that borrowed it has overwritten it. Returns the end of
+    /// this work.
+    pub fn written_by(&self, compute: &mut (impl Compute + ?Sized)) -> Result<Fence, Error> {
+        let fence = compute.fence();
+        // It waited for all earlier work.
+        *self.lock() = fence.as_ref().ok().map(|fence| vec![fence.clone()]);
+        fence
+    }
+
+    /// The work so far of a `compute` has read it.
+    fn read_by(&self, compute: &mut (impl Compute + ?Sized)) {
+        let fence = compute.fence();
+        let mut after = self.lock();
+        match fence {
+            Ok(fence) => after.iter_mut().for_each(|after| after.push(fence.clone())),
+            Err(_) => *after = None,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<Fence>>> {
+        self.after.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TensorMemory {
+    fn drop(&mut self) {
+        let Some(memory) = self.memory.take() else { return };
+        match self.lock().take() {
+            Some(after) => self.pool.lock().free.push_back(Free { memory, after }),
+            // Work of a device that failed may still use it, so nothing else does.
+            None => std::mem::forget(memory),
+        }
+    }
+}
+
+/// Tensors of some of the samples of a batch, on a device.
+#[derive(Debug)]
+pub struct ResidentTensors {
+    memory: TensorMemory,
+    /// When they are complete.
+    ready: Fence,
+    tensor_bytes: usize,
+    runs: Vec<Run>,
+}
+
+/// Consecutive tensors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    /// Position of the first one in the batch.
+    position: usize,
+    /// Index of the first one in the memory.
+    index: usize,
+    count: usize,
+}
+
+impl ResidentTensors {
+    /// The tensors at these positions of a batch, in ascending order, each at the same index in the
+    /// memory; complete after `ready`.
+    pub fn new(
+        memory: TensorMemory,
+        ready: Fence,
+        tensor_bytes: usize,
+        positions: impl IntoIterator<Item = usize>,
+    ) -> Self {
+        let runs = runs(positions.into_iter().map(|position| (position, position)));
+        Self { memory, ready, tensor_bytes, runs }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Number of tensors.
+    pub fn len(&self) -> usize {
+        self.runs.iter().map(|run| run.count).sum()
+    }
+
+    /// Moves the tensors up when only the samples at the positions `kept`, in ascending order, stay
+    /// in the batch.
+    pub fn close_up(&mut self, kept: &[usize]) {
+        let index_of = |position: usize| {
+            let run = self.runs.iter().find(|run| run.range().contains(&position))?;
+            Some(run.index + position - run.position)
+        };
+        let kept = kept.iter().enumerate();
+        self.runs = runs(kept.filter_map(|(to, from)| Some((to, index_of(*from)?))));
+    }
+
+    /// The ranges of the `bytes` bytes of all tensors of the batch that are not on the device.
+    pub fn others(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+        let starts = self.runs.iter().map(|run| run.range().start * self.tensor_bytes);
+        let ends = self.runs.iter().map(|run| run.range().end * self.tensor_bytes);
+        let between = std::iter::once(0).chain(ends).zip(starts.chain([bytes]));
+        between.map(|(start, end)| start..end).filter(|range| !range.is_empty())
+    }
+
+    /// Starts copying them to their places in memory of the same device, where the tensors of the
+    /// batch begin at `offset`. Returns the number of bytes.
+    pub(crate) fn copy_to(
+        &self,
+        compute: &mut (impl Compute + ?Sized),
+        to: &DeviceMemory,
+        offset: usize,
+    ) -> Result<usize, Error> {
+        let (from, each) = (self.memory.memory(), self.tensor_bytes);
+        compute.wait_for_fence(&self.ready)?;
+        let copied = self.runs.iter().try_for_each(|run| {
+            let to_offset = offset + run.position * each;
+            compute.copy(from, run.index * each, to, to_offset, run.count * each)
+        });
+        self.memory.read_by(compute);
+        copied.map(|()| self.len() * each)
+    }
+}
+
+impl Run {
+    fn range(&self) -> Range<usize> {
+        self.position..self.position + self.count
+    }
+}
+
+/// Joins tensors that are consecutive both in the batch and in the memory.
+fn runs(tensors: impl Iterator<Item = (usize, usize)>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (position, index) in tensors {
+        match runs.last_mut() {
+            Some(Run { position: first, index: begin, count })
+                if *first + *count == position && *begin + *count == index =>
+            {
+                *count += 1;
+            }
+            _ => runs.push(Run { position, index, count: 1 }),
+        }
+    }
+    runs
+}

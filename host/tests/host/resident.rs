@@ -1,0 +1,383 @@
+//! Batches delivered to the GPU that prepared part of them: the same bytes as without a GPU, of
+//! which only those that the CPU prepared are uploaded. The CPU executes the kernels here.
+
+use crate::support::{config, dataset, mixed};
+use meetpoint_format::column::Collate;
+use meetpoint_format::recipe::Recipe;
+use meetpoint_gpu::{
+    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, Shim,
+};
+use meetpoint_host::delivery::{DeliveryLimits, DeliveryStage, DeliveryUse, Split};
+use meetpoint_host::stats::{Downloaded, GpuUse};
+use meetpoint_host::{Action, GpuIndex, Loader, LoaderConfig, OnError};
+use meetpoint_prepare::CpuPreparers;
+use meetpoint_prepare::gpu::{Computes, GpuMemory, GpuPreparers, ShareChoice};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A tensor of the recipe of the tests.
+const TENSOR_BYTES: u64 = 16 * 16 * 3;
+
+/// Bytes that the decoder may copy to the host for a sample: whether its data are sound.
+const STATUS_BYTES_MAX: u64 = 16;
+
+/// A GPU on which several threads compute.
+struct Device {
+    shim: Mutex<Shim>,
+    /// Launches until decoding fails.
+    launches_left: AtomicU64,
+    /// Bytes that decoding copied to the host.
+    downloaded: AtomicU64,
+    allocations: AtomicU64,
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Device").finish_non_exhaustive()
+    }
+}
+
+impl Device {
+    fn new(launches: u64) -> Arc<Self> {
+        let shim = Shim::start(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
+        Arc::new(Self {
+            shim: Mutex::new(shim),
+            launches_left: launches.into(),
+            downloaded: 0.into(),
+            allocations: 0.into(),
+        })
+    }
+
+    fn queue(&self) -> Shim {
+        self.shim.lock().unwrap().queue()
+    }
+}
+
+/// The GPU for one thread that decodes.
+#[derive(Debug)]
+struct Subject(Arc<Device>);
+
+impl Computes for Subject {
+    fn name(&self) -> &str {
+        "subject"
+    }
+
+    fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
+        Ok(Box::new(Decoder { inner: self.0.queue(), device: Arc::clone(&self.0) }))
+    }
+}
+
+struct Decoder {
+    inner: Shim,
+    device: Arc<Device>,
+}
+
+impl Compute for Decoder {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
+        self.device.allocations.fetch_add(1, Ordering::Relaxed);
+        self.inner.allocate(bytes)
+    }
+
+    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, GpuError> {
+        self.inner.allocate_host(bytes)
+    }
+
+    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
+        self.inner.lock_pages(memory)
+    }
+
+    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), GpuError> {
+        self.inner.upload(from, to, offset)
+    }
+
+    fn download(&mut self, from: &DeviceMemory, at: usize, to: &mut [u8]) -> Result<(), GpuError> {
+        self.device.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
+        self.inner.download(from, at, to)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), GpuError> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn fill(
+        &mut self,
+        memory: &DeviceMemory,
+        offset: usize,
+        bytes: usize,
+        value: u8,
+    ) -> Result<(), GpuError> {
+        self.inner.fill(memory, offset, bytes, value)
+    }
+
+    fn fence(&mut self) -> Result<Fence, GpuError> {
+        self.inner.fence()
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
+        self.inner.wait_for_fence(fence)
+    }
+
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+        let one_less = |left: u64| left.checked_sub(1);
+        let left = &self.device.launches_left;
+        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
+            return Err(GpuError::Hung { seconds: 20.0 });
+        }
+        self.inner.launch(launch)
+    }
+
+    fn is_done(&mut self) -> Result<bool, GpuError> {
+        self.inner.is_done()
+    }
+
+    fn wait_unless(
+        &mut self,
+        limit: Duration,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), GpuError> {
+        self.inner.wait_unless(limit, is_stopped)
+    }
+}
+
+/// A batch as the GPU has it.
+#[derive(Debug, PartialEq, Eq)]
+struct Delivered {
+    index: u32,
+    samples: Vec<u64>,
+    pictures: Vec<u8>,
+    labels: Vec<u8>,
+}
+
+/// A loader whose batches are delivered, with the number of batches that the consumer holds.
+struct Subjects {
+    loader: Loader,
+    stage: DeliveryStage<Shim>,
+}
+
+impl Subjects {
+    /// Delivers to a device; decodes a share there if one is given.
+    fn open(
+        config: LoaderConfig,
+        device: &Arc<Device>,
+        decode: Option<(ShareChoice, u64)>,
+    ) -> Self {
+        let split = Split::of(&config.recipe, &Collate::Stack).ok();
+        let mut config = LoaderConfig { verify_samples: false, ..config };
+        if let Some(split) = &split {
+            config.recipe = Arc::new(split.head.clone());
+        }
+        if let Some((choice, tensors_bytes)) = decode {
+            let gpu = Arc::new(Subject(Arc::clone(device)));
+            let memory = GpuMemory::default();
+            let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice, memory);
+            config.preparers = Arc::new(preparers.keeping_tensors(tensors_bytes));
+            config.delivers_to = Some(GpuIndex(0));
+        }
+        let limits = DeliveryLimits::default();
+        let stage = DeliveryStage::new(device.queue(), split.as_ref(), limits).unwrap();
+        Self { loader: Loader::open(config).unwrap(), stage }
+    }
+
+    /// An epoch; the second result is how the batches came to the device.
+    fn epoch(&mut self, epoch: u32) -> (Vec<Delivered>, DeliveryUse, Option<GpuUse>) {
+        let Self { loader, stage } = self;
+        let before = stage.delivered().unwrap();
+        let mut running = loader.start_epoch(epoch).unwrap();
+        let mut seen = Vec::new();
+        while let Some(batch) = running.next_batch().unwrap() {
+            let on_gpu = stage.deliver(&batch, &|| false).unwrap();
+            let count = batch.samples().len();
+            let mut read = |offset: usize, bytes: usize| {
+                let mut to = vec![0; bytes];
+                on_gpu.memory.read(stage.streams(), offset, &mut to).unwrap();
+                to
+            };
+            let image = batch.columns().iter().position(|it| it.source.is_picture()).unwrap();
+            let column = on_gpu.columns[image].unwrap();
+            let element_bytes = if column.element.name() == "float32" { 4 } else { 1 };
+            let pictures = read(column.offset, count * TENSOR_BYTES as usize * element_bytes);
+            let labels = read(on_gpu.labels.unwrap()[0], 8 * count);
+            let (index, samples) = (batch.index(), batch.samples().to_vec());
+            seen.push(Delivered { index, samples, pictures, labels });
+        }
+        let stats = running.finish();
+        let after = stage.delivered().unwrap();
+        let used = DeliveryUse::between("cuda:0".to_owned(), None, None, &before, &after);
+        (seen, used, stats.gpu)
+    }
+}
+
+const EPOCHS: u32 = 2;
+
+/// Compares epochs with those of the host alone; checks that each byte is uploaded or resident.
+/// Returns what the GPU did in all epochs.
+fn compare(
+    config: &LoaderConfig,
+    launches: u64,
+    choice: ShareChoice,
+    tensors_bytes: u64,
+) -> GpuUse {
+    let device = Device::new(launches);
+    let mut plain = Subjects::open(config.clone(), &device, None);
+    let mut divided = Subjects::open(config.clone(), &device, Some((choice, tensors_bytes)));
+    for epoch in 0..EPOCHS {
+        let (expected, plainly, _) = plain.epoch(epoch);
+        let (found, used, gpu) = divided.epoch(epoch);
+        assert!(found == expected, "epoch {epoch} with {choice:?}");
+        assert_eq!(plainly.resident_bytes, 0);
+        assert_eq!(used.bytes + used.resident_bytes, plainly.bytes, "{used:?}");
+        assert!(used.resident_bytes <= gpu.unwrap().resident * TENSOR_BYTES);
+    }
+    let gpu = divided.loader.gpu_use().unwrap();
+    let copied = (gpu.prepared - gpu.resident) * TENSOR_BYTES;
+    let downloaded = device.downloaded.load(Ordering::Relaxed);
+    let statuses = STATUS_BYTES_MAX * (gpu.samples() + 1);
+    assert!((copied..=copied + statuses).contains(&downloaded), "{downloaded} bytes: {gpu:?}");
+    gpu
+}
+
+const ENOUGH: u64 = 1 << 20;
+
+fn workers(folder: &Path, workers: u32) -> LoaderConfig {
+    LoaderConfig { workers, ..config(folder) }
+}
+
+#[test]
+fn any_share_gives_the_same_bytes_and_nothing_is_downloaded() {
+    let folder = dataset(14);
+    for (threads, share) in [(0, 1.0), (0, 0.5), (2, 0.5), (3, 1.0), (2, 0.0)] {
+        let config = workers(folder.path(), threads);
+        let gpu = compare(&config, u64::MAX, ShareChoice::Fixed(share), ENOUGH);
+        assert_eq!(gpu.prepared, (share * 28.0) as u64);
+        assert_eq!((gpu.resident, &gpu.downloaded_because), (gpu.prepared, &None), "{gpu:?}");
+    }
+    // Each epoch has another share.
+    let gpu = compare(&workers(folder.path(), 2), u64::MAX, ShareChoice::Measured, ENOUGH);
+    assert!(gpu.resident > 0 && gpu.resident == gpu.prepared, "{gpu:?}");
+}
+
+#[test]
+fn bytes_become_elements_after_they_are_joined() {
+    let folder = dataset(9);
+    let text = "operation = [{name = 'decode'}, {name = 'random_resized_crop', size = 16},
+        {name = 'to_dtype', dtype = 'float32', scale = true},
+        {name = 'normalize', mean = [0.4, 0.5, 0.6], std = [0.2, 0.3, 0.4]},
+        {name = 'layout', layout = 'NCHW'}]";
+    let recipe = Arc::new(Recipe::from_toml(text).unwrap());
+    let config = LoaderConfig { recipe, ..workers(folder.path(), 1) };
+    let gpu = compare(&config, u64::MAX, ShareChoice::Fixed(0.5), ENOUGH);
+    assert_eq!((gpu.resident, gpu.prepared), (10, 10));
+}
+
+#[test]
+fn refused_and_damaged_samples_come_from_the_host() {
+    let folder = mixed();
+    for action in [Action::Replace, Action::Skip] {
+        let on_error = OnError::Always(action);
+        let config = LoaderConfig { on_error, ..workers(folder.path(), 2) };
+        let gpu = compare(&config, u64::MAX, ShareChoice::Fixed(1.0), ENOUGH);
+        assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (10, 2, 20), "{gpu:?}");
+        assert_eq!(gpu.resident, 20);
+    }
+}
+
+#[test]
+fn a_gpu_that_fails_leaves_the_rest_to_the_cpu() {
+    let folder = dataset(16);
+    for (threads, launches) in [(0, 0), (0, 17), (2, 40)] {
+        let config = workers(folder.path(), threads);
+        let gpu = compare(&config, launches, ShareChoice::Fixed(0.5), ENOUGH);
+        assert_eq!(gpu.samples(), 32);
+        assert!(gpu.after_failure > 0 && gpu.failure.is_some(), "{gpu:?}");
+        assert_eq!(gpu.resident, gpu.prepared);
+        assert!(launches == 0 || gpu.resident > 0, "{gpu:?}");
+    }
+}
+
+#[test]
+fn tensors_beyond_their_memory_are_downloaded_and_the_reason_is_reported() {
+    let folder = dataset(16);
+    // A batch has 4 tensors.
+    for (limit_bytes, may_stay) in [(TENSOR_BYTES, false), (5 * TENSOR_BYTES, true)] {
+        let config = LoaderConfig { prefetch: 4, ..workers(folder.path(), 2) };
+        let gpu = compare(&config, u64::MAX, ShareChoice::Fixed(1.0), limit_bytes);
+        assert_eq!((gpu.prepared, gpu.resident > 0), (32, may_stay), "{gpu:?}");
+        if gpu.resident < gpu.prepared {
+            assert_eq!(gpu.downloaded_because, Some(Downloaded::Memory { limit_bytes }));
+        }
+        assert!(gpu.to_string().contains("copied to the host") == (gpu.resident < 32), "{gpu}");
+    }
+}
+
+#[test]
+fn nothing_is_allocated_after_the_first_epochs() {
+    let folder = dataset(16);
+    let device = Device::new(u64::MAX);
+    let decode = Some((ShareChoice::Fixed(1.0), ENOUGH));
+    let mut loader = Subjects::open(workers(folder.path(), 1), &device, decode);
+    let mut allocations = Vec::new();
+    for epoch in 0..5 {
+        loader.epoch(epoch);
+        allocations.push(device.allocations.load(Ordering::Relaxed));
+    }
+    assert_eq!(allocations[3], allocations[4], "{allocations:?}");
+    assert_eq!(loader.loader.gpu_use().unwrap().resident, 80);
+}
+
+#[test]
+fn operations_on_batches_and_verification_get_whole_batches() {
+    let folder = dataset(8);
+    let text = "operation = [{name = 'decode'}, {name = 'center_crop', size = 16},
+        {name = 'to_dtype', dtype = 'float32', scale = true}, {name = 'mix_up'}]";
+    let recipe = Arc::new(Recipe::from_toml(text).unwrap());
+    let columns = vec!["image".to_owned()].into();
+    let mixing = LoaderConfig { recipe, columns, ..config(folder.path()) };
+    for (config, reason) in [(mixing, Some(Downloaded::Mixed)), (config(folder.path()), None)] {
+        let gpu = Arc::new(Subject(Device::new(u64::MAX)));
+        let (choice, memory) = (ShareChoice::Fixed(1.0), GpuMemory::default());
+        let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice, memory);
+        let preparers = Arc::new(preparers.keeping_tensors(ENOUGH));
+        let verify_samples = reason.is_none();
+        let delivers_to = Some(GpuIndex(0));
+        let plain = LoaderConfig { verify_samples, ..config };
+        let config = LoaderConfig { preparers, delivers_to, ..plain.clone() };
+        let (mut plain, mut loader) = (Loader::open(plain).unwrap(), Loader::open(config).unwrap());
+        let (mut expected, mut found) =
+            (plain.start_epoch(0).unwrap(), loader.start_epoch(0).unwrap());
+        while let Some(batch) = found.next_batch().unwrap() {
+            assert!(batch.resident().is_none());
+            assert_eq!(batch.bytes(), expected.next_batch().unwrap().unwrap().bytes());
+        }
+        let gpu = found.finish().gpu.unwrap();
+        assert_eq!((gpu.prepared, gpu.resident, gpu.downloaded_because), (8, 0, reason));
+    }
+}
+
+#[test]
+fn batches_that_are_dropped_return_their_tensors() {
+    let folder = dataset(16);
+    let device = Device::new(u64::MAX);
+    let decode = Some((ShareChoice::Fixed(1.0), 5 * TENSOR_BYTES));
+    let mut loader = Subjects::open(workers(folder.path(), 1), &device, decode);
+    for _ in 0..3 {
+        let mut epoch = loader.loader.start_epoch(0).unwrap();
+        let batch = epoch.next_batch().unwrap().unwrap();
+        assert!(batch.resident().is_some_and(|tensors| tensors.len() == 4));
+        // The epoch is cancelled with batches ahead.
+        drop(epoch);
+        drop(batch);
+    }
+}
