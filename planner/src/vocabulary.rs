@@ -136,7 +136,6 @@ pub(crate) mod gpu_name {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(
         gpu: &Option<GpuIndex>,
         to: S,

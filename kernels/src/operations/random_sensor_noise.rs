@@ -121,9 +121,8 @@ impl PixelOperation for RandomSensorNoise {
         }
         let mut noise = [0, 1, 2].map(|channel| {
             let (range, coarse) = match channel {
-                _ if is_grey => (fine, size),
-                1 => (fine, size),
-                _ => (coarse, half),
+                0 | 2 if !is_grey => (coarse, half),
+                _ => (fine, size),
             };
             // A grey picture uses the random words of the first channel.
             Noise::new(cpu, field, if is_grey { 0 } else { channel }, range, coarse, size)
