@@ -14,4 +14,5 @@ mod mixing;
 mod offloaded;
 mod small;
 mod support;
+mod turned;
 mod views;
