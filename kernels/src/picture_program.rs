@@ -209,10 +209,10 @@ pub enum PictureChange {
         /// Whether all channels use the numbers of the first.
         is_grey: bool,
     },
-    /// Adds whole random numbers to the values and clips the sums. The numbers of green are those of
-    /// the words of the pixels, by their positions as for [`ErasedValues::Noise`]. Those of red and
-    /// blue belong to a grid of half as many columns and rows, at least one, and are interpolated
-    /// as `docs/formats.md` defines for `random_sensor_noise`.
+    /// Adds whole random numbers to the values and clips the sums. The numbers of green are those
+    /// of the words of the pixels, by their positions as for [`ErasedValues::Noise`]. Those of red
+    /// and blue belong to a grid of half as many columns and rows, at least one, and are
+    /// interpolated as `docs/formats.md` defines for `random_sensor_noise`.
     SensorNoise {
         /// Of Philox.
         key: [u32; 2],
