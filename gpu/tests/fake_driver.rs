@@ -189,6 +189,15 @@ fn copies_and_fills_arrive_and_everything_is_freed() {
         compute.download(&memory, 0, &mut out).unwrap();
         let expected = [[3; 200].as_slice(), &[7; 300], &[3; 100]].concat();
         assert_eq!(out, expected);
+        let fence = compute.fence().unwrap();
+        let mut other = gpu.compute().unwrap();
+        other.wait_for_fence(&fence).unwrap();
+        other.copy(&memory, 200, &memory, 800, 100).unwrap();
+        other.copy(&memory, 200, &memory, 0, 0).unwrap();
+        let mut copied = [0; 300];
+        other.download(&memory, 700, &mut copied).unwrap();
+        assert_eq!(copied.chunks(100).map(|part| part[50]).collect::<Vec<u8>>(), [3, 7, 3]);
+        drop((other, fence));
         let download = compute.download_async(&memory, 250, pinned).unwrap();
         download.wait(SOON).unwrap();
         assert!(download.query().unwrap());
@@ -276,6 +285,8 @@ fn after_a_fault_of_a_kernel_every_call_is_that_error() {
         is_that(launch(&mut compute, 0));
         is_that(compute.allocate(1).map(|_| ()));
         is_that(compute.download(&memory, 0, &mut [0; 4]));
+        is_that(compute.copy(&memory, 0, &memory, 50, 50));
+        is_that(compute.fence().map(|_| ()));
         is_that(gpu.compute().map(|_| ()));
         assert_eq!(ask("fake_launches"), 2);
     });
