@@ -171,7 +171,7 @@ fn compare(
                 why = format!(", such as: {reason}");
             }
         }
-        on_gpu.start()?;
+        on_gpu.start(false)?;
         let flagged = on_gpu.wait()?;
         unsound += flagged.len();
         let mut tensors = vec![0; batch * bytes];
@@ -250,7 +250,7 @@ fn gpu_times(
                 }
                 staging.push(begun.elapsed().as_secs_f64() * 1e3);
                 let begun = Instant::now();
-                on_gpu.start()?;
+                on_gpu.start(false)?;
                 *is_started = true;
                 if threads == 1 {
                     // Alone, to measure its own time.
