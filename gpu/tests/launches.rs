@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits};
-use meetpoint_gpu::{Compute, DeviceMemory, Error, HostMemory, Launch, PageLock, subject};
+use meetpoint_gpu::{Compute, DeviceMemory, Error, Fence, HostMemory, Launch, PageLock, subject};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, Encoded, Form, OnDamage, Planner, Region, Spacing, entry_points,
     to_form,
@@ -45,6 +45,25 @@ impl Compute for Counted {
 
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
         self.inner.download(from, offset, to)
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), Error> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn fence(&mut self) -> Result<Fence, Error> {
+        self.inner.fence()
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error> {
+        self.inner.wait_for_fence(fence)
     }
 
     fn fill(&mut self, m: &DeviceMemory, offset: usize, n: usize, value: u8) -> Result<(), Error> {

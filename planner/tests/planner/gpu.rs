@@ -4,7 +4,7 @@
 use crate::measuring::{OPERATIONS, dataset, dataset_of, is_empty, measure, options};
 use meetpoint_datasets::{JpegOptions, PackOptions, Progressive};
 use meetpoint_gpu::{
-    Compute, DeviceMemory, Error as GpuError, HostMemory, Launch, PageLock, subject,
+    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, subject,
 };
 use meetpoint_planner::profile::{Options, ProfiledGpu, Samples};
 use meetpoint_planner::{Codec, Error, Form, GpuIndex, Settings, enumerate, read_csv, write_csv};
@@ -85,6 +85,25 @@ impl Compute for Defective {
             to[0] ^= 1;
         }
         Ok(())
+    }
+
+    fn copy(
+        &mut self,
+        from: &DeviceMemory,
+        from_offset: usize,
+        to: &DeviceMemory,
+        to_offset: usize,
+        bytes: usize,
+    ) -> Result<(), GpuError> {
+        self.inner.copy(from, from_offset, to, to_offset, bytes)
+    }
+
+    fn fence(&mut self) -> Result<Fence, GpuError> {
+        self.inner.fence()
+    }
+
+    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
+        self.inner.wait_for_fence(fence)
     }
 
     fn fill(
