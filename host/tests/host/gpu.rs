@@ -2,7 +2,7 @@
 //! CPU executes here: the same batches, whatever the share and whatever fails.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{config, consume, dataset, mixed, sorted};
+use crate::support::{config, consume, dataset, mixed, pack, picture, sorted};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{
     Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, subject,
