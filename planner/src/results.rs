@@ -104,8 +104,8 @@ pub struct Measured {
     /// and limited to the duration of the run; `None` without a GPU.
     #[serde(default)]
     pub gpu_seconds: Option<f64>,
-    /// Measured joules of the GPU's board per sample; `None` without a GPU, or if its meter does not
-    /// work or there are several boards.
+    /// Measured joules of the GPU's board per sample; `None` without a GPU, or if its meter does
+    /// not work or there are several boards.
     #[serde(default)]
     pub gpu_joules: Option<f64>,
 }

@@ -72,8 +72,8 @@ impl Form {
         }
     }
 
-    /// Whether a GPU can prepare samples from it: files and coefficient forms, on which no operation
-    /// has been executed.
+    /// Whether a GPU can prepare samples from it: files and coefficient forms, on which no
+    /// operation has been executed.
     pub fn suits_gpu(self) -> bool {
         match self {
             Self::Files | Self::Packed | Self::CoefficientsFast | Self::CoefficientsCompact => true,

@@ -75,8 +75,8 @@ pub enum PlanError {
     },
     /// The power model has no accelerator, and the profile has no joules of the GPU.
     #[error(
-        "the accelerator of the power model {profile} draws no watts, and the profile has no joules \
-         of the GPU: decoding there would cost nothing"
+        "the accelerator of the power model {profile} draws no watts, and the profile has no \
+         joules of the GPU: decoding there would cost nothing"
     )]
     NoGpuWatts {
         /// Name of the power model.

@@ -6,8 +6,8 @@
 //! storage and memory. Its results are facts; [`explain`] turns them into sentences.
 //!
 //! In reading order: this file (the request), [`Pins`] (values that the user fixed),
-//! [`alternatives`], [`gpu`], [`model`] (predictions for each alternative), [`mod@choose`] (the choice, the
-//! runner-up, and changes that would lead to another choice), [`explain`] (sentences),
+//! [`alternatives`], [`gpu`], [`model`] (predictions for each alternative), [`mod@choose`] (the
+//! choice, the runner-up, and changes that would lead to another choice), [`explain`] (sentences),
 //! [`mod@write`] (the file), [`PlanError`].
 
 pub mod alternatives;

@@ -90,8 +90,8 @@ pub struct Options {
 /// The measurements and the decision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Every strategy, in the order of [`crate::enumerate()`]; with a GPU, only those of stored forms
-    /// of which it prepared samples.
+    /// Every strategy, in the order of [`crate::enumerate()`]; with a GPU, only those of stored
+    /// forms of which it prepared samples.
     pub results: Vec<Measured>,
     /// The choice among them.
     pub decision: Decision,

@@ -76,8 +76,8 @@ pub(crate) struct Arguments {
     /// Numbers of threads; 0 for one per core.
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "N,…")]
     threads: Vec<usize>,
-    /// GPU with which strategies are also measured, such as cuda:0. As in a run, it prepares a share
-    /// of each batch that each thread chooses by measurement.
+    /// GPU with which strategies are also measured, such as cuda:0. As in a run, it prepares a
+    /// share of each batch that each thread chooses by measurement.
     #[arg(long, value_name = "GPU")]
     gpu_decode: Option<GpuIndex>,
     /// Samples in a batch with a GPU.

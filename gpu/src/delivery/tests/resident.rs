@@ -63,7 +63,9 @@ fn only_what_is_on_the_host_is_uploaded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
-    fn tensors_move_up_with_the_samples_that_stay(places in prop::collection::vec((any::<bool>(), any::<bool>()), 1..20)) {
+    fn tensors_move_up_with_the_samples_that_stay(
+        places in prop::collection::vec((any::<bool>(), any::<bool>()), 1..20),
+    ) {
         let (streams, _log) = recorded();
         let mut queue = streams.queue("decoder");
         let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
@@ -98,7 +100,8 @@ fn tensors_on_the_device_are_converted_with_the_others() {
         let (streams, _log) = recorded();
         let mut queue = streams.queue("decoder");
         let limits = DeliveryLimits::default();
-        let mut delivery = Delivery::new(streams, &[conversion.clone()], limits).unwrap();
+        let mut delivery =
+            Delivery::new(streams, std::slice::from_ref(&conversion), limits).unwrap();
         let mut bytes = noise(4 * EACH);
         let pool = Arc::new(TensorPool::new(1 << 20));
         let resident = moved(&pool, &mut queue, &mut bytes, positions);
