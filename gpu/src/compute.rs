@@ -163,6 +163,18 @@ impl DeviceMemory {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Address of the `bytes` bytes from `offset` on.
+    ///
+    /// # Panics
+    ///
+    /// If they do not lie in it.
+    #[cfg(any(feature = "cuda", feature = "shim"))]
+    pub(crate) fn place(&self, offset: usize, bytes: usize) -> u64 {
+        let end = offset.checked_add(bytes);
+        assert!(end.is_some_and(|end| end <= self.bytes), "bytes lie in their memory");
+        self.address + offset as u64
+    }
 }
 
 /// Keeps memory of the host page-locked until it is dropped.

@@ -7,7 +7,7 @@
 //! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches),
 //! [`buffer`] (memory that grows within a limit), [`Module`]
 //! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
-//! tests use),
+//! tests use), `hooked` (one whose calls a test observes),
 //! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
 //! executed on pictures),
 //! [`resident`] (tensors that stay on the device), [`delivery`] (batches brought to a GPU).
@@ -19,6 +19,8 @@ pub mod cuda;
 pub mod delivery;
 mod diagnose;
 mod error;
+#[cfg(feature = "shim")]
+mod hooked;
 mod index;
 pub mod jpeg;
 mod module;
@@ -34,6 +36,8 @@ pub use compute::{
     ASK_EVERY, Argument, Compute, DeviceMemory, Fence, HostMemory, Launch, PageLock,
 };
 pub use error::Error;
+#[cfg(feature = "shim")]
+pub use hooked::{Hooked, Hooks};
 pub use index::{GpuIndex, NotAGpu};
 pub use module::{KernelName, MODULES, Module};
 pub use picture::PictureDescriptor;

@@ -142,13 +142,11 @@ impl Compute for Shim {
     }
 
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
-        assert!(offset + from.len() <= to.bytes(), "a copy ends inside of its target");
-        self.send(&[UPLOAD, to.address() + offset as u64, from.len() as u64], from)
+        self.send(&[UPLOAD, to.place(offset, from.len()), from.len() as u64], from)
     }
 
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
-        assert!(offset + to.len() <= from.bytes(), "a copy ends inside of its source");
-        self.ask(&[DOWNLOAD, from.address() + offset as u64, to.len() as u64], to)
+        self.ask(&[DOWNLOAD, from.place(offset, to.len()), to.len() as u64], to)
     }
 
     fn copy(
@@ -159,9 +157,7 @@ impl Compute for Shim {
         to_offset: usize,
         bytes: usize,
     ) -> Result<(), Error> {
-        assert!(from_offset + bytes <= from.bytes(), "a copy ends inside of its source");
-        assert!(to_offset + bytes <= to.bytes(), "a copy ends inside of its target");
-        let (from, to) = (from.address() + from_offset as u64, to.address() + to_offset as u64);
+        let (from, to) = (from.place(from_offset, bytes), to.place(to_offset, bytes));
         self.send(&[COPY, from, to, bytes as u64], &[])
     }
 
@@ -181,8 +177,7 @@ impl Compute for Shim {
         bytes: usize,
         value: u8,
     ) -> Result<(), Error> {
-        assert!(offset + bytes <= memory.bytes(), "a fill ends inside of its target");
-        self.send(&[FILL, memory.address() + offset as u64, bytes as u64, u64::from(value)], &[])
+        self.send(&[FILL, memory.place(offset, bytes), bytes as u64, u64::from(value)], &[])
     }
 
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error> {

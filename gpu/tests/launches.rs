@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use meetpoint_gpu::jpeg::{JpegBatch, JpegLimits};
-use meetpoint_gpu::{Compute, DeviceMemory, Error, Fence, HostMemory, Launch, PageLock, subject};
+use meetpoint_gpu::{Compute, Error, Hooked, Hooks, Launch, subject};
 use meetpoint_jpeg::{
     DecodeOptions, DecodePlan, Encoded, Form, OnDamage, Planner, Region, Spacing, entry_points,
     to_form,
@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Counts what is started.
-struct Counted {
-    inner: Box<dyn Compute>,
+#[derive(Default)]
+struct Counts {
     calls: u32,
     uploads: u32,
     fills: u32,
@@ -21,70 +21,21 @@ struct Counted {
     kernels: BTreeSet<&'static str>,
 }
 
-impl Compute for Counted {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, Error> {
-        self.inner.allocate(bytes)
-    }
-
-    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, Error> {
-        self.inner.allocate_host(bytes)
-    }
-
-    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, Error> {
-        self.inner.lock_pages(memory)
-    }
-
-    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
+impl Hooks for Counts {
+    fn upload(&mut self, _from: &[u8]) {
         self.uploads += 1;
-        self.inner.upload(from, to, offset)
     }
 
-    fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
-        self.inner.download(from, offset, to)
-    }
-
-    fn copy(
-        &mut self,
-        from: &DeviceMemory,
-        from_offset: usize,
-        to: &DeviceMemory,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<(), Error> {
-        self.inner.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn fence(&mut self) -> Result<Fence, Error> {
-        self.inner.fence()
-    }
-
-    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error> {
-        self.inner.wait_for_fence(fence)
-    }
-
-    fn fill(&mut self, m: &DeviceMemory, offset: usize, n: usize, value: u8) -> Result<(), Error> {
+    fn fill(&mut self) {
         self.fills += 1;
-        self.inner.fill(m, offset, n, value)
     }
 
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), Error> {
+    fn launch(&mut self, launch: &Launch<'_>) -> Result<bool, Error> {
         self.calls += 1;
         if !launch.grid.contains(&0) {
             self.kernels.insert(launch.kernel.name);
         }
-        self.inner.launch(launch)
-    }
-
-    fn is_done(&mut self) -> Result<bool, Error> {
-        self.inner.is_done()
-    }
-
-    fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        self.inner.wait_unless(limit, is_stopped)
+        Ok(true)
     }
 }
 
@@ -107,8 +58,7 @@ fn pictures() -> Vec<(Vec<u8>, Vec<u8>)> {
 #[test]
 fn the_number_of_launches_and_copies_does_not_depend_on_the_size_of_the_batch() {
     let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
-    let kernels = BTreeSet::new();
-    let mut compute = Counted { inner, calls: 0, uploads: 0, fills: 0, kernels };
+    let mut compute = Hooked::new(inner, Counts::default());
     // Segments for threads, warps and blocks of threads.
     let (segment_bytes_long, segment_bytes_huge) = (100, 1000);
     let limits = JpegLimits { segment_bytes_long, segment_bytes_huge, ..JpegLimits::default() };
@@ -132,11 +82,11 @@ fn the_number_of_launches_and_copies_does_not_depend_on_the_size_of_the_batch() 
             }
         }
         assert!(added * step > 100 && sizes.len() > 3, "{added} pictures of {sizes:?}");
-        (compute.calls, compute.uploads, compute.fills) = (0, 0, 0);
-        compute.kernels.clear();
+        compute.hooks = Counts::default();
         batch.run(&mut compute).unwrap();
         compute.wait(Duration::from_secs(60)).unwrap();
-        counts.push((compute.calls, compute.uploads, compute.fills, compute.kernels.clone()));
+        let Counts { calls, uploads, fills, kernels } = std::mem::take(&mut compute.hooks);
+        counts.push((calls, uploads, fills, kernels));
     }
     let kernels = [
         "jpeg_decode_segments",

@@ -21,11 +21,11 @@ pub struct Strategy {
 }
 
 impl Strategy {
-    /// Whether a GPU can take part: in preparing whole files or coefficient forms, which have no
-    /// codec, and no sample from an application cache.
+    /// Whether a GPU can prepare a share of the samples: from files and coefficient forms without a
+    /// codec, but not from an application cache.
     pub fn suits_gpu(&self) -> bool {
         let Self { point, codec, cache, .. } = self;
-        point.form.suits_gpu() && *codec == Codec::None && *cache != Cache::Application
+        point.form.suits_gpu(*codec) && *cache != Cache::Application
     }
 }
 

@@ -72,11 +72,13 @@ impl Form {
         }
     }
 
-    /// Whether a GPU can prepare samples from it: files and coefficient forms, on which no
-    /// operation has been executed.
-    pub fn suits_gpu(self) -> bool {
+    /// Whether a GPU can prepare samples that are stored with this codec: files and coefficient
+    /// forms, on which no operation has been executed, without a codec.
+    pub fn suits_gpu(self, codec: Codec) -> bool {
         match self {
-            Self::Files | Self::Packed | Self::CoefficientsFast | Self::CoefficientsCompact => true,
+            Self::Files | Self::Packed | Self::CoefficientsFast | Self::CoefficientsCompact => {
+                codec == Codec::None
+            }
             Self::Prepared | Self::Jpeg => false,
         }
     }

@@ -106,8 +106,8 @@ impl CudaCompute {
         mut to: HostMemory,
     ) -> Result<Download, Error> {
         let event = self.gpu.event()?;
-        assert!(offset + to.len() <= from.bytes(), "a copy ends inside of its source");
-        let (address, bytes) = (from.address() + offset as u64, to.len());
+        let bytes = to.len();
+        let address = from.place(offset, bytes);
         // SAFETY: the result owns the target until the copy is done.
         let copied = unsafe { self.start_download(address, to.as_mut_ptr(), bytes) };
         let download = Download { memory: Some(to), event };
@@ -175,12 +175,11 @@ impl Compute for CudaCompute {
     }
 
     fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), Error> {
-        assert!(offset + from.len() <= to.bytes(), "a copy ends inside of its target");
+        let (target, source) = (to.place(offset, from.len()), from.as_ptr().cast());
         let _entered = self.gpu.context.enter()?;
         if from.is_empty() {
             return Ok(());
         }
-        let (target, source) = (to.address() + offset as u64, from.as_ptr().cast());
         // SAFETY: both sides have as many bytes. Memory that is not page-locked is copied before
         // the call returns; what is page-locked is freed by the driver, which waits for the copy,
         // or stays locked until then: its pages get no other use.
@@ -190,10 +189,9 @@ impl Compute for CudaCompute {
     }
 
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error> {
-        assert!(offset + to.len() <= from.bytes(), "a copy ends inside of its source");
+        let address = from.place(offset, to.len());
         // The copy is started when nothing before it can hang: the target is only borrowed.
         self.wait(self.gpu.hang_limit)?;
-        let address = from.address() + offset as u64;
         // SAFETY: the copy is waited for below, whatever happens.
         let copied = unsafe { self.start_download(address, to.as_mut_ptr(), to.len()) };
         let _entered = self.gpu.context.enter()?;
@@ -211,14 +209,11 @@ impl Compute for CudaCompute {
         to_offset: usize,
         bytes: usize,
     ) -> Result<(), Error> {
-        assert!(from_offset + bytes <= from.bytes(), "a copy ends inside of its source");
-        assert!(to_offset + bytes <= to.bytes(), "a copy ends inside of its target");
+        let (source, target) = (from.place(from_offset, bytes), to.place(to_offset, bytes));
         let _entered = self.gpu.context.enter()?;
         if bytes == 0 {
             return Ok(());
         }
-        let (source, target) =
-            (from.address() + from_offset as u64, to.address() + to_offset as u64);
         // SAFETY: both sides have as many bytes. The driver frees memory after the work on it.
         let result = unsafe { sys::cuMemcpyDtoDAsync_v2(target, source, bytes, self.stream.0) };
         self.gpu.context.check("cuMemcpyDtoDAsync", result)
@@ -241,12 +236,11 @@ impl Compute for CudaCompute {
         bytes: usize,
         value: u8,
     ) -> Result<(), Error> {
-        assert!(offset + bytes <= memory.bytes(), "a fill ends inside of its target");
+        let address = memory.place(offset, bytes);
         let _entered = self.gpu.context.enter()?;
         if bytes == 0 {
             return Ok(());
         }
-        let address = memory.address() + offset as u64;
         // SAFETY: the memory has as many bytes.
         let result = unsafe { sys::cuMemsetD8Async(address, value, bytes, self.stream.0) };
         self.gpu.context.check("cuMemsetD8Async", result)

@@ -84,7 +84,7 @@ pub(super) struct Context {
 struct Late {
     /// Events that are not done. None of them is destroyed.
     events: Vec<Handle<sys::CUevent_st>>,
-    /// Waits for all work of the process that nobody waits for any more.
+    /// Number of threads that still wait for all work after their callers gave up.
     settling: usize,
 }
 

@@ -4,9 +4,7 @@
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{config, consume, dataset, mixed, pack, picture, sorted};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::{
-    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, subject,
-};
+use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, subject};
 use meetpoint_host::group::{self, GroupCallbacks, Progress};
 use meetpoint_host::stats::{Event, EventKind, GpuUse};
 use meetpoint_host::verify::{Reference, Verdict, verify};
@@ -76,7 +74,7 @@ impl Computes for Subject {
 
     fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
         let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-        Ok(Box::new(Faulty { inner, how: self.clone(), is_hung: false }))
+        Ok(Box::new(Hooked::new(inner, Faults { how: self.clone(), is_hung: false })))
     }
 }
 
@@ -87,72 +85,21 @@ fn take_one(number: &AtomicU64) -> bool {
 }
 
 /// Fails as its subject says, all threads together.
-struct Faulty {
-    inner: Box<dyn Compute>,
+struct Faults {
     how: Subject,
     is_hung: bool,
 }
 
-impl Compute for Faulty {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
+impl Hooks for Faults {
+    fn allocate(&mut self, bytes: usize) -> Result<(), GpuError> {
         if take_one(&self.how.refusals_left) {
             let (bytes, free, total) = (bytes as u64, 0, 1 << 30);
             return Err(GpuError::OutOfMemory { bytes, free, total });
         }
-        self.inner.allocate(bytes)
+        Ok(())
     }
 
-    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, GpuError> {
-        self.inner.allocate_host(bytes)
-    }
-
-    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), GpuError> {
-        self.inner.upload(from, to, offset)
-    }
-
-    fn download(
-        &mut self,
-        from: &DeviceMemory,
-        offset: usize,
-        to: &mut [u8],
-    ) -> Result<(), GpuError> {
-        self.inner.download(from, offset, to)
-    }
-
-    fn copy(
-        &mut self,
-        from: &DeviceMemory,
-        from_offset: usize,
-        to: &DeviceMemory,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<(), GpuError> {
-        self.inner.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn fence(&mut self) -> Result<Fence, GpuError> {
-        self.inner.fence()
-    }
-
-    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
-        self.inner.wait_for_fence(fence)
-    }
-
-    fn fill(
-        &mut self,
-        memory: &DeviceMemory,
-        offset: usize,
-        bytes: usize,
-        value: u8,
-    ) -> Result<(), GpuError> {
-        self.inner.fill(memory, offset, bytes, value)
-    }
-
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+    fn launch(&mut self, _launch: &Launch<'_>) -> Result<bool, GpuError> {
         if !take_one(&self.how.launches_left) {
             let (call, what) = ("cuLaunchKernel", "a made-up failure".to_owned());
             match self.how.fault {
@@ -162,21 +109,14 @@ impl Compute for Faulty {
                 Fault::Hang => self.is_hung = true,
             }
         }
-        if self.is_hung {
-            return Ok(());
-        }
-        self.inner.launch(launch)
+        Ok(!self.is_hung)
     }
 
-    fn is_done(&mut self) -> Result<bool, GpuError> {
-        Ok(!self.is_hung && self.inner.is_done()?)
+    fn is_hung(&self) -> bool {
+        self.is_hung
     }
 
-    fn wait_unless(
-        &mut self,
-        limit: Duration,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<(), GpuError> {
+    fn wait(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), GpuError> {
         if let Some(stop) = &self.how.hangs_and_stops {
             stop.stop();
             // What is dropped is waited for shortly.
@@ -188,11 +128,7 @@ impl Compute for Faulty {
             assert!(limit <= Duration::from_secs(20), "an epoch would take too long");
             return Err(GpuError::Hung { seconds: limit.as_secs_f64() });
         }
-        self.inner.wait_unless(limit, is_stopped)
-    }
-
-    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
-        self.inner.lock_pages(memory)
+        Ok(())
     }
 }
 

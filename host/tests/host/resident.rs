@@ -4,9 +4,7 @@
 use crate::support::{config, dataset, mixed};
 use meetpoint_format::column::Collate;
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::{
-    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, Shim,
-};
+use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, Shim};
 use meetpoint_host::delivery::{DeliveryLimits, DeliveryStage, DeliveryUse, Split};
 use meetpoint_host::stats::{Downloaded, GpuUse};
 use meetpoint_host::{Action, GpuIndex, Loader, LoaderConfig, OnError};
@@ -15,7 +13,6 @@ use meetpoint_prepare::gpu::{Computes, GpuMemory, GpuPreparers, ShareChoice};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A tensor of the recipe of the tests.
 const TENSOR_BYTES: u64 = 16 * 16 * 3;
@@ -65,90 +62,30 @@ impl Computes for Subject {
     }
 
     fn compute(&self) -> Result<Box<dyn Compute>, GpuError> {
-        Ok(Box::new(Decoder { inner: self.0.queue(), device: Arc::clone(&self.0) }))
+        Ok(Box::new(Hooked::new(Box::new(self.0.queue()), Counts(Arc::clone(&self.0)))))
     }
 }
 
-struct Decoder {
-    inner: Shim,
-    device: Arc<Device>,
-}
+/// Counts the calls of one thread for its device, which fails after a number of launches.
+struct Counts(Arc<Device>);
 
-impl Compute for Decoder {
-    fn name(&self) -> &str {
-        self.inner.name()
+impl Hooks for Counts {
+    fn allocate(&mut self, _bytes: usize) -> Result<(), GpuError> {
+        self.0.allocations.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
-    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
-        self.device.allocations.fetch_add(1, Ordering::Relaxed);
-        self.inner.allocate(bytes)
+    fn downloaded(&mut self, to: &mut [u8]) {
+        self.0.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
     }
 
-    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, GpuError> {
-        self.inner.allocate_host(bytes)
-    }
-
-    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
-        self.inner.lock_pages(memory)
-    }
-
-    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), GpuError> {
-        self.inner.upload(from, to, offset)
-    }
-
-    fn download(&mut self, from: &DeviceMemory, at: usize, to: &mut [u8]) -> Result<(), GpuError> {
-        self.device.downloaded.fetch_add(to.len() as u64, Ordering::Relaxed);
-        self.inner.download(from, at, to)
-    }
-
-    fn copy(
-        &mut self,
-        from: &DeviceMemory,
-        from_offset: usize,
-        to: &DeviceMemory,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<(), GpuError> {
-        self.inner.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn fill(
-        &mut self,
-        memory: &DeviceMemory,
-        offset: usize,
-        bytes: usize,
-        value: u8,
-    ) -> Result<(), GpuError> {
-        self.inner.fill(memory, offset, bytes, value)
-    }
-
-    fn fence(&mut self) -> Result<Fence, GpuError> {
-        self.inner.fence()
-    }
-
-    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
-        self.inner.wait_for_fence(fence)
-    }
-
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
+    fn launch(&mut self, _launch: &Launch<'_>) -> Result<bool, GpuError> {
         let one_less = |left: u64| left.checked_sub(1);
-        let left = &self.device.launches_left;
-        if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_err() {
-            return Err(GpuError::Hung { seconds: 20.0 });
+        let left = &self.0.launches_left;
+        match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less) {
+            Ok(_) => Ok(true),
+            Err(_) => Err(GpuError::Hung { seconds: 20.0 }),
         }
-        self.inner.launch(launch)
-    }
-
-    fn is_done(&mut self) -> Result<bool, GpuError> {
-        self.inner.is_done()
-    }
-
-    fn wait_unless(
-        &mut self,
-        limit: Duration,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<(), GpuError> {
-        self.inner.wait_unless(limit, is_stopped)
     }
 }
 
@@ -191,7 +128,7 @@ impl Subjects {
         Self { loader: Loader::open(config).unwrap(), stage }
     }
 
-    /// An epoch; the second result is how the batches came to the device.
+    /// Delivers an epoch. Returns its batches, what the delivery copied, and what the GPU prepared.
     fn epoch(&mut self, epoch: u32) -> (Vec<Delivered>, DeliveryUse, Option<GpuUse>) {
         let Self { loader, stage } = self;
         let before = stage.delivered().unwrap();

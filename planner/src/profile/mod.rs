@@ -332,7 +332,7 @@ impl Round<'_> {
         expected: &[Expected],
     ) -> Result<Option<&ProfiledGpu>, Error> {
         let Store { point, codec, .. } = &offline.store;
-        let suits = point.form.suits_gpu() && *codec == Codec::None;
+        let suits = point.form.suits_gpu(*codec);
         let Some(gpu) = self.options.gpu.as_ref().filter(|_| suits) else { return Ok(None) };
         let prepared = gpu::check(self.work(), &offline.store, gpu, expected)?;
         Ok((prepared > 0).then_some(gpu))

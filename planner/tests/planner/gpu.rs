@@ -3,16 +3,12 @@
 
 use crate::measuring::{OPERATIONS, dataset, dataset_of, is_empty, measure, options};
 use meetpoint_datasets::{JpegOptions, PackOptions, Progressive};
-use meetpoint_gpu::{
-    Compute, DeviceMemory, Error as GpuError, Fence, HostMemory, Launch, PageLock, subject,
-};
+use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, subject};
 use meetpoint_planner::profile::{Options, ProfiledGpu, Samples};
 use meetpoint_planner::{Codec, Error, Form, GpuIndex, Settings, enumerate, read_csv, write_csv};
 use meetpoint_prepare::gpu::{Computes, GpuRefusal};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// Bytes of a tensor of [`OPERATIONS`].
 const TENSOR_BYTES: usize = 20 * 20 * 3 * 4;
@@ -43,103 +39,33 @@ impl Computes for Subject {
             return Err(GpuError::NoDriver);
         }
         let inner = subject(env!("CARGO_TARGET_TMPDIR").as_ref())?;
-        Ok(Box::new(Defective { inner, defect: self.0, launches: AtomicU64::new(0) }))
+        Ok(Box::new(Hooked::new(inner, Defects { defect: self.0, launches: 0 })))
     }
 }
 
-struct Defective {
-    inner: Box<dyn Compute>,
+/// A defect at the calls of one thread.
+struct Defects {
     defect: Defect,
-    launches: AtomicU64,
+    launches: u64,
 }
 
-impl Compute for Defective {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn allocate(&mut self, bytes: usize) -> Result<DeviceMemory, GpuError> {
-        self.inner.allocate(bytes)
-    }
-
-    fn allocate_host(&mut self, bytes: usize) -> Result<HostMemory, GpuError> {
-        self.inner.allocate_host(bytes)
-    }
-
-    fn lock_pages(&mut self, memory: &[u8]) -> Result<PageLock, GpuError> {
-        self.inner.lock_pages(memory)
-    }
-
-    fn upload(&mut self, from: &[u8], to: &DeviceMemory, offset: usize) -> Result<(), GpuError> {
-        self.inner.upload(from, to, offset)
-    }
-
-    fn download(
-        &mut self,
-        from: &DeviceMemory,
-        offset: usize,
-        to: &mut [u8],
-    ) -> Result<(), GpuError> {
-        self.inner.download(from, offset, to)?;
+impl Hooks for Defects {
+    fn downloaded(&mut self, to: &mut [u8]) {
         if self.defect == Defect::WrongBit && to.len().is_multiple_of(TENSOR_BYTES) {
             to[0] ^= 1;
         }
-        Ok(())
     }
 
-    fn copy(
-        &mut self,
-        from: &DeviceMemory,
-        from_offset: usize,
-        to: &DeviceMemory,
-        to_offset: usize,
-        bytes: usize,
-    ) -> Result<(), GpuError> {
-        self.inner.copy(from, from_offset, to, to_offset, bytes)
-    }
-
-    fn fence(&mut self) -> Result<Fence, GpuError> {
-        self.inner.fence()
-    }
-
-    fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), GpuError> {
-        self.inner.wait_for_fence(fence)
-    }
-
-    fn fill(
-        &mut self,
-        memory: &DeviceMemory,
-        offset: usize,
-        bytes: usize,
-        value: u8,
-    ) -> Result<(), GpuError> {
-        self.inner.fill(memory, offset, bytes, value)
-    }
-
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
-        let launch_number = self.launches.fetch_add(1, Ordering::Relaxed);
+    fn launch(&mut self, _launch: &Launch<'_>) -> Result<bool, GpuError> {
+        self.launches += 1;
         match self.defect {
-            Defect::FailsAt(first) if launch_number >= first => Err(GpuError::Driver {
+            Defect::FailsAt(first) if self.launches > first => Err(GpuError::Driver {
                 call: "cuLaunchKernel",
                 name: "CUDA_ERROR_ILLEGAL_ADDRESS".to_owned(),
                 what: "an illegal memory access was encountered".to_owned(),
             }),
-            Defect::None | Defect::Absent | Defect::WrongBit | Defect::FailsAt(_) => {
-                self.inner.launch(launch)
-            }
+            Defect::None | Defect::Absent | Defect::WrongBit | Defect::FailsAt(_) => Ok(true),
         }
-    }
-
-    fn is_done(&mut self) -> Result<bool, GpuError> {
-        self.inner.is_done()
-    }
-
-    fn wait_unless(
-        &mut self,
-        limit: Duration,
-        is_stopped: &dyn Fn() -> bool,
-    ) -> Result<(), GpuError> {
-        self.inner.wait_unless(limit, is_stopped)
     }
 }
 

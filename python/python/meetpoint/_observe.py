@@ -84,8 +84,8 @@ class Explanation(NamedTuple):
     ``evicted_bytes`` and ``refetched_bytes`` of a dataset in a store; ``None`` without one."""
     delivery: Optional[Dict[str, Any]]
     """``device``, ``batches``, ``bytes``, ``resident_bytes``, ``direct_bytes``, ``transfer_ns``,
-    ``convert_ns``, ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a GPU; ``None``
-    where they stay on the host."""
+    ``convert_ns``, ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a
+    GPU; ``None`` where they stay on the host."""
     gpu: Optional[GpuUse]
     """What the GPU of ``gpu_decode`` did; ``None`` without one."""
     gpu_meters: List[Dict[str, Any]]

@@ -127,7 +127,7 @@ fn the_streams_wait_for_each_other_and_the_host_for_neither() {
     let written = log.lock().unwrap().events - 1;
     let target = Target::Copied { offset: 0 };
     let piece = Piece { bytes: &bytes, resident: Some(&resident), is_locked: false, target };
-    // The work of no stream ends, which nobody waits for.
+    // No work ends, and the host does not wait for it.
     let batch = delivery.deliver(&[piece], bytes.len(), NEVER).unwrap();
     let found = lines(&log);
     let at = |line: &str| found.iter().position(|it| it == line).unwrap();
