@@ -214,3 +214,20 @@ extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_float32(co
 extern "C" __global__ void __launch_bounds__(192) delivery_arithmetic_bfloat16(const u8 *bytes, u8 *elements, u32 shape, u32 segment, u32 channels, u32 count, u32 divides, float scale, float factor, float mean0, float mean1, float mean2, float std0, float std1, float std2, float reciprocal0, float reciprocal1, float reciprocal2) {
     delivery::by_arithmetic<u16>(bytes, elements, shape, segment, channels, count, divides, scale, factor, {{mean0, mean1, mean2}}, {{std0, std1, std2}}, {{reciprocal0, reciprocal1, reciprocal2}});
 }
+
+// float32 to bfloat16, to nearest, ties to even. `from` and `to` begin at multiples of 16 bytes.
+extern "C" __global__ void __launch_bounds__(192) delivery_round_bfloat16(const u32 *from, u16 *to, u32 count) {
+    u32 stride = gridDim.x * delivery::THREADS * 8;
+    for (u32 begin = (blockIdx.x * delivery::THREADS + threadIdx.x) * 8; begin < count; begin += stride) {
+        u16 rounded[8];
+        if (begin + 8 <= count) {
+            uint4 low = *(const uint4 *)(from + begin), high = *(const uint4 *)(from + begin + 4);
+            u32 bits[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+            for (u32 i = 0; i < 8; i++) delivery::round_to(rounded[i], __uint_as_float(bits[i]));
+            *(uint4 *)(to + begin) = delivery::vector_of(rounded);
+        } else {
+            for (u32 at = begin; at < count; at++) delivery::round_to(to[at], __uint_as_float(from[at]));
+        }
+    }
+}

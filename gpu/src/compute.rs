@@ -169,7 +169,6 @@ impl DeviceMemory {
     /// # Panics
     ///
     /// If they do not lie in it.
-    #[cfg(any(feature = "cuda", feature = "shim"))]
     pub(crate) fn place(&self, offset: usize, bytes: usize) -> u64 {
         let end = offset.checked_add(bytes);
         assert!(end.is_some_and(|end| end <= self.bytes), "bytes lie in their memory");

@@ -8,8 +8,12 @@ use std::time::Duration;
 
 /// Something that trains on batches, one step at a time.
 pub trait Accelerator {
-    /// One step; returns when it is done.
+    /// One step. Returns when it is done, or when it no longer needs the batch and continues until
+    /// [`Self::finish`] or the next step.
     fn step(&mut self, batch: &Batch);
+
+    /// Waits for the last step of an epoch.
+    fn finish(&mut self) {}
 }
 
 /// Takes no time, so that only the loader is measured.
@@ -32,8 +36,7 @@ impl Emulated {
     ///
     /// Sets the timer slack of the calling thread, which delays its wake-ups, to 1 ns.
     pub fn new(step: Duration, stop: StopHandle) -> Self {
-        // With the default slack, steps end 50 µs late; nothing else changes.
-        let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+        end_sleeps_on_time();
         Self { step, stop }
     }
 }
@@ -44,9 +47,18 @@ impl Accelerator for Emulated {
     }
 }
 
-/// Sleeps in slices until the deadline or the stop.
+/// Sets the timer slack of the calling thread to 1 ns.
+pub(crate) fn end_sleeps_on_time() {
+    // With the default slack, steps end 50 µs late; nothing else changes.
+    let _ = rustix::thread::set_current_timer_slack(NonZero::new(1));
+}
+
 fn sleep_for(time: Duration, stop: &StopHandle) {
-    let deadline = monotonic_ns().saturating_add(duration_ns(time));
+    wait_until(monotonic_ns().saturating_add(duration_ns(time)), stop);
+}
+
+/// Sleeps in slices until a time of the monotonic clock or the stop.
+pub(crate) fn wait_until(deadline: u64, stop: &StopHandle) {
     loop {
         let now = monotonic_ns();
         if now >= deadline || stop.is_stopped() {

@@ -9,6 +9,7 @@ use meetpoint_format::recipe::Dtype;
 use meetpoint_format::slot::HEADER_BYTES;
 use meetpoint_gpu::Compute;
 use meetpoint_gpu::resident::ResidentTensors;
+use meetpoint_kernels::BatchId;
 use meetpoint_prepare::{BatchMemory, MemoryKind, Replacement};
 use meetpoint_scheduler::Source;
 use meetpoint_storage::AlignedBuffer;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Batch {
     pub(crate) index: u32,
-    pub(crate) epoch: u32,
+    pub(crate) id: BatchId,
     pub(crate) source: Source,
     pub(crate) shape: Vec<u32>,
     pub(crate) dtype: Dtype,
@@ -215,7 +216,12 @@ impl Batch {
 
     /// Epoch, from 0.
     pub fn epoch(&self) -> u32 {
-        self.epoch
+        self.id.epoch
+    }
+
+    /// What the random parameters of operations on the batch follow from.
+    pub fn id(&self) -> BatchId {
+        self.id
     }
 
     /// The end that prepared it.

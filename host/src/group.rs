@@ -193,6 +193,7 @@ fn run_epoch(
         consumed += 1;
         callbacks.consumed(Progress { rank, epoch, consumed, batches });
     }
+    accelerator.finish();
     Ok(running.finish())
 }
 

@@ -102,15 +102,15 @@ impl BatchMixer {
         self.apply(id, tensors, None, pause)
     }
 
-    /// Applies the operations to the labels of a batch in place, and appends their programs for the
-    /// images to `programs`, in order. `batch` must not contain images.
+    /// Appends the programs of the operations on a batch of `samples` samples to `programs`, in
+    /// order, without executing them.
     pub fn export(
         &mut self,
         id: BatchId,
-        tensors: BatchTensors<'_>,
+        samples: usize,
         programs: &mut Vec<BatchProgram>,
     ) -> Result<(), Error> {
-        assert!(tensors.images.is_empty(), "the images are elsewhere");
+        let tensors = BatchTensors { samples, images: &mut [], labels: &mut [] };
         self.apply(id, tensors, Some(programs), &mut || ())
     }
 

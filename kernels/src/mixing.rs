@@ -108,7 +108,7 @@ pub(crate) struct MixedBatch<'a> {
     pub(crate) scratch: &'a mut Vec<u8>,
     pub(crate) interrupt: &'a Interrupt,
     pub(crate) pause: &'a mut dyn FnMut(),
-    /// Programs to record mixes of images, if there are no images.
+    /// Programs to record mixes, if there are no tensors.
     pub(crate) recording: Option<&'a mut Vec<BatchProgram>>,
 }
 
@@ -119,6 +119,16 @@ impl Mix {
             Self::Blend(Weights { own, partner }) => SampleMix::Blend { own, partner },
             Self::Paste(Rectangle { top, bottom, left, right }, _) => {
                 SampleMix::Paste { top, bottom, left, right }
+            }
+        }
+    }
+
+    /// The mix of the row of labels.
+    fn recorded_label(self) -> SampleMix {
+        match self {
+            Self::Keep => SampleMix::Keep,
+            Self::Blend(Weights { own, partner }) | Self::Paste(_, Weights { own, partner }) => {
+                SampleMix::Blend { own, partner }
             }
         }
     }
@@ -150,8 +160,9 @@ impl MixedBatch<'_> {
     pub(crate) fn mix(&mut self, partner: MixPartner, mixes: &[Mix]) -> Result<(), Error> {
         let Self { cpu, spec, images, labels, scratch, interrupt, pause, recording, .. } = self;
         if let Some(recording) = recording {
+            let label_mixes = mixes.iter().map(|mix| mix.recorded_label()).collect();
             let mixes = mixes.iter().map(|mix| mix.recorded()).collect();
-            recording.push(BatchProgram { partner, mixes });
+            recording.push(BatchProgram { partner, mixes, label_mixes });
         }
         in_place(images, partner, mixes.len(), scratch, |index, own, partner| {
             interrupt.check()?;

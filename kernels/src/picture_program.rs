@@ -324,8 +324,10 @@ pub enum ErasedValues {
 pub struct BatchProgram {
     /// The partner of each sample; its original value is used.
     pub partner: MixPartner,
-    /// The mix of each sample.
+    /// The mix of each sample's picture.
     pub mixes: Vec<SampleMix>,
+    /// The mix of each sample's row of labels; none is pasted.
+    pub label_mixes: Vec<SampleMix>,
 }
 
 /// How a sample of a batch is mixed.

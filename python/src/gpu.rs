@@ -12,7 +12,6 @@ use meetpoint_host::{
 use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// A dictionary with exactly these keys.
 #[derive(Debug, FromPyObject)]
@@ -87,7 +86,7 @@ pub(crate) struct GpuSettings {
     prefetch: usize,
     limits: DeliveryLimits,
     packages: Vec<PathBuf>,
-    split: Result<Split, SplitRefusal>,
+    split: Split,
     /// Element type of the pictures of a batch.
     dtype: &'static str,
 }
@@ -113,15 +112,11 @@ impl GpuSettings {
         };
         let mut split = Split::of(&config.recipe, &config.columns.collate());
         if bfloat16 {
-            let why = match &split {
-                Ok(divided) => {
-                    divided.to_bfloat16().map(|rounded| split = Ok(rounded)).ok_or_else(|| {
-                        format!("the recipe gives {}", config.recipe.result().dtype.name())
-                    })
-                }
-                Err(reason) => Err(reason.to_string()),
-            };
-            why.map_err(|why| {
+            split = split.to_bfloat16().ok_or_else(|| {
+                let why = match split.undivided() {
+                    Some(reason) => reason.to_string(),
+                    None => format!("the recipe gives {}", config.recipe.result().dtype.name()),
+                };
                 let message = format!("device_dtype is \"bfloat16\", but {why}");
                 let remedy = "use a recipe whose pictures the GPU converts to float32, or leave \
                               device_dtype out";
@@ -129,15 +124,7 @@ impl GpuSettings {
             })?;
         }
         let dtype = config.recipe.result().dtype.name();
-        config.delivers_to = Some(device);
-        if let Ok(split) = &split {
-            config.recipe = Arc::new(split.head.clone());
-            let count = split.head.operations().len();
-            let operations = config.cache.as_mut().and_then(|cache| cache.operations.as_mut());
-            // Operations that the GPU executes have the same result in every epoch, so nothing is
-            // lost.
-            operations.into_iter().for_each(|operations| *operations = count.min(*operations));
-        }
+        split.apply(config, device);
         Ok(Self { device, prefetch, limits, packages, split, dtype })
     }
 }
@@ -191,10 +178,8 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
         let GpuSettings { device, limits, packages, split, .. } = &settings;
-        let opened = {
-            let (split, folders) = (split.as_ref().ok(), packages.clone());
-            open_cuda(*device, split, *limits, folders, &|| stop.is_stopped())
-        };
+        let opened =
+            { open_cuda(*device, split, *limits, packages.clone(), &|| stop.is_stopped()) };
         let stage = opened.map_err(|error| GpuFailure {
             device: *device,
             batch: None,
@@ -215,7 +200,7 @@ impl Gpu {
 
     /// Why the GPU converts nothing, if that is unexpected.
     pub(crate) fn notice(&self) -> Option<Notice> {
-        let reason = self.settings.split.as_ref().err()?;
+        let reason = self.settings.split.undivided()?;
         match reason {
             SplitRefusal::Bytes => None,
             SplitRefusal::SeveralPictures
@@ -260,9 +245,8 @@ impl Gpu {
     pub(crate) fn end_epoch(&mut self) -> Option<DeliveryUse> {
         let after = self.stage.delivered().ok()?;
         let device = self.settings.device.to_string();
-        let undivided = self.settings.split.as_ref().err().cloned();
-        let staged = self.stage.staged();
-        let used = DeliveryUse::between(device, undivided, staged, &self.before, &after);
+        let (split, staged) = (&self.settings.split, self.stage.staged());
+        let used = DeliveryUse::between(device, split, staged, &self.before, &after);
         Some(DeliveryUse { late_batches: self.late_batches, ..used })
     }
 }

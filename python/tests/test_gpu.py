@@ -182,6 +182,31 @@ def test_bfloat16_is_converted_on_the_gpu(libraries: Path, dataset: str) -> None
     )
 
 
+def test_samples_are_mixed_on_the_gpu(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        recipe = [*FLOAT, T.MixUp(num_classes=4)]
+        host = meetpoint.Loader(dataset, recipe=recipe, batch_size=8)
+        gpu = loader_of(dataset, recipe=recipe, device_dtype="bfloat16")
+        assert gpu.report()["notices"] == []
+        batches = list(gpu)
+        for (_, wanted), (images, labels) in zip(host, batches):
+            assert images.dtype == "bfloat16" and images.shape == [len(wanted), 16, 16, 3]
+            assert labels.dtype == "float32" and labels.shape == list(wanted.shape)
+        # The conversion, the mixes of pictures and of labels, and the rounding; and one trial of
+        # each of two kernels when the loader was opened.
+        assert ask("fake_launches") == 4 * len(gpu) + 2
+        used = gpu.report()["epochs"][0]["delivery"]
+        assert used["is_mixed"] and used["undivided"] is None
+        # Bytes crossed the bus, not elements of float32.
+        assert used["bytes"] < 2 * 66 * 16 * 16 * 3, used
+        assert gpu.state_dict()["recipe"] == host.state_dict()["recipe"]
+        """,
+    )
+
+
 def test_time_without_work_is_measured_where_the_stream_is_known(
     libraries: Path, dataset: str
 ) -> None:

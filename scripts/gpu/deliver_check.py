@@ -92,31 +92,42 @@ def check_bits(dataset: str, device: str) -> None:
         compare(f"bits: {dtype} {layout} {size}", dataset, device, recipe(dtype, layout, size))
     erasing = recipe("float32", "NCHW", 64, [T.RandomErasing(p=0.5)])
     compare("bits: float32, random_erasing on the host", dataset, device, erasing)
+    for mix in (T.MixUp(num_classes=7), T.CutMix(num_classes=7)):
+        name = type(mix).__name__
+        for dtype in ("float32", "float16", "uint8"):
+            operations = recipe(dtype, "NCHW", 64, [mix])
+            compare(f"bits: {dtype}, {name} on the GPU", dataset, device, operations)
     grey = [T.Grayscale(), *recipe("float32", "NCHW", 63)[:2], T.ToDtype("float32", scale=True)]
     compare("bits: one channel", dataset, device, grey)
 
 
 def check_bfloat16(dataset: str, device: str) -> None:
-    for layout in ("NCHW", "NHWC"):
-        for size in (224, (37, 51)):
-            operations = recipe("float32", layout, size)
-            with loader(dataset, operations) as host, loader(
-                dataset, operations, device_out=device, device_dtype="bfloat16"
-            ) as gpu:
-                passed, batches = True, 0
-                for (wanted, _), (images, _) in zip(host, gpu):
-                    passed &= images.is_cuda and same_bits(images, wanted.to(torch.bfloat16))
-                    batches += 1
-                passed &= batches == len(host)
-            row(f"bits: bfloat16 {layout} {size}", f"{batches} batches", passed)
+    cases = [
+        (layout, size, tail)
+        for layout in ("NCHW", "NHWC")
+        for size in (224, (37, 51))
+        for tail in ([], [T.MixUp(num_classes=7)])
+    ]
+    for layout, size, tail in cases:
+        operations = recipe("float32", layout, size, tail)
+        with loader(dataset, operations) as host, loader(
+            dataset, operations, device_out=device, device_dtype="bfloat16"
+        ) as gpu:
+            passed, batches = True, 0
+            for (wanted, _), (images, _) in zip(host, gpu):
+                passed &= images.is_cuda and same_bits(images, wanted.to(torch.bfloat16))
+                batches += 1
+            passed &= batches == len(host)
+        mixed = ", MixUp" if tail else ""
+        row(f"bits: bfloat16 {layout} {size}{mixed}", f"{batches} batches", passed)
 
 
 def compare(name: str, dataset: str, device: str, operations: List[Any]) -> None:
     with loader(dataset, operations) as host, loader(dataset, operations, device_out=device) as gpu:
         passed, batches = True, 0
         for (wanted, labels), (images, own) in zip(host, gpu):
-            passed &= images.is_cuda and own.is_cuda and own.dtype == torch.int64
-            passed &= same_bits(images, wanted) and torch.equal(own.cpu(), labels)
+            passed &= images.is_cuda and own.is_cuda and own.dtype == labels.dtype
+            passed &= same_bits(images, wanted) and same_bits(own, labels)
             batches += 1
         passed &= batches == len(host)
     row(name, f"{batches} batches", passed)

@@ -123,8 +123,8 @@ pub(crate) struct Arguments {
     /// class_balanced, repeated or aspect_ratio. Set samplers that need options in the job.
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
-    /// Bring each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes
-    /// and the time of the copies.
+    /// Deliver each batch to an NVIDIA GPU before its step: cuda, or cuda:INDEX. Reports the bytes
+    /// and times of the delivery, and how long the accelerator was idle.
     #[arg(long, value_name = "GPU")]
     device_out: Option<GpuIndex>,
     #[command(flatten)]

@@ -1,9 +1,17 @@
-//! A GPU that the batches of a run are brought to.
+//! A GPU to which the batches of a run are delivered.
 
 use crate::surface::Output;
 use crate::surface::failure::Fault;
-use meetpoint_host::delivery::DeliveryUse;
+use meetpoint_host::delivery::{DeliveryUse, Split};
 use meetpoint_host::{Accelerator, GpuIndex, StopHandle};
+use std::time::Duration;
+
+/// The GPU of a run, and how the recipe is divided between it and the host.
+#[derive(Debug)]
+pub(super) struct DeviceOut {
+    pub(super) gpu: GpuIndex,
+    pub(super) split: Split,
+}
 
 /// The GPU of a strategy, for all of its ranks; or none.
 #[derive(Debug, Default)]
@@ -16,25 +24,25 @@ pub(super) struct Deliveries {
 impl Deliveries {
     /// Refuses a GPU: this build has none.
     pub(super) fn open(
-        device: Option<GpuIndex>,
+        device_out: Option<&DeviceOut>,
         _ranks: u32,
         _stop: &StopHandle,
     ) -> Result<Self, Fault> {
-        match device {
+        match device_out {
             None => Ok(Self::default()),
-            Some(device) => {
-                let message = format!("--device-out {device}: this build has no support for GPUs");
+            Some(DeviceOut { gpu, .. }) => {
+                let message = format!("--device-out {gpu}: this build has no support for GPUs");
                 Err(Fault::new("no_cuda", message, "build it with --features cuda"))
             }
         }
     }
 
-    pub(super) fn around(
+    pub(super) fn accelerator(
         &self,
-        step: Box<dyn Accelerator>,
-        _stop: StopHandle,
-    ) -> Box<dyn Accelerator> {
-        step
+        _step: Duration,
+        _stop: &StopHandle,
+    ) -> Option<Box<dyn Accelerator>> {
+        None
     }
 
     pub(super) fn finish(
@@ -48,19 +56,22 @@ impl Deliveries {
 
 #[cfg(feature = "cuda")]
 mod cuda {
-    use super::{Accelerator, Deliveries, DeliveryUse, Fault, GpuIndex, Output, StopHandle};
+    use super::{
+        Accelerator, Deliveries, DeliveryUse, DeviceOut, Duration, Fault, GpuIndex, Output, Split,
+        StopHandle,
+    };
     use meetpoint_diagnose::Diagnose;
     use meetpoint_gpu::Error;
     use meetpoint_host::delivery::{
-        CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryOutcome, GpuAccelerator,
-        SplitRefusal, open_cuda,
+        CudaStage, DeliveryError, DeliveryLimits, DeliveryOutcome, GpuAccelerator, open_cuda,
     };
     use std::sync::{Mutex, PoisonError};
 
-    /// Stages that are not assigned to a rank yet, and the totals of the others.
+    /// Stages that are not assigned to a rank yet, and the results of the others.
     #[derive(Debug)]
     pub(super) struct Opened {
-        device: GpuIndex,
+        gpu: GpuIndex,
+        split: Split,
         stages: Mutex<Vec<CudaStage>>,
         outcomes: Mutex<Vec<DeliveryOutcome>>,
     }
@@ -68,47 +79,51 @@ mod cuda {
     impl Deliveries {
         /// Opens the GPU once for each rank.
         pub(in super::super) fn open(
-            device: Option<GpuIndex>,
+            device_out: Option<&DeviceOut>,
             ranks: u32,
             stop: &StopHandle,
         ) -> Result<Self, Fault> {
-            let Some(device) = device else { return Ok(Self::default()) };
+            let Some(DeviceOut { gpu, split }) = device_out else { return Ok(Self::default()) };
             let is_stopped = || stop.is_stopped();
             let limits = DeliveryLimits::default();
-            let open = |_| open_cuda(device, None, limits, Vec::new(), &is_stopped);
+            let open = |_| open_cuda(*gpu, split, limits, Vec::new(), &is_stopped);
             let stages = (0..ranks).map(open).collect::<Result<_, _>>();
-            let stages = stages.map_err(|error| fault(device, &error))?;
-            let outcomes = Mutex::default();
-            Ok(Self { opened: Some(Opened { device, stages: Mutex::new(stages), outcomes }) })
+            let stages = stages.map_err(|error| fault(*gpu, &error))?;
+            let (gpu, split) = (*gpu, split.clone());
+            let (stages, outcomes) = (Mutex::new(stages), Mutex::default());
+            Ok(Self { opened: Some(Opened { gpu, split, stages, outcomes }) })
         }
 
-        /// Wraps the accelerator of a rank so that each batch is brought to the GPU first.
-        pub(in super::super) fn around(
+        /// An emulated accelerator for a rank, to which the GPU brings each batch first; `None` if
+        /// there is no GPU.
+        pub(in super::super) fn accelerator(
             &self,
-            step: Box<dyn Accelerator>,
-            stop: StopHandle,
-        ) -> Box<dyn Accelerator> {
-            let Some(opened) = &self.opened else { return step };
+            step: Duration,
+            stop: &StopHandle,
+        ) -> Option<Box<dyn Accelerator>> {
+            let opened = self.opened.as_ref()?;
             let stage = opened.stages.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let Some(stage) = stage else { return step };
+            let stage = stage.expect("there is one for each rank");
             let outcome = DeliveryOutcome::default();
             let mut outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             outcomes.push(outcome.clone());
-            Box::new(GpuAccelerator::new(stage, step, stop, outcome))
+            Some(Box::new(GpuAccelerator::new(stage, step, stop.clone(), outcome)))
         }
 
-        /// What was delivered under a strategy, rank by rank, or the failure that ended it.
+        /// Statistics of the delivery under a strategy, rank by rank, or the failure that ended it.
         pub(in super::super) fn finish(
             &self,
             strategy: &str,
             output: Output,
         ) -> Result<Vec<DeliveryUse>, Fault> {
-            let Some(opened) = &self.opened else { return Ok(Vec::new()) };
+            let Some(Opened { gpu, split, outcomes, .. }) = &self.opened else {
+                return Ok(Vec::new());
+            };
             let mut uses = Vec::new();
-            let outcomes = opened.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
+            let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             for outcome in &*outcomes {
                 match outcome.take_failure() {
-                    Some(DeliveryError::Gpu(error)) => return Err(fault(opened.device, &error)),
+                    Some(DeliveryError::Gpu(error)) => return Err(fault(*gpu, &error)),
                     Some(error @ DeliveryError::NoMemory { .. }) => {
                         return Err(Fault::new(
                             "gpu_out_of_memory",
@@ -118,12 +133,7 @@ mod cuda {
                     }
                     Some(DeliveryError::Stopped) | None => {}
                 }
-                let (device, none) = (opened.device.to_string(), Delivered::default());
-                let staged = outcome.staged();
-                let delivered = outcome.delivered();
-                let undivided = Some(SplitRefusal::Compared);
-                let used =
-                    DeliveryUse::between(device, undivided, staged.as_ref(), &none, &delivered);
+                let used = outcome.usage(gpu.to_string(), split);
                 output.line(&format!("{strategy}: {used}"));
                 uses.push(used);
             }

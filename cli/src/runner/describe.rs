@@ -8,6 +8,7 @@ use meetpoint_host::{AcceleratorJob, DeviceJob, DeviceKind, JobFile, ServeComman
 use meetpoint_link::Fault;
 use meetpoint_prepare::Job;
 use meetpoint_report as report;
+use std::sync::Arc;
 
 /// The job in the report's data model.
 pub(super) fn job(
@@ -15,12 +16,14 @@ pub(super) fn job(
     epoch: Option<&EpochStats>,
     job: &Job,
 ) -> anyhow::Result<report::Job> {
+    // A loader for a GPU prepares part of the recipe.
+    let whole = Job { recipe: Arc::clone(&file.recipe), ..job.clone() };
     Ok(report::Job {
         dataset: file.dataset.to_string(),
         samples: job.batching.samples(),
         recipe_toml: file.recipe.to_toml(),
         recipe_sha256: file.recipe.hash().to_string(),
-        columns: job.batch_columns()?.as_slice().iter().map(column).collect(),
+        columns: whole.batch_columns()?.as_slice().iter().map(column).collect(),
         collate: file.columns.collate().to_string(),
         batch_size: file.batch_size,
         batches: epoch.map_or(0, |epoch| epoch.batches),

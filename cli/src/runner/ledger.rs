@@ -138,6 +138,10 @@ impl Accelerator for Recording {
         self.ledger.add(&Entry::of(self.strategy, self.rank, batch));
         self.step.step(batch);
     }
+
+    fn finish(&mut self) {
+        self.step.finish();
+    }
 }
 
 #[cfg(test)]

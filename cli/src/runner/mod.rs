@@ -29,17 +29,17 @@ use crate::surface::progress::Progress;
 use crate::surface::report_files::ReportFiles;
 use crate::surface::{Output, Stop, output, units};
 use anyhow::{Context, bail};
-use delivery::Deliveries;
+use delivery::{Deliveries, DeviceOut};
 use ledger::{Ledger, Recording};
 use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::batching::{BatchOptions, Batching, Rank};
-use meetpoint_host::delivery::DeliveryUse;
+use meetpoint_host::delivery::{DeliveryUse, Split, SplitRefusal};
 use meetpoint_host::energy::{Machine, Measurement, Meters};
 use meetpoint_host::group::{self, GroupCallbacks, RankOutcome};
 use meetpoint_host::stats::{EpochStats, EventKind};
 use meetpoint_host::verify::{Fact, Reference};
 use meetpoint_host::{
-    Accelerator, AcceleratorJob, Emulated, Error, GpuIndex, JobFile, Loader, Notice, Notify, Null,
+    Accelerator, AcceleratorJob, Emulated, Error, JobFile, Loader, Notice, Notify, Null,
     StopHandle, StrategyName,
 };
 use meetpoint_kernels::Cpu;
@@ -191,6 +191,14 @@ fn measure(
     messages: &mut Messages,
 ) -> anyhow::Result<Vec<Measured>> {
     let ledger = plan.ledger.as_deref().map(Ledger::open).transpose()?.map(Arc::new);
+    let device_out = plan.device_out.map(|gpu| {
+        // The verification and a ledger need the checksums of whole batches.
+        let split = match job.verify || ledger.is_some() {
+            true => Split::refused(&job.recipe, SplitRefusal::Compared),
+            false => Split::of(&job.recipe, &job.columns.collate()),
+        };
+        DeviceOut { gpu, split }
+    });
     let mut measured: Vec<Measured> = Vec::new();
     for &name in &plan.strategies {
         let reason = plan.reason_to_skip(name, &measured_times(&measured));
@@ -200,7 +208,7 @@ fn measure(
         }
         let strategy = name;
         let name = strategy.as_str();
-        let delivered = Deliveries::open(plan.device_out, job.ranks, switch);
+        let delivered = Deliveries::open(device_out.as_ref(), job.ranks, switch);
         let delivered = delivered.map_err(|fault| match switch.is_stopped() {
             true => anyhow::Error::from(Interrupted),
             false => fault.into(),
@@ -210,7 +218,7 @@ fn measure(
                 job,
                 strategy,
                 costs,
-                (deliveries, plan.device_out, ledger.as_ref()),
+                (deliveries, device_out.as_ref(), ledger.as_ref()),
                 &mut meters,
                 switch,
                 output,
@@ -264,7 +272,7 @@ fn run_strategy(
     job: &JobFile,
     name: StrategyName,
     costs: Costs,
-    (deliveries, device_out, ledger): (Deliveries, Option<GpuIndex>, Option<&Arc<Ledger>>),
+    (deliveries, device_out, ledger): (Deliveries, Option<&DeviceOut>, Option<&Arc<Ledger>>),
     meters: &mut Meters,
     switch: &StopHandle,
     output: Output,
@@ -273,8 +281,9 @@ fn run_strategy(
     // A failing GPU stops only this strategy.
     let mut config = job.loader_config(name, sources, switch.child());
     config.costs = Some(costs);
-    // A ledger has the checksums of all values.
-    config.delivers_to = device_out.filter(|_| ledger.is_none());
+    if let Some(DeviceOut { gpu, split }) = device_out.filter(|_| ledger.is_none()) {
+        split.apply(&mut config, *gpu);
+    }
     let bar = Arc::new(Mutex::new(Progress::new(name.as_str(), "batches", 0)));
     config.notify = Some(report_once(name, &bar));
     let metering = Metering::new(std::mem::take(meters));
@@ -327,13 +336,17 @@ struct Stage<'j> {
 
 impl GroupCallbacks for Stage<'_> {
     fn accelerator(&self, loader: &Loader) -> Box<dyn Accelerator> {
-        let step: Box<dyn Accelerator> = match self.job.accelerator {
-            AcceleratorJob::Null => Box::new(Null),
-            AcceleratorJob::Emulated { step } => {
-                Box::new(Emulated::new(step, loader.stop_handle()))
-            }
+        let stop = loader.stop_handle();
+        let time = match self.job.accelerator {
+            AcceleratorJob::Null => Duration::ZERO,
+            AcceleratorJob::Emulated { step } => step,
         };
-        let step = self.deliveries.around(step, loader.stop_handle());
+        let step = self.deliveries.accelerator(time, &stop).unwrap_or_else(|| {
+            match self.job.accelerator {
+                AcceleratorJob::Null => Box::new(Null),
+                AcceleratorJob::Emulated { step } => Box::new(Emulated::new(step, stop)),
+            }
+        });
         match self.ledger {
             Some(ledger) => {
                 let ledger = Arc::clone(ledger);

@@ -200,6 +200,11 @@ impl Recipe {
         self.operations.split_at(on_batches.unwrap_or(self.operations.len()))
     }
 
+    /// Whether operations on batches mix the tensors of samples with one another.
+    pub fn mixes_tensors(&self) -> bool {
+        self.split().1.iter().any(|operation| operation.mixer_of_tensors().is_some())
+    }
+
     /// The conversion of labels, if the recipe has operations on batches.
     pub fn labels(&self) -> Option<SoftLabels> {
         self.result.labels

@@ -244,10 +244,6 @@ impl Loaded {
         self.conversion.channels
     }
 
-    pub(super) fn element_bytes(&self) -> usize {
-        self.conversion.elements.bytes()
-    }
-
     /// Starts the conversion of a batch.
     pub(super) fn launch(
         &self,
@@ -312,6 +308,34 @@ impl Loaded {
         }
         Ok(())
     }
+}
+
+/// Starts rounding `count` elements of float32 to bfloat16; both memories have them from an offset
+/// on, a multiple of 16.
+pub(super) fn round_to_bfloat16(
+    compute: &mut (impl Compute + ?Sized),
+    (from, from_offset): (&DeviceMemory, usize),
+    (to, to_offset): (&DeviceMemory, usize),
+    count: usize,
+) -> Result<(), Error> {
+    let (from, to) = (from.place(from_offset, 4 * count), to.place(to_offset, 2 * count));
+    let mut begin = 0;
+    while begin < count as u64 {
+        let part = ELEMENTS_MAX.min(count as u64 - begin) as u32;
+        compute.launch(&Launch {
+            kernel: KernelName { module: "delivery", name: "delivery_round_bfloat16" },
+            grid: [part.div_ceil(8 * THREADS).min(BLOCKS_MAX), 1, 1],
+            block: [THREADS, 1, 1],
+            shared_bytes: 0,
+            arguments: &[
+                Argument::Address(from + 4 * begin),
+                Argument::Address(to + 2 * begin),
+                Argument::Word(part),
+            ],
+        })?;
+        begin += u64::from(part);
+    }
+    Ok(())
 }
 
 /// How the elements of a launch are divided between blocks.

@@ -1,9 +1,10 @@
 //! Brings batches to the device, one after another.
 
 use super::batch::DeviceBatch;
-use super::conversion::{Conversion, Loaded, Pixels};
+use super::conversion::{Conversion, Loaded, Pixels, round_to_bfloat16};
 use super::idle::Idle;
 use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HUNG_AFTER};
+use super::mixing::Mixing;
 use super::pool::{Pool, PoolSlot, Release, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
@@ -29,9 +30,16 @@ pub struct Piece<'a> {
     pub is_locked: bool,
     /// Where they are written.
     pub target: Target,
+    /// Mixes of its tensors with one another, after their conversion.
+    pub mixing: Option<Mixing<'a>>,
 }
 
-impl Piece<'_> {
+impl<'a> Piece<'a> {
+    /// Bytes in host memory that are not page-locked, and tensors that are not mixed.
+    pub fn new(bytes: &'a [u8], target: Target) -> Self {
+        Self { bytes, resident: None, is_locked: false, target, mixing: None }
+    }
+
     /// The ranges of its bytes that are in host memory.
     fn host_ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let (none, bytes) = (self.resident.is_none(), self.bytes.len());
@@ -58,7 +66,19 @@ pub enum Target {
         plane: u32,
         /// Pictures.
         samples: u32,
+        /// Whether the elements are float32 until they are mixed, and are then rounded to
+        /// bfloat16.
+        is_rounded: bool,
     },
+}
+
+impl Target {
+    /// Offset of the first byte or element.
+    pub fn offset(&self) -> usize {
+        match self {
+            Self::Copied { offset } | Self::Converted { offset, .. } => *offset,
+        }
+    }
 }
 
 /// Statistics of a delivery.
@@ -68,13 +88,13 @@ pub struct Delivered {
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
+    /// Bytes of `bytes` that were copied directly from their page-locked memory, without staging.
+    pub direct_bytes: u64,
     /// Bytes that were already on the device and were copied there.
     pub resident_bytes: u64,
-    /// Bytes of them that were copied directly from their page-locked memory, without staging.
-    pub direct_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
     pub transfer_ns: u64,
-    /// Time of the conversions on the device, of `measured` batches.
+    /// Time of the conversions and mixes on the device, of `measured` batches.
     pub convert_ns: u64,
     /// Batches whose times are included.
     pub measured: u64,
@@ -104,7 +124,16 @@ struct Times<E> {
     begun: E,
     copied: E,
     ready: Arc<E>,
-    is_converted: bool,
+    /// Whether tensors were converted or mixed between the last two.
+    is_computed: bool,
+}
+
+/// Offsets in the memory of a delivery for a piece that is converted.
+struct ScratchPlaces {
+    /// Of the pixels.
+    pixels: usize,
+    /// Of the elements, if they are rounded later.
+    elements: usize,
 }
 
 /// Brings batches to a device.
@@ -115,8 +144,9 @@ pub struct Delivery<S: Streams> {
     staging: Staging<S::Event>,
     pool: Arc<Pool<S::Event>>,
     idle: Arc<Idle<S::Event>>,
-    /// Pictures before their conversion. One is enough: all work is in one order.
-    pixels: Option<DeviceMemory>,
+    /// Pictures before their conversion, and elements before they are rounded. One is enough: all
+    /// work is in one order.
+    scratch: Option<DeviceMemory>,
     limits: DeliveryLimits,
     unmeasured: VecDeque<Times<S::Event>>,
     sums: Delivered,
@@ -156,7 +186,7 @@ impl<S: Streams> Delivery<S> {
             staging: Staging::new(limits.staging_bytes),
             pool: Arc::new(Pool::new(limits.device_bytes, limits.buffers)),
             idle: Arc::new(Idle::new()),
-            pixels: None,
+            scratch: None,
             limits,
             unmeasured: VecDeque::new(),
             sums: Delivered::default(),
@@ -282,22 +312,29 @@ impl<S: Streams> Delivery<S> {
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Arc<S::Event>, DeliveryError> {
         let begun = self.streams.record()?;
-        let mut pixels_bytes = 0;
+        let mut scratch_bytes = 0;
+        let mut reserve = |bytes: usize| {
+            let offset = scratch_bytes;
+            scratch_bytes += bytes.next_multiple_of(256);
+            offset
+        };
         let mut places = Vec::new();
         for piece in pieces {
-            if let Target::Converted { .. } = piece.target {
-                places.push(pixels_bytes);
-                pixels_bytes += piece.bytes.len().next_multiple_of(256);
+            if let Target::Converted { is_rounded, .. } = piece.target {
+                let pixels = reserve(piece.bytes.len());
+                let elements = if is_rounded { reserve(4 * piece.bytes.len()) } else { 0 };
+                places.push(ScratchPlaces { pixels, elements });
             }
         }
-        self.reserve_pixels(pixels_bytes, is_stopped)?;
+        self.reserve_scratch(scratch_bytes, is_stopped)?;
+        let scratch = self.scratch.as_ref();
+        let scratch = || scratch.expect("it is reserved for pieces that are converted");
         let mut place = places.iter();
         for piece in pieces {
             let (memory, offset) = match piece.target {
                 Target::Copied { offset } => (to, offset),
                 Target::Converted { .. } => {
-                    let memory = self.pixels.as_ref().expect("there are pieces to convert");
-                    (memory, *place.next().expect("each has a place"))
+                    (scratch(), place.next().expect("each has places").pixels)
                 }
             };
             for range in piece.host_ranges() {
@@ -318,13 +355,26 @@ impl<S: Streams> Delivery<S> {
         let copied = self.streams.record()?;
         let mut place = places.iter();
         for piece in pieces {
-            let Target::Converted { offset, conversion, plane, samples } = piece.target else {
-                continue;
+            // Where the elements are mixed.
+            let (memory, at) = match piece.target {
+                Target::Copied { offset } => (to, offset),
+                Target::Converted { offset, conversion, plane, samples, is_rounded } => {
+                    let ScratchPlaces { pixels, elements } = *place.next().expect("as above");
+                    let (from, from_offset) = (scratch(), pixels);
+                    let (to, to_offset) =
+                        if is_rounded { (scratch(), elements) } else { (to, offset) };
+                    let pixels = Pixels { from, from_offset, to, to_offset, plane, samples };
+                    self.conversions[conversion].launch(&mut self.streams, &pixels)?;
+                    (to, to_offset)
+                }
             };
-            let from = self.pixels.as_ref().expect("there are pieces to convert");
-            let from_offset = *place.next().expect("each has a place");
-            let pixels = Pixels { from, from_offset, to, to_offset: offset, plane, samples };
-            self.conversions[conversion].launch(&mut self.streams, &pixels)?;
+            if let Some(mixing) = &piece.mixing {
+                mixing.launch(&mut self.streams, (memory, at), to)?;
+            }
+            if let Target::Converted { offset, is_rounded: true, .. } = piece.target {
+                let (from, to) = ((memory, at), (to, offset));
+                round_to_bfloat16(&mut self.streams, from, to, piece.bytes.len())?;
+            }
         }
         let ready = Arc::new(self.streams.record()?);
         if pieces.iter().any(|piece| piece.is_locked) {
@@ -338,19 +388,23 @@ impl<S: Streams> Delivery<S> {
             begun,
             copied,
             ready: Arc::clone(&ready),
-            is_converted: !places.is_empty(),
+            is_computed: !places.is_empty() || pieces.iter().any(|piece| piece.mixing.is_some()),
         });
         Ok(ready)
     }
 
-    fn reserve_pixels(&mut self, bytes: usize, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        if self.pixels.as_ref().map_or(0, DeviceMemory::bytes) >= bytes {
+    fn reserve_scratch(
+        &mut self,
+        bytes: usize,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        if self.scratch.as_ref().map_or(0, DeviceMemory::bytes) >= bytes {
             return Ok(());
         }
         // The work that reads the old memory ends before it is freed.
         self.streams.wait_unless(HUNG_AFTER, is_stopped)?;
-        self.pixels = None;
-        self.pixels = Some(self.streams.allocate(bytes)?);
+        self.scratch = None;
+        self.scratch = Some(self.streams.allocate(bytes)?);
         Ok(())
     }
 
@@ -362,7 +416,7 @@ impl<S: Streams> Delivery<S> {
                 break;
             }
             self.sums.transfer_ns += nanoseconds(times.copied.since(&times.begun)?);
-            if times.is_converted {
+            if times.is_computed {
                 self.sums.convert_ns += nanoseconds(times.ready.since(&times.copied)?);
             }
             self.sums.measured += 1;
@@ -375,7 +429,7 @@ impl<S: Streams> Delivery<S> {
     pub fn delivered(&mut self) -> Result<Delivered, Error> {
         self.measure()?;
         let Usage { bytes, bytes_max, lent, allocations } = self.pool.usage();
-        let own = self.pixels.as_ref().map_or(0, DeviceMemory::bytes) as u64;
+        let own = self.scratch.as_ref().map_or(0, DeviceMemory::bytes) as u64;
         let (idle, idle_measured) = self.idle.measured()?;
         Ok(Delivered {
             idle_ns: nanoseconds(idle),
@@ -393,11 +447,6 @@ impl<S: Streams> Delivery<S> {
     /// Channels of the pictures of a conversion.
     pub fn channels(&self, conversion: usize) -> u32 {
         self.conversions[conversion].channels()
-    }
-
-    /// Bytes of an element of a conversion.
-    pub fn element_bytes(&self, conversion: usize) -> usize {
-        self.conversions[conversion].element_bytes()
     }
 }
 

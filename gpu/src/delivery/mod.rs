@@ -2,8 +2,8 @@
 //! and shares them with the streams of their consumers.
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
-//! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
-//! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
+//! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `mixing` ([`Mixing`],
+//! samples of a batch mixed with one another), `staging` (page-locked memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
 //! `idle` (how long consumers wait),
 //! [`DeviceBatch`], [`Delivery`] (combines the parts), and `shim` (the CPU instead of a GPU, for
 //! tests).
@@ -16,6 +16,7 @@ mod conversion;
 mod deliver;
 mod idle;
 mod limits;
+mod mixing;
 mod pool;
 #[cfg(feature = "shim")]
 mod shim;
@@ -28,4 +29,5 @@ pub use batch::DeviceBatch;
 pub use conversion::{Arithmetic, Conversion, ElementBytes, Float, Order, bfloat16_bits};
 pub use deliver::{Delivered, Delivery, Piece, Target};
 pub use limits::{DeliveryError, DeliveryLimits};
+pub use mixing::{BatchMix, MixedFormat, Mixing, Partner, SampleMix};
 pub use streams::{ConsumerStream, Consumers, Event, Export, Streams};

@@ -1,6 +1,6 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
-use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, WarpForm};
+use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, WarpForm};
 
 /// An address that is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -513,15 +513,6 @@ pub(super) fn erasure_words(erasure: &Erasure) -> [u32; ERASURE_BYTES / 4] {
         ErasedValues::Noise { key: [first, second] } => (1, [first, second, 0]),
     };
     [top, left, height, width, is_noise, first, second, third]
-}
-
-/// The words of a `Mix` of `finish.cu`.
-pub(super) fn mix_words(mix: SampleMix) -> [u32; 8] {
-    match mix {
-        SampleMix::Keep => [0; 8],
-        SampleMix::Blend { own, partner } => [1, own.to_bits(), partner.to_bits(), 0, 0, 0, 0, 0],
-        SampleMix::Paste { top, bottom, left, right } => [2, 0, 0, top, bottom, left, right, 0],
-    }
 }
 
 /// Threads of a block.

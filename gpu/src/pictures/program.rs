@@ -317,28 +317,3 @@ pub enum ErasedValues {
         key: [u32; 2],
     },
 }
-
-/// How a sample of a batch is mixed.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum SampleMix {
-    /// It does not change.
-    Keep,
-    /// The sum of itself and its partner, weighted.
-    Blend {
-        /// Its own weight.
-        own: f32,
-        /// That of its partner.
-        partner: f32,
-    },
-    /// Itself with a rectangle of its partner.
-    Paste {
-        /// First row.
-        top: u32,
-        /// One past the last row.
-        bottom: u32,
-        /// First column.
-        left: u32,
-        /// One past the last column.
-        right: u32,
-    },
-}

@@ -1,12 +1,12 @@
 //! Erasing on finished tensors, and mixtures of the samples of a batch.
 
 use crate::compare::{compare, png, recipe, start};
-use crate::program::tensor_format;
 use meetpoint_format::recipe::{Dtype, Layout, MixPartner, TensorSpec};
 use meetpoint_gpu::Compute;
-use meetpoint_gpu::pictures::{BatchOnDevice, Partner, SampleMix, SampleMixer};
+use meetpoint_gpu::delivery::{BatchMix, MixedFormat, Mixing, Partner, SampleMix};
 use meetpoint_kernels::{
-    BatchId, BatchMixer, BatchTensors, Cpu, Encoded, SampleId, SamplePreparer,
+    BatchId, BatchMixer, BatchProgram, BatchTensors, Cpu, Encoded, SampleId,
+    SampleMix as KernelMix, SamplePreparer,
 };
 
 #[test]
@@ -95,7 +95,6 @@ fn mixed_batches_are_equal() {
 fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     let recipe = recipe(operations);
     let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
-    let format = tensor_format(&preparer.export_tensor().expect("the samples are prepared"));
     let (mut images, mut spec) = (Vec::new(), None::<TensorSpec>);
     for sample in 0..samples {
         let picture = png(16, 14, sample);
@@ -109,31 +108,45 @@ fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     let spec = spec.expect("the samples are prepared");
     assert!(matches!(spec.dtype, Dtype::Uint8 | Dtype::Float16 | Dtype::Float32));
     assert!(matches!(spec.layout, Layout::Nhwc | Layout::Nchw));
-    let mut mixer = BatchMixer::new(&recipe, spec).expect("the samples are prepared");
-    let soft = mixer.labels().expect("the samples are prepared");
+    let mut mixer = BatchMixer::new(&recipe, spec).expect("the recipe mixes");
+    let soft = mixer.labels().expect("mixing makes labels rows");
     let mut labels = vec![0; 12 * samples as usize];
     for (label, row) in (0..).zip(labels.chunks_exact_mut(12)) {
         BatchMixer::write_label(soft, label % 3, row);
     }
-    let memory = compute.allocate(images.len()).expect("the samples are prepared");
-    compute.upload(&images, &memory, 0).expect("the samples are prepared");
-    let (mut other_labels, mut programs) = (labels.clone(), Vec::new());
     let (id, samples) = (BatchId { seed: 4, epoch: 2, batch: 5 }, samples as usize);
-    let without = BatchTensors { samples, images: &mut [], labels: &mut other_labels };
-    mixer.export(id, without, &mut programs).expect("the samples are prepared");
-    let with = BatchTensors { samples, images: &mut images, labels: &mut labels };
-    mixer.mix(id, with, &mut || ()).expect("the samples are prepared");
-    assert_eq!(labels, other_labels, "{operations:?}");
-    let mut on_device = SampleMixer::default();
-    let batch = BatchOnDevice { address: memory.address(), size: (spec.height, spec.width) };
-    for program in &programs {
-        let mixes = mixes(&program.mixes);
-        let by = (partner(program.partner), &mixes[..], programs.len());
-        on_device.mix(compute, (batch, &format), by).expect("the samples are prepared");
+    let mut programs = Vec::new();
+    mixer.export(id, samples, &mut programs).expect("nothing interrupts it");
+    // The pictures, the labels, and the mixes of both.
+    let labels_at = images.len().next_multiple_of(4);
+    let mut batch = [&images[..], &vec![0; labels_at - images.len()], &labels].concat();
+    let mut steps = |mixes_of: fn(&BatchProgram) -> &Vec<KernelMix>| -> Vec<BatchMix> {
+        let steps = programs.iter().map(|program| {
+            let mixes = batch.len();
+            batch.extend(mixes_of(program).iter().flat_map(|mix| sample_mix(*mix).bytes()));
+            BatchMix { partner: partner(program.partner), mixes }
+        });
+        steps.collect()
+    };
+    let of_images = steps(|program| &program.mixes);
+    let of_labels = steps(|program| &program.label_mixes);
+    let memory = compute.allocate(batch.len()).expect("there is memory");
+    compute.upload(&batch, &memory, 0).expect("the device works");
+    let TensorSpec { height, width, channels, .. } = spec;
+    let element_bytes = spec.dtype.bytes() as u32;
+    let is_interleaved = spec.layout == Layout::Nhwc;
+    let pictures = MixedFormat { height, width, channels, element_bytes, is_interleaved };
+    let rows = MixedFormat::row(3);
+    for (format, steps, offset) in [(pictures, &of_images, 0), (rows, &of_labels, labels_at)] {
+        let mixing = Mixing { format, samples: samples as u32, steps };
+        mixing.launch(compute, (&memory, offset), &memory).expect("the device works");
     }
-    let mut got = vec![0; images.len()];
-    compute.download(&memory, 0, &mut got).expect("the samples are prepared");
-    assert!(got == images, "{operations:?} of {samples}");
+    let mut got = vec![0; labels_at + labels.len()];
+    compute.download(&memory, 0, &mut got).expect("the device works");
+    let with = BatchTensors { samples, images: &mut images, labels: &mut labels };
+    mixer.mix(id, with, &mut || ()).expect("nothing interrupts it");
+    assert!(got[..images.len()] == images, "{operations:?} of {samples}");
+    assert!(got[labels_at..] == labels, "labels of {operations:?} of {samples}");
 }
 
 /// The partners with which the samples of a batch are mixed.
@@ -144,13 +157,13 @@ fn partner(from: MixPartner) -> Partner {
     }
 }
 
-/// The results of the samples of a batch.
-fn mixes(from: &[meetpoint_kernels::SampleMix]) -> Vec<SampleMix> {
-    use meetpoint_kernels::SampleMix as From;
-    let mix = |from: &From| match *from {
-        From::Keep => SampleMix::Keep,
-        From::Blend { own, partner } => SampleMix::Blend { own, partner },
-        From::Paste { top, bottom, left, right } => SampleMix::Paste { top, bottom, left, right },
-    };
-    from.iter().map(mix).collect()
+/// The mix of a sample.
+fn sample_mix(from: KernelMix) -> SampleMix {
+    match from {
+        KernelMix::Keep => SampleMix::Keep,
+        KernelMix::Blend { own, partner } => SampleMix::Blend { own, partner },
+        KernelMix::Paste { top, bottom, left, right } => {
+            SampleMix::Paste { top, bottom, left, right }
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! Batches brought to a GPU: the recipe is divided where bytes become elements, bytes go over the
-//! bus, and the GPU converts them to the bits of the host's kernels.
+//! bus, and the GPU converts them to the bits of the host's kernels and mixes samples.
 //!
 //! In reading order: `split` ([`Split`], where a recipe is divided, and why one is not), `stage`
 //! ([`DeliveryStage`], which brings batches of a loader to a GPU), `target` (an NVIDIA GPU for it),
@@ -11,6 +11,8 @@ mod split;
 mod stage;
 #[cfg(feature = "cuda")]
 mod target;
+#[cfg(test)]
+mod tests;
 mod usage;
 
 pub use crate::page_locks::{LockBudget, Unlocked};
@@ -19,7 +21,7 @@ pub use accelerator::{DeliveryOutcome, GpuAccelerator};
 pub use meetpoint_gpu::delivery::{
     ConsumerStream, Delivered, DeliveryError, DeliveryLimits, DeviceBatch, Export, Streams,
 };
-pub use split::{GpuElement, Split};
+pub use split::{GpuElement, Split, SplitConversion, SplitMixing};
 pub use stage::{DeliveryStage, GpuBatch, GpuColumn};
 #[cfg(feature = "cuda")]
 pub use target::{CudaBatch, CudaMemory, CudaStage, open_cuda};

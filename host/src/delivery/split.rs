@@ -1,20 +1,47 @@
-//! Where a recipe is divided between the host and a GPU: before bytes become elements.
+//! Where a recipe is divided between the host and the GPU that receives its batches: before bytes
+//! become elements, and before samples of a batch are mixed.
 
+use crate::LoaderConfig;
 use crate::split_refusal::SplitRefusal;
 use meetpoint_format::column::{Collate, ElementType};
-use meetpoint_format::recipe::{Dtype, Layout, Operation, Phase, Recipe, ValueKind};
+use meetpoint_format::recipe::{
+    Dtype, Layout, OneHot, Operation, Phase, Recipe, TensorSpec, ValueKind,
+};
+use meetpoint_gpu::GpuIndex;
 use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
 use meetpoint_kernels::element_table;
+use std::sync::Arc;
 
-/// A recipe that is divided: the host prepares bytes, the GPU converts them.
+/// A recipe, divided between the host and a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
-    /// What the host and its devices prepare.
+    /// The operations that the host and its devices execute.
     pub head: Recipe,
-    /// What the GPU computes.
+    /// The conversion of bytes to elements on the GPU; or why the host executes it.
+    pub conversion: Result<SplitConversion, SplitRefusal>,
+    /// The operations on batches that the GPU executes; `None` if there are none, or if the host
+    /// executes them.
+    pub mixing: Option<SplitMixing>,
+}
+
+/// A conversion on the GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SplitConversion {
+    /// The conversion of the bytes that the host prepares.
     pub conversion: Conversion,
     /// Element type of the result.
     pub element: GpuElement,
+    /// Whether the conversion gives float32, which is rounded to `element` after samples are mixed.
+    pub is_rounded: bool,
+}
+
+/// Operations on batches on the GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SplitMixing {
+    /// The whole recipe, whose operations on batches mix samples.
+    pub recipe: Recipe,
+    /// The tensor of a sample before and after.
+    pub spec: TensorSpec,
 }
 
 /// Element type of values on a GPU.
@@ -33,6 +60,14 @@ impl From<ElementType> for GpuElement {
 }
 
 impl GpuElement {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Host(element) => element.bytes() as usize,
+            Self::Bfloat16 => 2,
+        }
+    }
+
     /// As users write it.
     pub fn name(self) -> &'static str {
         match self {
@@ -43,66 +78,136 @@ impl GpuElement {
 }
 
 impl Split {
-    /// The same with bfloat16 on the GPU, rounded from float32; `None`: the result is no float32.
-    pub fn to_bfloat16(&self) -> Option<Self> {
-        let elements = self.conversion.elements.to_bfloat16()?;
-        let is_float32 = self.element == GpuElement::Host(ElementType::Float32);
-        let conversion = Conversion { elements, ..self.conversion.clone() };
-        let (head, element) = (self.head.clone(), GpuElement::Bfloat16);
-        is_float32.then_some(Self { head, conversion, element })
+    /// A recipe that the host executes completely, for a reason.
+    pub fn refused(recipe: &Recipe, reason: SplitRefusal) -> Self {
+        Self { head: recipe.clone(), conversion: Err(reason), mixing: None }
     }
 
     /// Divides a recipe whose pictures are collated in a way.
-    pub fn of(recipe: &Recipe, collate: &Collate) -> Result<Self, SplitRefusal> {
+    pub fn of(recipe: &Recipe, collate: &Collate) -> Self {
         let result = recipe.result();
-        if result.dtype == Dtype::Uint8 && recipe.views().is_empty() {
-            return Err(SplitRefusal::Bytes);
+        let is_mixed = recipe.mixes_tensors();
+        if result.dtype == Dtype::Uint8 && recipe.views().is_empty() && !is_mixed {
+            return Self::refused(recipe, SplitRefusal::Bytes);
         }
         if !recipe.gives_one_picture() {
-            return Err(SplitRefusal::SeveralPictures);
+            return Self::refused(recipe, SplitRefusal::SeveralPictures);
         }
         if *collate != Collate::Stack {
-            return Err(SplitRefusal::DifferentSizes);
+            return Self::refused(recipe, SplitRefusal::DifferentSizes);
         }
-        let operations = recipe.operations();
-        let not_bytes = || SplitRefusal::NotBytes { dtype: result.dtype.name().to_owned() };
-        let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
-        let first = operations.iter().position(is_conversion).ok_or_else(not_bytes)?;
-        let (before, tail) = operations.split_at(first);
-        // Operations that are left out come last, so that the numbers of the others, from which
-        // their random parameters follow, stay the same.
-        let mut head = before.to_vec();
-        for (index, operation) in tail.iter().enumerate() {
-            match operation {
-                Operation::Layout(_) => head.push(operation.clone()),
-                it if it.declaration().phase == Phase::Elements => {}
-                it => {
-                    let position = first + index + 1;
-                    let operation = it.name().to_owned();
-                    return Err(SplitRefusal::FollowedBy { operation, position });
-                }
+        let mixing = mixing(recipe);
+        if is_mixed && mixing.is_none() {
+            return Self::refused(recipe, not_bytes(result.dtype));
+        }
+        let (on_samples, on_batches) = recipe.split();
+        let on_batches = match (&mixing, result.labels) {
+            // Labels become rows on the host, and are mixed on the GPU.
+            (Some(_), Some(labels)) => vec![Operation::OneHot(OneHot { labels })],
+            _ => on_batches.to_vec(),
+        };
+        let conversion = divided(recipe, on_samples);
+        let (head, conversion) = match conversion {
+            Ok((head, conversion)) => (head, Ok(conversion)),
+            Err(reason) => (on_samples.to_vec(), Err(reason)),
+        };
+        let head = Recipe::with_targets([head, on_batches].concat(), recipe.targets().to_vec());
+        let head = head.expect("it does less than a valid recipe");
+        Self { head, conversion, mixing }
+    }
+
+    /// The same with bfloat16 on the GPU, rounded from float32; `None` if the GPU does not convert
+    /// the pictures to float32.
+    pub fn to_bfloat16(&self) -> Option<Self> {
+        let SplitConversion { conversion, element, .. } = self.conversion.as_ref().ok()?;
+        if *element != GpuElement::Host(ElementType::Float32) {
+            return None;
+        }
+        let is_rounded = self.mixing.is_some();
+        let conversion = match is_rounded {
+            true => conversion.clone(),
+            false => {
+                let elements = conversion.elements.to_bfloat16()?;
+                Conversion { elements, ..conversion.clone() }
+            }
+        };
+        let conversion = SplitConversion { conversion, element: GpuElement::Bfloat16, is_rounded };
+        Some(Self { conversion: Ok(conversion), ..self.clone() })
+    }
+
+    /// Lets a loader prepare the head of this recipe for a GPU.
+    pub fn apply(&self, config: &mut LoaderConfig, gpu: GpuIndex) {
+        config.delivers_to = Some(gpu);
+        config.recipe = Arc::new(self.head.clone());
+        let (on_samples, _) = self.head.split();
+        let operations = config.cache.as_mut().and_then(|cache| cache.operations.as_mut());
+        // Operations that the GPU executes have the same result in every epoch, so nothing is lost.
+        operations.into_iter().for_each(|it| *it = on_samples.len().min(*it));
+    }
+
+    /// Why the host executes the conversion.
+    pub fn undivided(&self) -> Option<&SplitRefusal> {
+        self.conversion.as_ref().err()
+    }
+}
+
+fn not_bytes(dtype: Dtype) -> SplitRefusal {
+    SplitRefusal::NotBytes { dtype: dtype.name().to_owned() }
+}
+
+/// The operations on batches, if the GPU can execute them.
+fn mixing(recipe: &Recipe) -> Option<SplitMixing> {
+    let spec = recipe.output()?;
+    let is_known = matches!(spec.dtype, Dtype::Uint8 | Dtype::Float16 | Dtype::Float32);
+    (recipe.mixes_tensors() && is_known).then(|| SplitMixing { recipe: recipe.clone(), spec })
+}
+
+/// Operations on samples for the host, and the conversion for the GPU.
+fn divided(
+    recipe: &Recipe,
+    operations: &[Operation],
+) -> Result<(Vec<Operation>, SplitConversion), SplitRefusal> {
+    let result = recipe.result();
+    if result.dtype == Dtype::Uint8 {
+        return Err(SplitRefusal::Bytes);
+    }
+    let not_bytes = || not_bytes(result.dtype);
+    let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
+    let first = operations.iter().position(is_conversion).ok_or_else(not_bytes)?;
+    let (before, tail) = operations.split_at(first);
+    // Operations that are left out come last, so that the numbers of the others, from which their
+    // random parameters follow, stay the same.
+    let mut head = before.to_vec();
+    for (index, operation) in tail.iter().enumerate() {
+        match operation {
+            Operation::Layout(_) => head.push(operation.clone()),
+            it if it.declaration().phase == Phase::Elements => {}
+            it => {
+                let position = first + index + 1;
+                let operation = it.name().to_owned();
+                return Err(SplitRefusal::FollowedBy { operation, position });
             }
         }
-        let head =
-            Recipe::with_targets(head, recipe.targets().to_vec()).map_err(|_| not_bytes())?;
-        let bytes = head.result();
-        let is_picture = bytes.kind == ValueKind::Image || bytes.kind == ValueKind::Tensor;
-        let is_8_bit = before.iter().all(|operation| match operation {
-            Operation::Decode(decode) => !decode.mode.is_wide(),
-            _ => true,
-        });
-        let are_bytes = bytes.dtype == Dtype::Uint8 && matches!(bytes.channels, 1 | 3);
-        if !is_picture || !is_8_bit || !are_bytes || bytes.series.is_some() {
-            return Err(not_bytes());
-        }
-        let conversion = conversion(operations, bytes.channels).ok_or_else(not_bytes)?;
-        let element = match result.dtype {
-            Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return Err(not_bytes()),
-            Dtype::Float16 => ElementType::Float16,
-            Dtype::Float32 => ElementType::Float32,
-        };
-        Ok(Self { head, conversion, element: element.into() })
     }
+    let prepared = Recipe::with_targets(head.clone(), recipe.targets().to_vec());
+    let prepared = prepared.map_err(|_| not_bytes())?;
+    let bytes = prepared.result();
+    let is_picture = bytes.kind == ValueKind::Image || bytes.kind == ValueKind::Tensor;
+    let is_8_bit = before.iter().all(|operation| match operation {
+        Operation::Decode(decode) => !decode.mode.is_wide(),
+        _ => true,
+    });
+    let are_bytes = bytes.dtype == Dtype::Uint8 && matches!(bytes.channels, 1 | 3);
+    if !is_picture || !is_8_bit || !are_bytes || bytes.series.is_some() {
+        return Err(not_bytes());
+    }
+    let conversion = conversion(operations, bytes.channels).ok_or_else(not_bytes)?;
+    let element = match result.dtype {
+        Dtype::Uint8 | Dtype::Uint16 | Dtype::Int32 => return Err(not_bytes()),
+        Dtype::Float16 => ElementType::Float16,
+        Dtype::Float32 => ElementType::Float32,
+    };
+    Ok((head, SplitConversion { conversion, element: element.into(), is_rounded: false }))
 }
 
 /// What the operations on elements amount to.
@@ -146,11 +251,15 @@ mod tests {
     use super::{GpuElement, Split, SplitRefusal};
     use meetpoint_format::column::{Collate, ElementType, Pad};
     use meetpoint_format::recipe::Recipe;
-    use meetpoint_gpu::delivery::{ElementBytes, Order};
+    use meetpoint_gpu::delivery::{Conversion, ElementBytes, Float, Order};
 
-    fn split(operations: &str) -> Result<Split, SplitRefusal> {
+    fn split(operations: &str) -> Split {
         let recipe = Recipe::from_toml(&format!("operation = [{operations}]")).unwrap();
         Split::of(&recipe, &Collate::Stack)
+    }
+
+    fn names(split: &Split) -> Vec<&'static str> {
+        split.head.operations().iter().map(|it| it.name()).collect()
     }
 
     const HEAD: &str = "{name = 'decode'}, {name = 'random_resized_crop', size = 8},
@@ -162,40 +271,72 @@ mod tests {
     #[test]
     fn the_usual_recipe_is_divided_before_its_elements() {
         let divided =
-            split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {{name = 'layout', layout = 'NCHW'}}"))
-                .unwrap();
-        let names: Vec<&str> = divided.head.operations().iter().map(|it| it.name()).collect();
-        assert_eq!(names, ["decode", "random_resized_crop", "random_horizontal_flip", "layout"]);
-        assert_eq!(divided.element, GpuElement::Host(ElementType::Float32));
+            split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {{name = 'layout', layout = 'NCHW'}}"));
+        let expected = ["decode", "random_resized_crop", "random_horizontal_flip", "layout"];
+        assert_eq!(names(&divided), expected);
+        let conversion = divided.conversion.clone().unwrap();
+        assert_eq!(conversion.element, GpuElement::Host(ElementType::Float32));
+        let Conversion { elements, order, channels } = conversion.conversion;
+        assert_eq!((order, channels), (Order::Planes, 3));
+        assert!(matches!(elements, ElementBytes::Arithmetic(_, Float::Float32)));
         let rounded = divided.to_bfloat16().unwrap();
-        assert_eq!((rounded.element, rounded.to_bfloat16()), (GpuElement::Bfloat16, None));
-        assert_eq!((divided.conversion.order, divided.conversion.channels), (Order::Planes, 3));
-        assert!(matches!(divided.conversion.elements, ElementBytes::Arithmetic(..)));
+        assert_eq!(rounded.to_bfloat16(), None);
+        let rounded = rounded.conversion.unwrap();
+        assert_eq!((rounded.element, rounded.is_rounded), (GpuElement::Bfloat16, false));
         let half = "{name = 'to_dtype', dtype = 'float16', scale = true}";
-        let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}")).unwrap();
-        assert_eq!(divided.conversion.order, Order::Pixels);
-        assert!(matches!(divided.conversion.elements, ElementBytes::Table16(_)));
+        let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}"));
+        let conversion = divided.conversion.clone().unwrap().conversion;
+        assert_eq!(conversion.order, Order::Pixels);
+        assert!(matches!(conversion.elements, ElementBytes::Table16(_)));
         assert_eq!(divided.to_bfloat16(), None);
         // Two normalisations in a row are no single arithmetic.
-        let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}")).unwrap();
-        assert!(matches!(divided.conversion.elements, ElementBytes::Table32(_)));
+        let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}"));
+        let conversion = divided.conversion.unwrap().conversion;
+        assert!(matches!(conversion.elements, ElementBytes::Table32(_)));
+    }
+
+    #[test]
+    fn samples_are_mixed_on_the_gpu_after_the_conversion() {
+        let mix = "{name = 'mix_up', num_classes = 5, label_smoothing = 0.1}";
+        let recipe = format!("{HEAD}, {FLOAT}, {NORMALIZE}, {mix}");
+        let divided = split(&recipe);
+        let expected = ["decode", "random_resized_crop", "random_horizontal_flip", "one_hot"];
+        assert_eq!(names(&divided), expected);
+        let mixing = divided.mixing.as_ref().unwrap();
+        assert_eq!(mixing.recipe, Recipe::from_toml(&format!("operation = [{recipe}]")).unwrap());
+        assert_eq!(divided.head.labels(), mixing.recipe.labels());
+        // Its bfloat16 is rounded after the mix of float32.
+        let rounded = divided.to_bfloat16().unwrap().conversion.unwrap();
+        assert_eq!((rounded.element, rounded.is_rounded), (GpuElement::Bfloat16, true));
+        assert!(matches!(rounded.conversion.elements, ElementBytes::Arithmetic(_, Float::Float32)));
+        // Without a conversion.
+        let erasing = "{name = 'random_erasing'}";
+        let divided = split(&format!("{HEAD}, {FLOAT}, {erasing}, {mix}"));
+        assert!(matches!(divided.undivided(), Some(SplitRefusal::FollowedBy { position: 5, .. })));
+        assert!(divided.mixing.is_some());
+        assert_eq!(names(&divided)[4..], ["random_erasing", "one_hot"]);
+        let bytes = split(&format!("{HEAD}, {mix}"));
+        assert_eq!((bytes.undivided(), bytes.mixing.is_some()), (Some(&SplitRefusal::Bytes), true));
+        // Nothing is mixed.
+        let one_hot = split(&format!("{HEAD}, {FLOAT}, {{name = 'one_hot', num_classes = 5}}"));
+        assert_eq!((one_hot.undivided(), one_hot.mixing.is_some()), (None, false));
+        assert_eq!(names(&one_hot)[3..], ["one_hot"]);
     }
 
     #[test]
     fn a_recipe_that_is_not_divided_has_a_reason() {
-        assert_eq!(split(HEAD).unwrap_err(), SplitRefusal::Bytes);
-        let erasing = split(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}")).unwrap_err();
-        assert_eq!(
-            erasing,
-            SplitRefusal::FollowedBy { operation: "random_erasing".to_owned(), position: 5 }
-        );
+        let refusal = |operations: &str| split(operations).undivided().cloned();
+        assert_eq!(refusal(HEAD), Some(SplitRefusal::Bytes));
+        let erasing = refusal(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}"));
+        let operation = "random_erasing".to_owned();
+        assert_eq!(erasing, Some(SplitRefusal::FollowedBy { operation, position: 5 }));
         let text = "operation 5, `random_erasing`, needs the finished tensor";
-        assert_eq!(erasing.to_string(), text);
+        assert_eq!(erasing.unwrap().to_string(), text);
         let wide = "{name = 'decode', mode = 'rgb16'}, {name = 'center_crop', size = 8}";
-        let wide = split(&format!("{wide}, {FLOAT}")).unwrap_err();
-        assert_eq!(wide, SplitRefusal::NotBytes { dtype: "float32".to_owned() });
+        let wide = refusal(&format!("{wide}, {FLOAT}"));
+        assert_eq!(wide, Some(SplitRefusal::NotBytes { dtype: "float32".to_owned() }));
         let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
-        let padded = Split::of(&recipe, &Collate::Pad(Pad::default())).unwrap_err();
-        assert_eq!(padded, SplitRefusal::DifferentSizes);
+        let padded = Split::of(&recipe, &Collate::Pad(Pad::default()));
+        assert_eq!(padded.undivided(), Some(&SplitRefusal::DifferentSizes));
     }
 }

@@ -1,13 +1,16 @@
 //! Brings batches of a loader to a GPU.
 
-use super::split::{GpuElement, Split};
+use super::split::{GpuElement, Split, SplitConversion, SplitMixing};
 use crate::Batch;
 use crate::page_locks::{LockBudget, Unlocked};
-use meetpoint_format::column::ColumnKind;
+use meetpoint_format::column::{Column, ColumnKind, ColumnSource};
+use meetpoint_format::recipe::{Layout, MixPartner, Operation, SoftLabels, TensorSpec};
 use meetpoint_gpu::Error;
 use meetpoint_gpu::delivery::{
-    Delivered, Delivery, DeliveryError, DeliveryLimits, DeviceBatch, Piece, Streams, Target,
+    BatchMix, Delivered, Delivery, DeliveryError, DeliveryLimits, DeviceBatch, MixedFormat, Mixing,
+    Partner, Piece, SampleMix, Streams, Target,
 };
+use meetpoint_kernels::{BatchMixer, BatchProgram, SampleMix as KernelMix};
 
 /// What columns begin at a multiple of: enough for every kernel, and for tensors of cuBLAS.
 const ALIGNMENT: usize = 256;
@@ -39,8 +42,9 @@ pub struct GpuBatch<S: Streams> {
 #[derive(Debug)]
 pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
-    /// Element type of converted pictures.
-    converted: Option<GpuElement>,
+    /// The conversion of pictures, whose index in the delivery is 0.
+    conversion: Option<SplitConversion>,
+    mixer: Option<Mixer>,
     /// Bytes of the largest batch so far.
     bytes_max: usize,
     /// For the memory that batches are copied from.
@@ -49,24 +53,116 @@ pub struct DeliveryStage<S: Streams> {
     staged: Option<Unlocked>,
 }
 
+/// The operations on batches that the GPU executes.
+#[derive(Debug)]
+struct Mixer {
+    mixer: BatchMixer,
+    /// Of a picture.
+    format: MixedFormat,
+    /// Maximum number of programs of a batch.
+    programs_max: usize,
+    /// Of the current batch.
+    programs: Vec<BatchProgram>,
+    /// Of each program: the mixes of pictures, and of rows of labels.
+    pictures: Vec<BatchMix>,
+    labels: Vec<BatchMix>,
+}
+
+impl Mixer {
+    fn new(SplitMixing { recipe, spec }: &SplitMixing) -> Self {
+        let TensorSpec { height, width, channels, dtype, layout } = *spec;
+        let is_interleaved = match layout {
+            Layout::Nhwc | Layout::Nt | Layout::Ntc => true,
+            Layout::Nchw | Layout::Nct => false,
+        };
+        let element_bytes = dtype.bytes() as u32;
+        Self {
+            mixer: BatchMixer::new(recipe, *spec).expect("the recipe has operations on batches"),
+            format: MixedFormat { height, width, channels, element_bytes, is_interleaved },
+            programs_max: recipe.split().1.iter().map(innermost).sum(),
+            programs: Vec::new(),
+            pictures: Vec::new(),
+            labels: Vec::new(),
+        }
+    }
+
+    /// Maximum bytes of the mixes of a batch.
+    fn bytes_max(&self, samples: usize) -> usize {
+        2 * self.programs_max * (SampleMix::BYTES * samples + ALIGNMENT)
+    }
+
+    /// Determines the mixes of a batch, and adds them to the arrays that are copied to the GPU.
+    fn prepare(&mut self, batch: &Batch, small: &mut Small) {
+        let Self { mixer, programs, pictures, labels, .. } = self;
+        programs.clear();
+        let exported = mixer.export(batch.id(), batch.samples().len(), programs);
+        exported.expect("nothing interrupts it");
+        pictures.clear();
+        labels.clear();
+        for BatchProgram { partner, mixes, label_mixes } in programs {
+            let partner = match partner {
+                MixPartner::Previous => Partner::Previous,
+                MixPartner::Mirrored => Partner::Mirrored,
+            };
+            for (mixes, steps) in [(mixes, &mut *pictures), (label_mixes, &mut *labels)] {
+                let mixes = small.add(mixes.iter().flat_map(|mix| sample_mix(*mix).bytes()));
+                steps.push(BatchMix { partner, mixes });
+            }
+        }
+    }
+
+    /// The mixes of a column of the batch, if it is mixed.
+    fn mixing(&self, column: &Column, samples: u32) -> Option<Mixing<'_>> {
+        let is_row = column.source == ColumnSource::Label;
+        match self.mixer.labels().filter(|_| is_row) {
+            Some(SoftLabels { classes, .. }) => {
+                Some(Mixing { format: MixedFormat::row(classes), samples, steps: &self.labels })
+            }
+            None if column.source.is_picture() => {
+                Some(Mixing { format: self.format, samples, steps: &self.pictures })
+            }
+            None => None,
+        }
+    }
+}
+
+/// Number of operations that an operation contains and that contain none, or 1.
+fn innermost(operation: &Operation) -> usize {
+    operation.content().iter().map(innermost).sum::<usize>().max(1)
+}
+
+fn sample_mix(from: KernelMix) -> SampleMix {
+    match from {
+        KernelMix::Keep => SampleMix::Keep,
+        KernelMix::Blend { own, partner } => SampleMix::Blend { own, partner },
+        KernelMix::Paste { top, bottom, left, right } => {
+            SampleMix::Paste { top, bottom, left, right }
+        }
+    }
+}
+
 impl<S: Streams> DeliveryStage<S> {
-    /// A stage for batches of the head of a divided recipe, or for batches as they are.
-    pub fn new(streams: S, split: Option<&Split>, limits: DeliveryLimits) -> Result<Self, Error> {
+    /// A stage for batches of the head of a divided recipe.
+    pub fn new(streams: S, split: &Split, limits: DeliveryLimits) -> Result<Self, Error> {
         Self::new_unless(streams, split, limits, &|| false)
     }
 
     /// Like [`Self::new`], but a request to stop ends its waits with [`Error::Stopped`].
     pub fn new_unless(
         streams: S,
-        split: Option<&Split>,
+        split: &Split,
         limits: DeliveryLimits,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        let conversions: Vec<_> = split.iter().map(|split| split.conversion.clone()).collect();
-        let delivery = Delivery::new_unless(streams, &conversions, limits, is_stopped)?;
-        let converted = split.map(|split| split.element);
+        let conversion = split.conversion.as_ref().ok().cloned();
+        let conversions: Vec<_> = conversion.iter().map(|it| it.conversion.clone()).collect();
+        let mut delivery = Delivery::new_unless(streams, &conversions, limits, is_stopped)?;
+        let mixer = split.mixing.as_ref().map(Mixer::new);
+        if mixer.is_some() {
+            Mixing::probe(delivery.streams(), is_stopped)?;
+        }
         let locks = LockBudget::new(limits.locked_bytes);
-        Ok(Self { delivery, converted, bytes_max: 0, locks, staged: None })
+        Ok(Self { delivery, conversion, mixer, bytes_max: 0, locks, staged: None })
     }
 
     /// Starts to bring a batch to the GPU. The batch may be dropped when this returns.
@@ -81,13 +177,31 @@ impl<S: Streams> DeliveryStage<S> {
         let table = &batch.table;
         let payload = batch.memory.payload(table.bytes());
         let count = batch.samples().len();
-        let mut end = 0;
+        let samples = u32::try_from(count).expect("batches have 32 bits");
+        // One copy for what is not in the payload.
+        let mut small = Small::default();
+        let labels: Option<Vec<i32>> = batch.labels().iter().copied().collect();
+        let labels = labels.filter(|labels| labels.len() == count).map(|labels| {
+            let wide = labels.iter().flat_map(|label| i64::from(*label).to_le_bytes());
+            let narrow = labels.iter().flat_map(|label| label.to_le_bytes());
+            [small.add(wide), small.add(narrow)]
+        });
+        let indices = batch.samples();
+        let narrow: Option<Vec<i32>> = indices.iter().map(|it| i32::try_from(*it).ok()).collect();
+        let indices = (
+            small.add(indices.iter().flat_map(|sample| sample.to_le_bytes())),
+            narrow.map(|it| small.add(it.iter().flat_map(|sample| sample.to_le_bytes()))),
+        );
+        self.mixer.iter_mut().for_each(|mixer| mixer.prepare(batch, &mut small));
+        let mut pieces = vec![Piece::new(&small.bytes, Target::Copied { offset: 0 })];
+        // The same for all batches of a size, so that their memory is reused.
+        let mixes_max = self.mixer.as_ref().map_or(0, |mixer| mixer.bytes_max(count));
+        let mut end = 24 * count + 4 * ALIGNMENT + mixes_max;
         let mut reserve = |bytes: usize| {
-            let begin = end;
-            end = (begin + bytes).next_multiple_of(ALIGNMENT);
+            let begin = end.next_multiple_of(ALIGNMENT);
+            end = begin + bytes;
             begin
         };
-        let mut pieces = Vec::new();
         let mut columns = Vec::new();
         for (index, column) in batch.columns().iter().enumerate() {
             if matches!(column.kind, ColumnKind::Text | ColumnKind::Bytes) {
@@ -95,49 +209,31 @@ impl<S: Streams> DeliveryStage<S> {
                 continue;
             }
             let bytes = &payload[table.range(index)];
-            let resident = batch.resident().filter(|_| column.source.is_picture());
-            let place = match self.converted.filter(|_| column.source.is_picture()) {
-                Some(element) => {
-                    let offset = reserve(self.delivery.element_bytes(0) * bytes.len());
+            let is_picture = column.source.is_picture();
+            let (element, target) = match self.conversion.as_ref().filter(|_| is_picture) {
+                Some(SplitConversion { element, is_rounded, .. }) => {
+                    let offset = reserve(element.bytes() * bytes.len());
                     let channels = self.delivery.channels(0) as usize;
                     let plane = bytes.len().checked_div(count * channels).unwrap_or(0);
-                    let target = Target::Converted {
-                        offset,
-                        conversion: 0,
-                        plane: u32::try_from(plane).expect("a picture has fewer pixels"),
-                        samples: u32::try_from(count).expect("batches have 32 bits"),
-                    };
-                    pieces.push(Piece { bytes, resident, is_locked, target });
-                    GpuColumn { offset, element }
+                    let plane = u32::try_from(plane).expect("a picture has fewer pixels");
+                    let (conversion, is_rounded) = (0, *is_rounded);
+                    let target =
+                        Target::Converted { offset, conversion, plane, samples, is_rounded };
+                    (*element, target)
                 }
                 None => {
-                    let offset = reserve(bytes.len());
-                    let target = Target::Copied { offset };
-                    pieces.push(Piece { bytes, resident, is_locked, target });
-                    GpuColumn { offset, element: column.kind.element().into() }
+                    let target = Target::Copied { offset: reserve(bytes.len()) };
+                    (column.kind.element().into(), target)
                 }
             };
-            columns.push(Some(place));
+            let resident = batch.resident().filter(|_| is_picture);
+            let mixing = self.mixer.as_ref().and_then(|mixer| mixer.mixing(column, samples));
+            pieces.push(Piece { resident, is_locked, mixing, ..Piece::new(bytes, target) });
+            columns.push(Some(GpuColumn { offset: target.offset(), element }));
         }
-        // One copy for what is not in the payload.
-        let mut small = Small { begin: reserve(24 * count + 4 * ALIGNMENT), bytes: Vec::new() };
-        let labels: Option<Vec<i32>> = batch.labels().iter().copied().collect();
-        let labels = labels.filter(|labels| labels.len() == count).map(|labels| {
-            let wide = labels.iter().flat_map(|label| i64::from(*label).to_le_bytes());
-            let narrow = labels.iter().flat_map(|label| label.to_le_bytes());
-            [small.add(wide), small.add(narrow)]
-        });
-        let samples = batch.samples();
-        let narrow: Option<Vec<i32>> = samples.iter().map(|it| i32::try_from(*it).ok()).collect();
-        let samples = (
-            small.add(samples.iter().flat_map(|sample| sample.to_le_bytes())),
-            narrow.map(|it| small.add(it.iter().flat_map(|sample| sample.to_le_bytes()))),
-        );
-        let target = Target::Copied { offset: small.begin };
-        pieces.push(Piece { bytes: &small.bytes, resident: None, is_locked: false, target });
         self.bytes_max = self.bytes_max.max(end);
         let memory = self.delivery.deliver(&pieces, end, is_stopped)?;
-        Ok(GpuBatch { memory, columns, labels, samples })
+        Ok(GpuBatch { memory, columns, labels, samples: indices })
     }
 
     /// Waits until the content of a batch is complete. A request to stop ends the wait at once.
@@ -184,136 +280,18 @@ impl<S: Streams> DeliveryStage<S> {
     }
 }
 
-/// Small arrays one after another.
+/// Small arrays one after another, at the beginning of the memory of a batch.
+#[derive(Debug, Default)]
 struct Small {
-    begin: usize,
     bytes: Vec<u8>,
 }
 
 impl Small {
     /// Adds an array; its offset in the memory of the batch.
     fn add(&mut self, array: impl Iterator<Item = u8>) -> usize {
-        self.bytes.resize(self.bytes.len().next_multiple_of(ALIGNMENT), 0);
-        let offset = self.begin + self.bytes.len();
+        let offset = self.bytes.len().next_multiple_of(ALIGNMENT);
+        self.bytes.resize(offset, 0);
         self.bytes.extend(array);
         offset
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::DeliveryStage;
-    use crate::delivery::{Split, Unlocked};
-    use crate::{Loader, LoaderConfig};
-    use meetpoint_format::column::Collate;
-    use meetpoint_format::recipe::Recipe;
-    use meetpoint_gpu::Shim;
-    use meetpoint_gpu::delivery::DeliveryLimits;
-    use std::sync::Arc;
-
-    const DATASET: &str = "../datasets/tests/golden/version-3";
-
-    fn shim() -> Shim {
-        // Of this copy of the sources; others have other kernels.
-        let sources = env!("CARGO_MANIFEST_DIR").replace('/', "-");
-        Shim::start(&std::env::temp_dir().join(format!("meetpoint-shim{sources}"))).unwrap()
-    }
-
-    /// Images and labels of every batch, as the host prepares them and through the device.
-    fn compare(recipe: &str, is_divided: bool) {
-        let copied_directly = compare_within(recipe, is_divided, DeliveryLimits::default());
-        assert_eq!(copied_directly, None);
-    }
-
-    /// The same with limits; why batches were not copied from where they were.
-    fn compare_within(recipe: &str, is_divided: bool, limits: DeliveryLimits) -> Option<Unlocked> {
-        let recipe = Recipe::from_toml(&format!("operation = [{recipe}]")).unwrap();
-        let split = Split::of(&recipe, &Collate::Stack);
-        assert_eq!(split.is_ok(), is_divided, "{split:?}");
-        let head = split.as_ref().map_or(&recipe, |split| &split.head).clone();
-        let open = |recipe: Recipe| {
-            let config = LoaderConfig {
-                seed: 5,
-                workers: 1,
-                ..LoaderConfig::new(DATASET, Arc::new(recipe), 4)
-            };
-            Loader::open(config).unwrap()
-        };
-        let (mut whole, mut divided) = (open(recipe.clone()), open(head));
-        let limits = DeliveryLimits { device_bytes: 2 << 20, ..limits };
-        let mut stage = DeliveryStage::new(shim(), split.as_ref().ok(), limits).unwrap();
-        let (mut expected, mut found) =
-            (whole.start_epoch(1).unwrap(), divided.start_epoch(1).unwrap());
-        let mut batches = 0;
-        while let Some(host) = expected.next_batch().unwrap() {
-            let batch = found.next_batch().unwrap().unwrap();
-            let gpu = stage.deliver(&batch, &|| false).unwrap();
-            drop(batch);
-            for (column, place) in host.columns().iter().zip(&gpu.columns) {
-                let place = place.expect("numbers are on the device");
-                assert_eq!(place.element, column.kind.element().into(), "{}", column.name);
-                let index = host.table.columns.position(&column.name).unwrap();
-                let bytes = &host.memory.payload(host.table.bytes())[host.table.range(index)];
-                let mut read = vec![0; bytes.len()];
-                gpu.memory.read(stage.streams(), place.offset, &mut read).unwrap();
-                assert!(read == bytes, "{} of batch {batches}", column.name);
-            }
-            let labels: Vec<u8> = host
-                .labels()
-                .iter()
-                .flat_map(|label| i64::from(label.unwrap()).to_le_bytes())
-                .collect();
-            let mut read = vec![0; labels.len()];
-            gpu.memory.read(stage.streams(), gpu.labels.unwrap()[0], &mut read).unwrap();
-            assert_eq!(read, labels);
-            let numbers: Vec<u8> =
-                host.samples().iter().flat_map(|it| (*it as u32).to_le_bytes()).collect();
-            let mut read = vec![0; numbers.len()];
-            gpu.memory.read(stage.streams(), gpu.samples.1.unwrap(), &mut read).unwrap();
-            assert_eq!(read, numbers);
-            batches += 1;
-        }
-        let delivered = stage.delivered().unwrap();
-        assert_eq!((delivered.batches, delivered.allocations), (batches, 1));
-        // Arrays that are not columns are in no slot.
-        let is_direct = delivered.direct_bytes > 0 && delivered.direct_bytes < delivered.bytes;
-        assert_eq!(is_direct, stage.staged().is_none());
-        stage.staged().cloned()
-    }
-
-    const HEAD: &str = "{name = 'decode'}, {name = 'random_resized_crop', size = [7, 9]},
-        {name = 'random_horizontal_flip'}";
-    const NORMALIZE: &str =
-        "{name = 'normalize', mean = [0.485, 0.456, 0.406], std = [0.229, 0.224, 0.225]}";
-
-    #[test]
-    fn batches_have_the_bits_of_the_host() {
-        for dtype in ["float32", "float16"] {
-            for scale in ["true", "'divide'"] {
-                for layout in ["NHWC", "NCHW"] {
-                    let recipe = format!(
-                        "{HEAD}, {{name = 'to_dtype', dtype = '{dtype}', scale = {scale}}},
-                        {NORMALIZE}, {{name = 'layout', layout = '{layout}'}}"
-                    );
-                    compare(&recipe, true);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn memory_beyond_the_limit_is_copied_first_and_the_reason_is_reported() {
-        let limits = DeliveryLimits { locked_bytes: (2 << 20) - 1, ..DeliveryLimits::default() };
-        let staged = compare_within(HEAD, false, limits).unwrap();
-        assert_eq!(staged, Unlocked::Limit { limit_bytes: (2 << 20) - 1 });
-    }
-
-    #[test]
-    fn batches_of_other_recipes_are_brought_as_they_are() {
-        compare(HEAD, false);
-        let float = "{name = 'to_dtype', dtype = 'float32', scale = true}";
-        compare(&format!("{HEAD}, {float}, {{name = 'random_erasing'}}"), false);
-        let grey = "{name = 'grayscale'}";
-        compare(&format!("{HEAD}, {grey}, {float}"), true);
     }
 }

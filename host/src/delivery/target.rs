@@ -16,11 +16,11 @@ pub type CudaBatch = GpuBatch<CudaCompute>;
 /// Its memory.
 pub type CudaMemory = DeviceBatch<CudaCompute>;
 
-/// Opens a GPU for batches, divided as given, or as they are. The run-time compiler is also
-/// searched for in these folders of Python packages. A request to stop ends its waits.
+/// Opens a GPU for batches of the head of a divided recipe. The run-time compiler is also searched
+/// for in these folders of Python packages. A request to stop ends its waits.
 pub fn open_cuda(
     device: GpuIndex,
-    split: Option<&Split>,
+    split: &Split,
     limits: DeliveryLimits,
     package_folders: Vec<PathBuf>,
     is_stopped: &dyn Fn() -> bool,

@@ -1,5 +1,6 @@
 //! What bringing batches to a GPU took in an epoch.
 
+use super::split::Split;
 use crate::page_locks::Unlocked;
 use crate::split_refusal::SplitRefusal;
 use meetpoint_format::units::show_bytes;
@@ -12,6 +13,8 @@ use std::fmt;
 pub struct DeliveryUse {
     /// The GPU, such as `cuda:0`.
     pub device: String,
+    /// Whether the GPU executes the operations on batches.
+    pub is_mixed: bool,
     /// Why the GPU converts nothing; `None`: bytes go over the bus and the GPU converts them.
     pub undivided: Option<SplitRefusal>,
     /// Batches that were brought there.
@@ -54,14 +57,15 @@ impl DeliveryUse {
     /// What was delivered between two points in time.
     pub fn between(
         device: String,
-        undivided: Option<SplitRefusal>,
+        split: &Split,
         staged: Option<&Unlocked>,
         before: &Delivered,
         after: &Delivered,
     ) -> Self {
         Self {
             device,
-            undivided,
+            is_mixed: split.mixing.is_some(),
+            undivided: split.undivided().cloned(),
             batches: after.batches - before.batches,
             bytes: after.bytes - before.bytes,
             resident_bytes: after.resident_bytes - before.resident_bytes,
@@ -103,7 +107,7 @@ impl fmt::Display for DeliveryUse {
             write!(f, " on average, {:.2} s in all.", total_ms / 1e3)?;
         }
         if let Some(reason) = &self.undivided {
-            write!(f, " They were prepared completely on the host: {reason}.")?;
+            write!(f, " They were converted on the host: {reason}.")?;
         }
         match &self.staged {
             Some(reason) => write!(f, " The loader copied batches before the GPU did: {reason}."),

@@ -34,7 +34,7 @@ use crate::{Error, StopHandle, worker};
 use gpu::GpuReportState;
 use meetpoint_format::column::{BatchColumns, BatchLayout, ColumnSource};
 use meetpoint_format::recipe::Dtype;
-use meetpoint_kernels::Interrupt;
+use meetpoint_kernels::{BatchId, Interrupt};
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
 use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
@@ -416,9 +416,10 @@ impl Loader {
                 None => lease.keep(),
             }
         }
+        let batching = &self.job.batching;
         Batch {
             index: batch.0,
-            epoch,
+            id: BatchId { seed: batching.seed(), epoch, batch: batching.number(batch.0) },
             source,
             shape: [&[len], &picture[..]].concat(),
             dtype: self.picture.1,

@@ -2,7 +2,7 @@
 //! which only those that the CPU prepared are uploaded. The CPU executes the kernels here.
 
 use crate::support::{config, dataset, mixed};
-use meetpoint_format::column::Collate;
+use meetpoint_format::column::{Collate, ColumnSource};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, Shim};
 use meetpoint_host::delivery::{DeliveryLimits, DeliveryStage, DeliveryUse, Split};
@@ -102,6 +102,7 @@ struct Delivered {
 struct Subjects {
     loader: Loader,
     stage: DeliveryStage<Shim>,
+    split: Split,
 }
 
 impl Subjects {
@@ -111,11 +112,9 @@ impl Subjects {
         device: &Arc<Device>,
         decode: Option<(ShareChoice, u64)>,
     ) -> Self {
-        let split = Split::of(&config.recipe, &Collate::Stack).ok();
-        let mut config = LoaderConfig { verify_samples: false, ..config };
-        if let Some(split) = &split {
-            config.recipe = Arc::new(split.head.clone());
-        }
+        let split = Split::of(&config.recipe, &Collate::Stack);
+        let recipe = Arc::new(split.head.clone());
+        let mut config = LoaderConfig { verify_samples: false, recipe, ..config };
         if let Some((choice, tensors_bytes)) = decode {
             let gpu = Arc::new(Subject(Arc::clone(device)));
             let memory = GpuMemory::default();
@@ -124,13 +123,13 @@ impl Subjects {
             config.delivers_to = Some(GpuIndex(0));
         }
         let limits = DeliveryLimits::default();
-        let stage = DeliveryStage::new(device.queue(), split.as_ref(), limits).unwrap();
-        Self { loader: Loader::open(config).unwrap(), stage }
+        let stage = DeliveryStage::new(device.queue(), &split, limits).unwrap();
+        Self { loader: Loader::open(config).unwrap(), stage, split }
     }
 
     /// Delivers an epoch. Returns its batches, what the delivery copied, and what the GPU prepared.
     fn epoch(&mut self, epoch: u32) -> (Vec<Delivered>, DeliveryUse, Option<GpuUse>) {
-        let Self { loader, stage } = self;
+        let Self { loader, stage, split } = self;
         let before = stage.delivered().unwrap();
         let mut running = loader.start_epoch(epoch).unwrap();
         let mut seen = Vec::new();
@@ -146,13 +145,18 @@ impl Subjects {
             let column = on_gpu.columns[image].unwrap();
             let element_bytes = if column.element.name() == "float32" { 4 } else { 1 };
             let pictures = read(column.offset, count * TENSOR_BYTES as usize * element_bytes);
-            let labels = read(on_gpu.labels.unwrap()[0], 8 * count);
+            // Two classes.
+            let rows = batch.columns().iter().position(|it| it.source == ColumnSource::Label);
+            let labels = match (on_gpu.labels, rows) {
+                (Some([wide, _]), _) => read(wide, 8 * count),
+                (None, rows) => read(on_gpu.columns[rows.unwrap()].unwrap().offset, 8 * count),
+            };
             let (index, samples) = (batch.index(), batch.samples().to_vec());
             seen.push(Delivered { index, samples, pictures, labels });
         }
         let stats = running.finish();
         let after = stage.delivered().unwrap();
-        let used = DeliveryUse::between("cuda:0".to_owned(), None, None, &before, &after);
+        let used = DeliveryUse::between("cuda:0".to_owned(), split, None, &before, &after);
         (seen, used, stats.gpu)
     }
 }
@@ -275,13 +279,24 @@ fn nothing_is_allocated_after_the_first_epochs() {
     assert_eq!(loader.loader.gpu_use().unwrap().resident, 80);
 }
 
-#[test]
-fn operations_on_batches_and_verification_get_whole_batches() {
-    let folder = dataset(8);
+fn mixing(folder: &Path) -> LoaderConfig {
     let text = "operation = [{name = 'decode'}, {name = 'center_crop', size = 16},
         {name = 'to_dtype', dtype = 'float32', scale = true}, {name = 'mix_up', num_classes = 2}]";
     let recipe = Arc::new(Recipe::from_toml(text).unwrap());
-    let mixing = LoaderConfig { recipe, ..config(folder.path()) };
+    LoaderConfig { recipe, ..config(folder) }
+}
+
+#[test]
+fn tensors_that_stay_are_mixed_on_the_device() {
+    let folder = dataset(14);
+    let gpu = compare(&mixing(folder.path()), u64::MAX, ShareChoice::Fixed(0.5), ENOUGH);
+    assert!(gpu.resident > 0 && gpu.downloaded_because.is_none(), "{gpu:?}");
+}
+
+#[test]
+fn operations_on_batches_of_the_host_and_verification_get_whole_batches() {
+    let folder = dataset(8);
+    let mixing = mixing(folder.path());
     for (config, reason) in [(mixing, Some(Downloaded::Mixed)), (config(folder.path()), None)] {
         let gpu = Arc::new(Subject(Device::new(u64::MAX)));
         let (choice, memory) = (ShareChoice::Fixed(1.0), GpuMemory::default());

@@ -67,7 +67,7 @@ impl CpuPreparer {
 
     /// Whether the operations of the recipe on batches need every tensor in host memory.
     pub(crate) fn mixes_batches(&self) -> bool {
-        self.mixer.is_some()
+        self.job.recipe.mixes_tensors()
     }
 
     pub(super) fn begin_offload(&mut self, memory: &mut dyn BatchMemory) -> Result<(), Error> {

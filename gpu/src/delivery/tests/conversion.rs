@@ -92,9 +92,10 @@ fn every_order_and_element_type_is_converted_at_every_size() {
                 conversion: number,
                 plane: plane as u32,
                 samples: samples as u32,
+                is_rounded: false,
             };
-            let size = delivery.element_bytes(number) * count;
-            let piece = Piece { bytes: &bytes, resident: None, target, is_locked: false };
+            let size = conversion.elements.bytes() * count;
+            let piece = Piece::new(&bytes, target);
             let batch = delivery.deliver(&[piece], 256 + size, NEVER).unwrap();
             let found = content(&mut delivery, batch.address() + 256, size);
             let expected = expected(conversion, &bytes, plane, samples);
@@ -117,8 +118,14 @@ fn arithmetic_agrees_with_all_256_values() {
             let mut delivery =
                 Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
             let bytes: Vec<u8> = (0..768).map(|at| (at / 3) as u8).collect();
-            let target = Target::Converted { offset: 0, conversion: 0, plane: 256, samples: 1 };
-            let piece = Piece { bytes: &bytes, resident: None, is_locked: false, target };
+            let target = Target::Converted {
+                offset: 0,
+                conversion: 0,
+                plane: 256,
+                samples: 1,
+                is_rounded: false,
+            };
+            let piece = Piece::new(&bytes, target);
             let batch = delivery.deliver(&[piece], 768 * size, NEVER).unwrap();
             let found = content(&mut delivery, batch.address(), 768 * size);
             assert!(found == expected(&conversion, &bytes, 256, 1), "{conversion:?}");
@@ -136,8 +143,14 @@ fn a_large_batch_is_divided_between_blocks_and_rounds() {
         let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
         let (plane, samples) = (10_004, 1);
         let bytes = noise(3 * plane);
-        let target = Target::Converted { offset: 0, conversion: 0, plane: plane as u32, samples };
-        let piece = Piece { bytes: &bytes, resident: None, is_locked: false, target };
+        let target = Target::Converted {
+            offset: 0,
+            conversion: 0,
+            plane: plane as u32,
+            samples,
+            is_rounded: false,
+        };
+        let piece = Piece::new(&bytes, target);
         let batch = delivery.deliver(&[piece], 12 * plane, NEVER).unwrap();
         let found = content(&mut delivery, batch.address(), 12 * plane);
         assert!(found == expected(&conversion, &bytes, plane, 1), "{order:?}");

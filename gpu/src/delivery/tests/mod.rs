@@ -39,10 +39,7 @@ fn pieces_that_are_copied_keep_their_bytes_and_large_ones_go_in_chunks() {
     let mut delivery = Delivery::new(streams, &[], DeliveryLimits::default()).unwrap();
     let (large, small) = (noise(9 << 20), noise(333));
     let at = |offset| Target::Copied { offset };
-    let pieces = [
-        Piece { bytes: &large, resident: None, target: at(64), is_locked: false },
-        Piece { bytes: &small, resident: None, target: at(10 << 20), is_locked: false },
-    ];
+    let pieces = [Piece::new(&large, at(64)), Piece::new(&small, at(10 << 20))];
     let batch = delivery.deliver(&pieces, 11 << 20, NEVER).unwrap();
     assert!(content(&mut delivery, batch.address() + 64, large.len()) == large);
     assert!(content(&mut delivery, batch.address() + (10 << 20), small.len()) == small);
@@ -60,12 +57,7 @@ fn a_chunk_is_filled_again_only_after_its_copy() {
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     log.lock().unwrap().is_slow = true;
     let bytes = noise(12 << 20);
-    let piece = Piece {
-        bytes: &bytes,
-        resident: None,
-        target: Target::Copied { offset: 0 },
-        is_locked: false,
-    };
+    let piece = Piece::new(&bytes, Target::Copied { offset: 0 });
     let batch = delivery.deliver(&[piece], 12 << 20, NEVER).unwrap();
     let found = lines(&log);
     let pinned = found.iter().filter(|line| *line == "allocate pinned").count();
@@ -83,10 +75,8 @@ fn locked_memory_is_copied_from_where_it_is_and_waited_for() {
     let (large, small) = (noise(9 << 20), noise(333));
     let _locked = delivery.streams().lock_pages(&large).unwrap();
     let at = |offset| Target::Copied { offset };
-    let pieces = [
-        Piece { bytes: &large, resident: None, target: at(0), is_locked: true },
-        Piece { bytes: &small, resident: None, target: at(9 << 20), is_locked: false },
-    ];
+    let pieces =
+        [Piece { is_locked: true, ..Piece::new(&large, at(0)) }, Piece::new(&small, at(9 << 20))];
     let batch = delivery.deliver(&pieces, 10 << 20, NEVER).unwrap();
     // Event 0 is the beginning, 1 the copy of the small piece, 2 the end of the copies.
     let found = lines(&log);
@@ -102,12 +92,7 @@ fn locked_memory_is_copied_from_where_it_is_and_waited_for() {
 }
 
 fn small(delivery: &mut Delivery<Recorded>) -> Result<super::DeviceBatch<Recorded>, DeliveryError> {
-    let piece = Piece {
-        bytes: &[1, 2, 3],
-        resident: None,
-        target: Target::Copied { offset: 0 },
-        is_locked: false,
-    };
+    let piece = Piece::new(&[1, 2, 3], Target::Copied { offset: 0 });
     delivery.deliver(&[piece], 3, NEVER)
 }
 
@@ -221,12 +206,7 @@ fn memory_is_bounded_and_used_again() {
     assert_eq!((delivered.device_bytes_max, delivered.allocations), (4 << 20, 2));
     assert_eq!((delivered.in_use, delivered.measured), (0, delivered.batches));
     // A larger batch takes the room of smaller ones.
-    let piece = Piece {
-        bytes: &[1],
-        resident: None,
-        target: Target::Copied { offset: 3 << 20 },
-        is_locked: false,
-    };
+    let piece = Piece::new(&[1], Target::Copied { offset: 3 << 20 });
     delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
     let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
     assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
@@ -302,12 +282,7 @@ fn a_wait_for_a_copy_ends_when_the_loader_is_closed() {
     log.lock().unwrap().is_slow = true;
     log.lock().unwrap().is_stuck = true;
     let bytes = noise(12 << 20);
-    let piece = Piece {
-        bytes: &bytes,
-        resident: None,
-        target: Target::Copied { offset: 0 },
-        is_locked: false,
-    };
+    let piece = Piece::new(&bytes, Target::Copied { offset: 0 });
     let stopped = delivery.deliver(&[piece], 12 << 20, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
     // What was started may still write to the memory: it is used again after all work.
@@ -324,12 +299,7 @@ fn a_wait_for_memory_ends_when_the_loader_is_closed_or_a_batch_is_dropped() {
     let limits = DeliveryLimits { device_bytes: 2 << 20, ..DeliveryLimits::default() };
     let mut delivery = Delivery::new(streams, &[], limits).unwrap();
     let batch = small(&mut delivery).unwrap();
-    let piece = Piece {
-        bytes: &[1],
-        resident: None,
-        target: Target::Copied { offset: 0 },
-        is_locked: false,
-    };
+    let piece = Piece::new(&[1], Target::Copied { offset: 0 });
     let stopped = delivery.deliver(&[piece], 1, &|| true).unwrap_err();
     assert!(matches!(stopped, DeliveryError::Stopped));
     let other = std::thread::spawn(move || drop(batch));

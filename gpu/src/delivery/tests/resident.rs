@@ -39,7 +39,7 @@ fn compare(samples: usize, positions: &[usize], is_locked: bool) {
     let resident = moved(&pool, &mut queue, &mut bytes, positions);
     log.lock().unwrap().uploaded = 0;
     let target = Target::Copied { offset: 256 };
-    let piece = Piece { bytes: &bytes, resident: Some(&resident), is_locked, target };
+    let piece = Piece { resident: Some(&resident), is_locked, ..Piece::new(&bytes, target) };
     let batch = delivery.deliver(&[piece], 256 + bytes.len(), NEVER).unwrap();
     assert!(content(&mut delivery, batch.address() + 256, bytes.len()) == expected);
     let on_device = positions.len() * EACH;
@@ -84,7 +84,7 @@ proptest! {
         let (expected, host) = (of_kept(&bytes), of_kept(&host));
         prop_assert_eq!(resident.len(), chosen(|it| it.0 && it.1).len());
         let target = Target::Copied { offset: 0 };
-        let piece = Piece { bytes: &host, resident: Some(&resident), is_locked: false, target };
+        let piece = Piece { resident: Some(&resident), ..Piece::new(&host, target) };
         let batch = delivery.deliver(&[piece], host.len(), NEVER).unwrap();
         prop_assert!(content(&mut delivery, batch.address(), host.len()) == expected);
     }
@@ -105,8 +105,15 @@ fn tensors_on_the_device_are_converted_with_the_others() {
         let mut bytes = noise(4 * EACH);
         let pool = Arc::new(TensorPool::new(1 << 20));
         let resident = moved(&pool, &mut queue, &mut bytes, positions);
-        let target = Target::Converted { offset: 0, conversion: 0, plane: 16, samples: 4 };
-        let piece = Piece { bytes: &bytes, resident: Some(&resident), is_locked: true, target };
+        let target = Target::Converted {
+            offset: 0,
+            conversion: 0,
+            plane: 16,
+            samples: 4,
+            is_rounded: false,
+        };
+        let piece =
+            Piece { resident: Some(&resident), is_locked: true, ..Piece::new(&bytes, target) };
         let batch = delivery.deliver(&[piece], 4 * bytes.len(), NEVER).unwrap();
         contents.push(content(&mut delivery, batch.address(), 4 * bytes.len()));
     }
@@ -126,7 +133,7 @@ fn the_streams_wait_for_each_other_and_the_host_for_neither() {
     let resident = moved(&pool, &mut queue, &mut bytes, &[0, 1]);
     let written = log.lock().unwrap().events - 1;
     let target = Target::Copied { offset: 0 };
-    let piece = Piece { bytes: &bytes, resident: Some(&resident), is_locked: false, target };
+    let piece = Piece { resident: Some(&resident), ..Piece::new(&bytes, target) };
     // No work ends, and the host does not wait for it.
     let batch = delivery.deliver(&[piece], bytes.len(), NEVER).unwrap();
     let found = lines(&log);
