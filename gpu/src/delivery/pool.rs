@@ -158,7 +158,7 @@ impl<E: Event> Pool<E> {
         state.allocations -= 1;
     }
 
-    /// Waits until nothing uses the memory that is free; [`Error::Hung`] after `limit`.
+    /// Waits for the consumers' work on returned memory; [`Error::Hung`] after `limit`.
     pub(super) fn wait_until_unused(
         &self,
         consumers: &impl Consumers<Event = E>,

@@ -85,7 +85,7 @@ impl<E: Event> Staging<E> {
         }
     }
 
-    /// Waits for a copy, which may come after work of a consumer.
+    /// Waits for a copy, which may itself wait for work of a consumer.
     pub(super) fn wait(
         &mut self,
         copied: &E,

@@ -51,7 +51,7 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    /// A plane of these, as the first one.
+    /// The planes from `plane` on.
     pub(super) fn at(self, plane: u32) -> Self {
         let offset = plane as usize * self.plane_bytes as usize;
         let address = match self.address {
@@ -98,8 +98,8 @@ pub(super) const PASS_BYTES: usize = 112;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) source: Planes,
-    /// Bytes from the source's address to its first pixel, from a pixel to that of the next column,
-    /// and to that of the next row.
+    /// Bytes from the source's address to its first pixel, and from a pixel to the next column and
+    /// to the next row.
     pub(super) first: u64,
     pub(super) column_step: i32,
     pub(super) row_step: i32,
@@ -290,9 +290,9 @@ pub(super) const BLUR_BYTES: usize = 72;
 pub(super) enum BlurForm {
     /// Radius, and the weights of a box.
     Box(u32, [u32; 2]),
-    /// Weights of a kernel, and how many. What lies between both axes is float32.
+    /// Weights of a kernel, and their number. The result of the first axis is float32.
     Kernel(Address, u32),
-    /// The same for one plane of float32.
+    /// The same for one plane, all in float32.
     Field(Address, u32),
 }
 
@@ -332,12 +332,13 @@ impl Blur {
 /// Bytes of a [`WarpJob`].
 pub(super) const WARP_BYTES: usize = 176;
 
-/// The positions of a warp.
+/// The source positions of a warp.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Positions {
-    /// Those of a map.
+    /// Computed by a map.
     Map(WarpForm),
-    /// Each pixel moved by two planes of float32, times half of these numbers.
+    /// Each pixel is moved along rows and along columns by the values of the two float32 planes
+    /// `by`, each times half of its number of `alpha`.
     Moved { by: Planes, alpha: [f64; 2], is_nearest: bool },
 }
 
@@ -394,14 +395,14 @@ impl WarpJob {
 /// Bytes of a [`NoiseJob`].
 pub(super) const NOISE_BYTES: usize = 80;
 
-/// What is added to a picture, or written to it.
+/// The noise that is added to a picture, or written to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NoiseForm {
-    /// Normal numbers.
+    /// Normally distributed numbers.
     Gaussian { mean: f64, sigma: f64, is_clipped: bool },
-    /// Whole numbers of red and blue, and of green.
+    /// Integers: `coarse` for red and blue, `fine` for green.
     Sensor { coarse: NoiseRange, fine: NoiseRange },
-    /// Two planes of float32 are set to numbers from -1 to 1.
+    /// Two planes of float32 are set to uniformly distributed numbers from -1 to 1.
     Field,
 }
 
@@ -446,14 +447,14 @@ impl NoiseJob {
 /// Bytes of a [`SumJob`].
 pub(super) const SUM_BYTES: usize = 72;
 
-/// What happens to a weighted sum.
+/// A step of a weighted sum.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SumForm {
-    /// It begins with the original, which becomes the picture.
+    /// Sets the sum to the weighted original, and copies the original to the picture.
     Begin,
-    /// The picture is added, and then is the original again.
+    /// Adds the picture to the sum, and sets it to the original again.
     Add,
-    /// The picture is added, and becomes the sum.
+    /// Adds the picture to the sum, and sets it to the sum.
     End,
 }
 
@@ -477,7 +478,7 @@ impl SumJob {
         to.words(&[first_block, 0]);
     }
 
-    /// Blocks of `add_weighted`.
+    /// Number of blocks of `add_weighted`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32

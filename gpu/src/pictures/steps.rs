@@ -171,7 +171,7 @@ impl Rounds {
         self.take(size, 1, 3)
     }
 
-    /// Takes planes of float32.
+    /// Reserves memory for planes of float32.
     fn take_numbers(&mut self, size: (u32, u32), count: u32) -> Picture {
         self.take(size, 4, count)
     }
