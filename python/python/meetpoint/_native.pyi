@@ -83,7 +83,7 @@ class RemoteSettings(TypedDict):
     root: Optional[str]
 
 class GpuArguments(TypedDict):
-    """How batches are brought to a GPU; every key is required."""
+    """How batches are delivered to a GPU; every key is required."""
 
     device: str
     """``cuda`` or ``cuda:INDEX``."""

@@ -214,7 +214,7 @@ class Verified:
     bytes: int
     problems: List[Problem]
     notes: List[str]
-    """As sentences: the folder of a plan that was not removed."""
+    """Sentences, such as that the folder of a plan was not removed."""
     deep: Optional[DeepChecks] = None
     """``None`` unless requested, and for a damaged dataset."""
 
