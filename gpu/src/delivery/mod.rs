@@ -3,10 +3,9 @@
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `staging` (page-locked
-//! memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
-//! `idle` (how long consumers wait),
-//! [`DeviceBatch`], [`Delivery`] (combines the parts), and `shim` (the CPU instead of a GPU, for
-//! tests).
+//! memory, in chunks), `pool` (memory of batches, reused when their consumers are done), `idle`
+//! (how long consumers wait), [`DeviceBatch`], [`Delivery`] (combines the parts), and `shim` (the
+//! CPU instead of a GPU, for tests).
 //!
 //! Memory is bounded: two limits, one for page-locked memory and one for memory of the GPU, are
 //! never exceeded, and nothing is allocated after the largest batch.

@@ -2,7 +2,7 @@
 
 use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, WarpForm};
 
-/// An address that is known when a batch starts.
+/// An address as an offset in a memory region, whose base is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
     /// None.
@@ -11,11 +11,11 @@ pub(super) enum Address {
     Source(u64),
     /// In the memory of tensors.
     Tensor(u64),
-    /// In what is uploaded with the jobs: a byte behind the jobs.
+    /// In the uploaded data.
     Uploaded(usize),
     /// In the memory for results between two steps.
     Between(usize),
-    /// In the memory of counts, which begin with 0.
+    /// In the memory of counts, which are initially 0.
     Counts(usize),
 }
 
@@ -66,7 +66,7 @@ impl Planes {
     }
 }
 
-/// What an axis does, as a pass reads it.
+/// How a pass reads an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AxisJob {
     Shift,
@@ -114,7 +114,7 @@ pub(super) struct Pass {
     pub(super) mirrored: bool,
     pub(super) flipped: bool,
     pub(super) is_tensor: bool,
-    /// The first change of pixels and how many there are, among those of the batch.
+    /// Index of the first change of pixels among those of the batch, and the number of changes.
     pub(super) changes: (usize, usize),
 }
 
@@ -203,7 +203,7 @@ impl Pass {
         ]);
     }
 
-    /// Blocks of `first_pass`.
+    /// Number of blocks of `first_pass`.
     pub(super) fn first_blocks(&self) -> u32 {
         let (width, height) = self.size;
         match self.across {
@@ -212,7 +212,7 @@ impl Pass {
         }
     }
 
-    /// Blocks of `last_pass`.
+    /// Number of blocks of `last_pass`.
     pub(super) fn last_blocks(&self) -> u32 {
         quads(self.canvas).div_ceil(u64::from(BLOCK * QUADS_PER_THREAD)) as u32
     }
@@ -232,7 +232,7 @@ pub(super) struct Statistic {
     pub(super) size: (u32, u32),
     pub(super) counts: Address,
     pub(super) tables: Address,
-    /// Which change, and its number.
+    /// The number of the kind of change, and its parameter.
     pub(super) change: u32,
     pub(super) number: u32,
 }
@@ -248,7 +248,7 @@ impl Statistic {
         to.words(&[self.change, self.number, first_block, 0]);
     }
 
-    /// Blocks of `count_values`.
+    /// Number of blocks of `count_values`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(COUNTED_QUADS) as u32
     }
@@ -276,7 +276,7 @@ impl Neighbours {
         to.words(&[self.size.0, self.size.1, self.number, first_block]);
     }
 
-    /// Blocks of `sharpen`.
+    /// Number of blocks of `sharpen`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(u64::from(BLOCK)) as u32
     }
@@ -323,7 +323,7 @@ impl Blur {
         to.words(&[inner, outer, first_block, planes]);
     }
 
-    /// Blocks of `blur_once`.
+    /// Number of blocks of `blur_once`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(u64::from(BLOCK)) as u32
     }
@@ -385,7 +385,7 @@ impl WarpJob {
         to.words(&[first_block, field.row_bytes, field.plane_bytes, 0]);
     }
 
-    /// Blocks of `warp_pixels`.
+    /// Number of blocks of `warp_pixels`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32
@@ -437,7 +437,7 @@ impl NoiseJob {
         to.words(&[form, u32::from(is_clipped), u32::from(self.is_grey), first_block]);
     }
 
-    /// Blocks of `add_noise`.
+    /// Number of blocks of `add_noise`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32
