@@ -1,4 +1,4 @@
-//! A GPU that the batches of a run are brought to.
+//! A GPU to which the batches of a run are delivered.
 
 use crate::surface::Output;
 use crate::surface::failure::Fault;
@@ -82,7 +82,7 @@ mod cuda {
             Ok(Self { opened: Some(Opened { device, stages: Mutex::new(stages), outcomes }) })
         }
 
-        /// Wraps the accelerator of a rank so that each batch is brought to the GPU first.
+        /// Wraps the accelerator of a rank so that each batch is delivered to the GPU first.
         pub(in super::super) fn around(
             &self,
             step: Box<dyn Accelerator>,

@@ -4,7 +4,7 @@
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
 //! started), [`ledger`] (the consumed batches), [`figures`] (of a run, for the report), [`ranks`]
-//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches brought to a GPU),
+//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches delivered to a GPU),
 //! [`describe`] (the job in the report), [`trace`] (a timeline of the epochs).
 
 mod delivery;

@@ -43,7 +43,7 @@ impl Default for DeliveryLimits {
     }
 }
 
-/// Why a batch could not be brought to the device.
+/// Why a batch could not be delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The device.

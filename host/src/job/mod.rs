@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
 //! `gpu`, `plan` (what a plan adds to a job), `read` (TOML to data), `recipe`, `sampler`, `values`,
-//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `table`, `marks`, `check` (the job against dataset and machine).
 
 mod check;
 mod collate;

@@ -157,7 +157,7 @@ class Settings(TypedDict):
     max_errors: Optional[int]
     quarantine: Optional[str]
     gpu: Optional[GpuArguments]
-    """The GPU that batches are brought to."""
+    """The GPU to which batches are delivered."""
     gpu_decode: Optional[DecodeArguments]
 
 @final
