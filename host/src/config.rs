@@ -72,8 +72,8 @@ pub struct LoaderConfig {
     pub gpu_decode: Option<GpuDecode>,
     /// The GPU to which the consumer delivers every batch with a
     /// [`DeliveryStage`](crate::delivery::DeliveryStage). Tensors that
-    /// [`LoaderConfig::gpu_decode`] prepares on the same GPU then stay there, and are missing in the
-    /// host memory of the batch. Default: none; batches are complete in host memory.
+    /// [`LoaderConfig::gpu_decode`] prepares on the same GPU then stay there, and are missing in
+    /// the host memory of the batch. Default: none; batches are complete in host memory.
     pub delivers_to: Option<GpuIndex>,
     /// Folders of Python packages, one of which may have the run-time compiler for that GPU.
     /// Default: none.

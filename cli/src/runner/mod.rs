@@ -66,7 +66,7 @@ struct Measured {
     epochs: Vec<EpochStats>,
     /// What the energy meters measured.
     energy: Option<Measurement>,
-    /// What bringing batches to a GPU took, rank by rank; empty without one.
+    /// Statistics of the delivery of batches to a GPU, for each rank; empty without one.
     deliveries: Vec<DeliveryUse>,
 }
 
