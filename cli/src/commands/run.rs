@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, overrides_with = "tune")]
     no_tune: bool,
     /// GPU that prepares a share of each batch of the host, such as cuda:0, to the same bits as the
-    /// CPU. The CPU prepares the samples that it cannot.
+    /// CPU, which prepares the samples that the GPU cannot.
     #[arg(long, value_name = "GPU")]
     gpu_decode: Option<GpuIndex>,
     /// Share of each batch for the GPU: a number from 0 to 1, or `auto`, so that the GPU and the

@@ -118,7 +118,7 @@ pub struct Loader {
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
     gpu: GpuReportState,
-    /// What reading from stores took until the last epoch ended.
+    /// Statistics of reads from stores until the last epoch ended.
     store_before: RemoteUse,
 }
 
@@ -216,7 +216,7 @@ impl Loader {
         self.notice(Notice::NothingReused { device, slots: spool.slots, quota_bytes });
     }
 
-    /// What reading from stores took since the previous epoch ended.
+    /// Statistics of reads from stores since the previous epoch ended.
     fn store_use_of_epoch(&mut self) -> Option<RemoteUse> {
         let now = self.job.dataset.remote_use()?;
         let before = std::mem::replace(&mut self.store_before, now);
