@@ -3,7 +3,7 @@
 
 namespace blur {
 
-// What lies between the two directions of a kernel is float32; all of a field is.
+// Kernel forms store float32 between the two directions; field forms read and write only float32.
 enum Form { BoxAcross, BoxDown, KernelAcross, KernelDown, FieldAcross, FieldDown };
 
 struct Blur {

@@ -29,11 +29,11 @@ struct Neighbours {
     u32 first_block;
 };
 
-// A sum begins with the original, which becomes the picture; the picture is added and then is the
-// original again; or it is added and becomes the sum.
+// `Begin` sets the sum to the weighted original, and copies the original to the picture. `Add` adds
+// the picture to the sum, and sets it to the original again. `End` adds it and sets it to the sum.
 enum SumForm { Begin, Add, End };
 
-// A weighted sum of pictures; `sum` has planes of float32.
+// A step of a weighted sum of pictures; `sum` has planes of float32.
 struct Weighted {
     u8 *picture;
     const u8 *original;
@@ -197,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(256) sharpen(const colour::Neighbou
     }
 }
 
-// Each thread adds a pixel.
+// Each thread computes one pixel.
 extern "C" __global__ void __launch_bounds__(256) add_weighted(const colour::Weighted *jobs, const u32 *jobs_of_blocks) {
     using namespace colour;
     const Weighted &job = jobs[jobs_of_blocks[blockIdx.x]];

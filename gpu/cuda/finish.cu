@@ -21,7 +21,7 @@ struct Erased {
 // `Field` sets two planes of float32 to numbers from -1 to 1.
 enum NoiseForm { Gaussian, Sensor, Field };
 
-// Whole random numbers: the smallest one, and how many there are.
+// A range of random integers: the smallest, and their number.
 struct NoiseRange {
     i32 low;
     u32 count;
@@ -33,7 +33,7 @@ struct Noisy {
     u32 row_bytes, plane_bytes;
     u32 width, height;
     u32 key[2];
-    // Of a sensor: the numbers of red and blue, and of green.
+    // Of a sensor: the ranges for red and blue, and for green.
     NoiseRange coarse, fine;
     u32 form;
     u32 is_clipped, is_grey;
@@ -170,10 +170,10 @@ __device__ static inline i32 number_of(const NoiseRange &range, u32 word) {
     return range.low + (i32)((u64)word * range.count >> 32);
 }
 
-// Where a row or column of a picture is in a grid with fewer.
+// The position of a row or column of a picture between two rows or columns of a coarser grid.
 struct GridPosition {
     u32 first, second;
-    // The distance from the first, and its complement.
+    // The distance from the first one, and 1 minus that.
     double behind, before;
 };
 
@@ -190,7 +190,7 @@ __device__ static inline GridPosition in_grid(u32 at, u32 length, u32 coarse) {
     return result;
 }
 
-// The number of a pixel between those of a grid, as kernels/src/operations/random_sensor_noise.rs.
+// Interpolates the noise of a pixel in a grid, as in kernels/src/operations/random_sensor_noise.rs.
 __device__ static inline i32 coarse_number(const Noisy &job, u32 x, u32 y, u32 channel) {
     GridPosition column = in_grid(x, job.width, (u32)max_of((i32)job.width / 2, 1));
     GridPosition row = in_grid(y, job.height, (u32)max_of((i32)job.height / 2, 1));
@@ -206,7 +206,7 @@ __device__ static inline i32 coarse_number(const Noisy &job, u32 x, u32 y, u32 c
         lines[line] = sum(product(numbers[0], column.before), product(numbers[1], column.behind));
     }
     double number = sum(product(lines[0], row.before), product(lines[1], row.behind));
-    // From 2^52 on, whole numbers are next to each other; halves go to even ones.
+    // Rounds halves to even: from 2^52 on, float64 represents integers only.
     return (i32)(u32)(u64)__double_as_longlong(sum(number, 6755399441055744.0));
 }
 

@@ -1,21 +1,21 @@
-// Colour spaces as in OpenCV's cvtColor of bytes, as kernels/src/colour/spaces.rs.
+// Colour spaces as in kernels/src/colour/spaces.rs, equal to OpenCV's cvtColor of bytes.
 
 namespace spaces {
 
 enum Space { Hsv, Hls, Lab, Ycrcb };
 
-// A fixed-point number as the nearest integer, halves up.
+// Rounds a fixed-point number with `bits` fractional bits to the nearest integer, halves up.
 __device__ static inline i32 descaled(i32 number, u32 bits) {
     return (number + (1 << (bits - 1))) >> bits;
 }
 
-// The nearest integer of a number from 0 to 255, halves to even: from 2^23 on, whole numbers are
-// next to each other.
+// Rounds a number from 0 to 255 to the nearest integer, halves to even: from 2^23 on, float32
+// represents integers only.
 __device__ static inline u32 rounded(float number) {
     return __float_as_uint(__fadd_rn(number, 8388608.0f)) & 255;
 }
 
-// The nearest integer of a quotient, halves to even; 0 for a divisor of 0.
+// Rounds a quotient to the nearest integer, halves to even; 0 if the divisor is 0.
 __device__ static inline i32 quotient(u32 number, u32 by) {
     if (by == 0) return 0;
     u32 whole = number / by, rest = 2 * (number - whole * by);
@@ -48,7 +48,7 @@ __device__ static inline void to_hls(u32 *colour) {
     float range = __fsub_rn(most, least), both = __fadd_rn(most, least);
     float lightness = __fmul_rn(both, 0.5f);
     colour[1] = rounded(__fmul_rn(lightness, 255.0f));
-    // The distance from 1 to the next number.
+    // The distance from 1 to the next larger float32.
     if (range <= 1.1920928955078125e-7f) {
         colour[0] = colour[2] = 0;
         return;
@@ -72,7 +72,7 @@ __device__ static inline void to_hls(u32 *colour) {
     colour[2] = rounded(__fmul_rn(saturation, 255.0f));
 }
 
-// `table` has the linear values of the 256 bytes, and the roots of linear values.
+// `table` holds the linear values of the 256 bytes, followed by the cube roots of linear values.
 __device__ static inline void to_lab(u32 *colour, const u16 *table) {
     const u32 BITS = 12, ROOT_BITS = 15;
     const i32 SCALE = (116 * 255 + 50) / 100, SHIFT = (16 * 255 * (1 << ROOT_BITS) + 50) / 100;

@@ -19,17 +19,17 @@ struct ChangeOfPixels {
 };
 
 struct Pass {
-    // The first column of the first row of red, as it is turned and mirrored.
+    // The first pixel of red after turning and mirroring.
     const u8 *source;
     u8 *target;
     const i32 *across_words;
     const i32 *down_words;
     const ChangeOfPixels *changes;
-    // Bytes from a row of the source to the next, as it is turned.
+    // Bytes from a row of the turned source to the next.
     i32 row_step;
     u32 source_plane_bytes;
     u32 target_row_bytes, target_plane_bytes;
-    // Bytes from a column of the source to the next; 1 unless it is turned or mirrored.
+    // Bytes from a column of the turned source to the next; 1 unless it is turned or mirrored.
     i32 column_step;
     u32 across, down;
     // Of the result of the pass.

@@ -4,14 +4,14 @@
 
 namespace warp {
 
-// The moved forms have a displacement for each pixel.
+// The `Moved` forms displace each pixel by an individual distance.
 enum Form { Fixed, Nearest, Bilinear, Bicubic, MovedNearest, MovedBilinear };
 
 struct Warp {
     const u8 *source;
     u8 *target;
-    // Planes of float32: the displacements of columns and rows, of which `map` begins with twice
-    // the pixels for 1.
+    // Planes of float32: the displacements along rows and along columns. A value of 1 stands for
+    // half of `map[0]` and of `map[1]` pixels.
     const u8 *field;
     double map[8];
     u32 source_row_bytes, source_plane_bytes;
@@ -71,13 +71,13 @@ __device__ static inline Position position_of(const Warp &job, u32 x, u32 y) {
     return at;
 }
 
-// The nearest integer of a number whose magnitude is below 2^31, halves to even: from 2^52 on,
-// whole numbers are next to each other.
+// Rounds a number whose magnitude is below 2^31 to the nearest integer, halves to even: from 2^52
+// on, float64 represents integers only.
 __device__ static inline i32 rounded(double number) {
     return (i32)(u32)(u64)__double_as_longlong(sum(number, 6755399441055744.0));
 }
 
-// The largest integer that is not above a number whose magnitude is below 2^31.
+// Rounds down a number whose magnitude is below 2^31.
 __device__ static inline i32 below(double number) {
     i32 result = (i32)number;
     return (double)result > number ? result - 1 : result;
@@ -89,7 +89,7 @@ __device__ static inline double displaced(const Warp &job, u32 x, u32 y, u32 axi
     return sum((double)(axis ? y : x), by);
 }
 
-// A pixel by its displacement, as kernels/src/operations/elastic_transform.rs.
+// The pixel at a displaced position, as in kernels/src/operations/elastic_transform.rs.
 __device__ static inline void moved(const Warp &job, u32 x, u32 y, u32 *colour) {
     double column = displaced(job, x, y, 0), row = displaced(job, x, y, 1);
     i32 width = (i32)job.source_width, height = (i32)job.source_height;
@@ -98,7 +98,7 @@ __device__ static inline void moved(const Warp &job, u32 x, u32 y, u32 *colour) 
         fill[plane] = job.fill >> (8 * plane) & 255;
         colour[plane] = fill[plane];
     }
-    // NaN is not near.
+    // False for NaN.
     bool is_near = column > -1.0 && column < (double)width && row > -1.0 && row < (double)height;
     if (!is_near) return;
     if (job.form == MovedNearest) {

@@ -32,8 +32,7 @@ pub trait Compute: Send {
     /// Copies from the device after all earlier work; returns when the copy is done.
     fn download(&mut self, from: &DeviceMemory, offset: usize, to: &mut [u8]) -> Result<(), Error>;
 
-    /// Copies between two memories of the device, which must not overlap. Do not free either before
-    /// the copy is done.
+    /// Copies between two allocations of the device. Do not free either before the copy is done.
     fn copy(
         &mut self,
         from: &DeviceMemory,
@@ -52,11 +51,11 @@ pub trait Compute: Send {
         value: u8,
     ) -> Result<(), Error>;
 
-    /// Marks the end of the work so far.
+    /// A fence at the end of the work started so far.
     fn fence(&mut self) -> Result<Fence, Error>;
 
-    /// Makes later work wait on the device for a fence of the same kind of [`Compute`] on the same
-    /// device.
+    /// Makes the device begin later work only after a fence, which a [`Compute`] of the same type
+    /// on the same device made. The host does not wait.
     fn wait_for_fence(&mut self, fence: &Fence) -> Result<(), Error>;
 
     /// Starts a kernel. A launch without blocks has no effect.
@@ -76,17 +75,17 @@ pub trait Compute: Send {
     }
 }
 
-/// A point in the work of a [`Compute`], for which others on the same device can wait.
+/// A point in the work of a [`Compute`], for which the work of others on the same device can wait.
 #[derive(Clone)]
 pub struct Fence(Arc<dyn Any + Send + Sync>);
 
 impl Fence {
-    /// A fence at what an implementation knows as a point in its work.
+    /// A fence at a point, such as an event, of the implementation's own type.
     pub fn new(point: impl Any + Send + Sync) -> Self {
         Self(Arc::new(point))
     }
 
-    /// The point; `None` if another kind of [`Compute`] made it.
+    /// The point; `None` if it has another type, as that of another implementation.
     pub fn point<T: Any>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }
@@ -168,10 +167,10 @@ impl DeviceMemory {
     ///
     /// # Panics
     ///
-    /// If they do not lie in it.
+    /// If the memory ends before them.
     pub(crate) fn place(&self, offset: usize, bytes: usize) -> u64 {
         let end = offset.checked_add(bytes);
-        assert!(end.is_some_and(|end| end <= self.bytes), "bytes lie in their memory");
+        assert!(end.is_some_and(|end| end <= self.bytes), "the memory contains these bytes");
         self.address + offset as u64
     }
 }

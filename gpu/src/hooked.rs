@@ -1,35 +1,35 @@
-//! A device whose calls a test observes, changes or lets fail.
+//! A device on which a test can observe calls, change their data or make them fail.
 
 use crate::{Compute, DeviceMemory, Error, Fence, HostMemory, Launch, PageLock};
 use std::time::Duration;
 
-/// What a test does at the calls of a [`Hooked`] device. By default nothing.
+/// Functions that a [`Hooked`] device calls. By default, they do nothing.
 pub trait Hooks: Send {
-    /// Before memory of the device is allocated.
+    /// Called before memory of the device is allocated.
     fn allocate(&mut self, _bytes: usize) -> Result<(), Error> {
         Ok(())
     }
 
-    /// Before bytes are copied to the device.
+    /// Called before bytes are copied to the device.
     fn upload(&mut self, _from: &[u8]) {}
 
-    /// After bytes were copied from the device.
+    /// Called after bytes were copied from the device.
     fn downloaded(&mut self, _to: &mut [u8]) {}
 
-    /// Before memory of the device is filled.
+    /// Called before memory of the device is filled.
     fn fill(&mut self) {}
 
-    /// Before a kernel is started; `false`: it is not started.
+    /// Called before a kernel is started; if it returns `false`, the kernel is not started.
     fn launch(&mut self, _launch: &Launch<'_>) -> Result<bool, Error> {
         Ok(true)
     }
 
-    /// Whether kernels that were not started never end.
+    /// Whether the device reports that its work is not done.
     fn is_hung(&self) -> bool {
         false
     }
 
-    /// Before a wait for all work.
+    /// Called before a wait for all work.
     fn wait(&mut self, _limit: Duration, _is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         Ok(())
     }
@@ -43,7 +43,7 @@ pub struct Hooked<H> {
 }
 
 impl<H: Hooks> Hooked<H> {
-    /// The calls of a device with these hooks.
+    /// The device `inner` with these hooks.
     pub fn new(inner: Box<dyn Compute>, hooks: H) -> Self {
         Self { inner, hooks }
     }

@@ -5,12 +5,11 @@
 //! kernels (feature `shim`). This crate does not open datasets or parse recipes.
 //!
 //! In reading order: [`GpuIndex`] (which GPU), [`Compute`] (memory, copies, launches),
-//! [`buffer`] (memory that grows within a limit), [`Module`]
-//! (kernels and their sources), `cuda` (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them
-//! tests use), `hooked` (one whose calls a test observes),
-//! [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding), [`pictures`] (recipes
-//! executed on pictures),
-//! [`resident`] (tensors that stay on the device), [`delivery`] (batches brought to a GPU).
+//! [`buffer`] (memory that grows within a limit), [`Module`] (kernels and their sources), `cuda`
+//! (an NVIDIA GPU), `shim` (the CPU), `subject` (which of them tests use), `hooked` (a device whose
+//! calls a test observes), [`PictureDescriptor`] (a picture on a device), [`jpeg`] (decoding),
+//! [`pictures`] (recipes executed on pictures), [`resident`] (tensors that stay on the device),
+//! [`delivery`] (batches delivered to a GPU).
 
 pub mod buffer;
 mod compute;

@@ -1,9 +1,9 @@
 //! Tensors that stay on the device between their preparation and the delivery of their batch.
 //!
 //! A batch borrows memory of a [`TensorPool`] and returns it when it is dropped, in any thread.
-//! Memory is overwritten only after the work that used it, for which the device waits, not the
-//! host. The pool never exceeds its limit, and allocates nothing once it has the memory of all
-//! batches that exist at a time.
+//! Memory is overwritten only after the work that used it: the device waits for that work, the host
+//! does not. The pool never exceeds its limit. Once it has memory for as many batches as exist at a
+//! time, it allocates no more.
 
 use crate::{Compute, DeviceMemory, Error, Fence};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ pub struct TensorPool {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The memory that was returned first comes first.
+    /// In the order of return.
     free: VecDeque<Free>,
     usage: PoolUsage,
 }
@@ -31,7 +31,7 @@ struct Free {
     after: Vec<Fence>,
 }
 
-/// The memory of a [`TensorPool`].
+/// Statistics of the memory of a [`TensorPool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PoolUsage {
     /// Bytes allocated, borrowed or not.
@@ -53,7 +53,7 @@ impl TensorPool {
         self.limit_bytes
     }
 
-    /// Its memory so far.
+    /// Its statistics so far.
     pub fn usage(&self) -> PoolUsage {
         self.lock().usage
     }
@@ -63,8 +63,8 @@ impl TensorPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory of at least `bytes` bytes that later work of `compute` may overwrite; `None` if
-    /// batches have borrowed too much of the limit.
+    /// Borrows memory of at least `bytes` bytes, which later work of `compute` may overwrite;
+    /// `None` if batches have borrowed too much of the limit.
     pub fn take(
         self: &Arc<Self>,
         bytes: usize,
@@ -78,7 +78,7 @@ impl TensorPool {
             after.iter().try_for_each(|fence| compute.wait_for_fence(fence))?;
             return Ok(Some(lent));
         }
-        // Memory that is too small makes room. Freeing it waits for the work on it.
+        // Memory that is too small is freed to make room. Freeing it waits for the work on it.
         let room = |state: &State| self.limit_bytes.saturating_sub(state.usage.bytes);
         while room(&state) < bytes as u64
             && let Some(Free { memory, .. }) = state.free.pop_front()
@@ -89,7 +89,7 @@ impl TensorPool {
         if room < bytes {
             return Ok(None);
         }
-        // The share of a batch varies.
+        // The number of tensors that the GPU prepares varies from batch to batch.
         let wanted = bytes.saturating_add(bytes / 4).min(room);
         let usage = &mut state.usage;
         usage.bytes += wanted as u64;
@@ -126,16 +126,16 @@ impl TensorMemory {
         self.memory.as_ref().expect("it has memory until it is dropped")
     }
 
-    /// The work so far of the `compute` that borrowed it has overwritten it. Returns the end of
-    /// this work.
+    /// Records that the work so far of the `compute` that borrowed it overwrites it. Returns a
+    /// fence at the end of this work.
     pub fn written_by(&self, compute: &mut (impl Compute + ?Sized)) -> Result<Fence, Error> {
         let fence = compute.fence();
-        // It waited for all earlier work.
+        // The work waited for all earlier work on the memory.
         *self.lock() = fence.as_ref().ok().map(|fence| vec![fence.clone()]);
         fence
     }
 
-    /// The work so far of a `compute` has read it.
+    /// Records that the work so far of a `compute` reads it.
     fn read_by(&self, compute: &mut (impl Compute + ?Sized)) {
         let fence = compute.fence();
         let mut after = self.lock();
@@ -155,7 +155,7 @@ impl Drop for TensorMemory {
         let Some(memory) = self.memory.take() else { return };
         match self.lock().take() {
             Some(after) => self.pool.lock().free.push_back(Free { memory, after }),
-            // Work of a device that failed may still use it, so nothing else does.
+            // Work of a device that failed may still use it, so it is never reused or freed.
             None => std::mem::forget(memory),
         }
     }
@@ -165,7 +165,7 @@ impl Drop for TensorMemory {
 #[derive(Debug)]
 pub struct ResidentTensors {
     memory: TensorMemory,
-    /// When they are complete.
+    /// After it, they are complete.
     ready: Fence,
     tensor_bytes: usize,
     runs: Vec<Run>,
@@ -204,8 +204,8 @@ impl ResidentTensors {
         self.runs.iter().map(|run| run.count).sum()
     }
 
-    /// Moves the tensors up when only the samples at the positions `kept`, in ascending order, stay
-    /// in the batch.
+    /// Removes all samples from the batch except those at the positions `kept`, which are in
+    /// ascending order; later samples move up.
     pub fn close_up(&mut self, kept: &[usize]) {
         let index_of = |position: usize| {
             let run = self.runs.iter().find(|run| run.range().contains(&position))?;
@@ -215,7 +215,8 @@ impl ResidentTensors {
         self.runs = runs(kept.filter_map(|(to, from)| Some((to, index_of(*from)?))));
     }
 
-    /// The ranges of the `bytes` bytes of all tensors of the batch that are not on the device.
+    /// The ranges of tensors that are not on the device, among the `bytes` bytes of all tensors of
+    /// the batch.
     pub fn others(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
         let starts = self.runs.iter().map(|run| run.range().start * self.tensor_bytes);
         let ends = self.runs.iter().map(|run| run.range().end * self.tensor_bytes);
@@ -223,8 +224,8 @@ impl ResidentTensors {
         between.map(|(start, end)| start..end).filter(|range| !range.is_empty())
     }
 
-    /// Starts copying them to their places in memory of the same device, where the tensors of the
-    /// batch begin at `offset`. Returns the number of bytes.
+    /// Starts copying them to their positions in `to`, memory of the same device in which the
+    /// tensors of the batch begin at `offset`. Returns the number of bytes.
     pub(crate) fn copy_to(
         &self,
         compute: &mut (impl Compute + ?Sized),

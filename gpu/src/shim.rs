@@ -60,7 +60,7 @@ impl Shim {
         Ok(Self { program, pipes, numbers })
     }
 
-    /// Another queue of the same device. Work of both is done in the order of the calls.
+    /// Another queue of the same device. The work of both is done in the order of the calls.
     #[must_use]
     pub fn queue(&self) -> Self {
         let (program, pipes) = (self.program.clone(), Arc::clone(&self.pipes));
@@ -165,7 +165,7 @@ impl Compute for Shim {
         Ok(Fence::new(()))
     }
 
-    /// All queues are one.
+    /// Does nothing: all queues share one order.
     fn wait_for_fence(&mut self, _fence: &Fence) -> Result<(), Error> {
         Ok(())
     }

@@ -70,10 +70,10 @@ pub struct LoaderConfig {
     /// A GPU that prepares a share of each batch of the host, with its own preparers instead of
     /// [`LoaderConfig::preparers`]. Default: none.
     pub gpu_decode: Option<GpuDecode>,
-    /// The GPU to which the consumer brings every batch with a
+    /// The GPU to which the consumer delivers every batch with a
     /// [`DeliveryStage`](crate::delivery::DeliveryStage). Tensors that
-    /// [`LoaderConfig::gpu_decode`] prepares on the same GPU then stay there, and the host's memory
-    /// of a batch lacks them. Default: none, batches are whole in host memory.
+    /// [`LoaderConfig::gpu_decode`] prepares on the same GPU then stay there, and are missing in
+    /// the host memory of the batch. Default: none; batches are complete in host memory.
     pub delivers_to: Option<GpuIndex>,
     /// Folders of Python packages, one of which may have the run-time compiler for that GPU.
     /// Default: none.

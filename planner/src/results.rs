@@ -170,7 +170,7 @@ impl Measured {
         of_runs.hypot(normal_quantile(p) * self.sampling_error)
     }
 
-    /// What is wrong with the columns of the GPU.
+    /// The problem of the columns of the GPU; `None` if they are valid.
     fn gpu_problem(&self, at: RowPosition) -> Option<CsvError> {
         let figures = [("gpu_seconds", self.gpu_seconds), ("gpu_joules", self.gpu_joules)];
         let Some(gpu) = self.gpu else {
@@ -185,7 +185,7 @@ impl Measured {
         self.gpu_seconds.is_none().then_some(CsvError::NoGpuSeconds { at, gpu })
     }
 
-    /// What is wrong with a number: the column, its value and the permitted range.
+    /// A number that is out of range: the column, its value and the permitted range.
     fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
         let positive = [
             ("cold_per_second", self.cold_per_second),
@@ -221,7 +221,7 @@ impl Measured {
     }
 }
 
-/// Where a row is.
+/// The position of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowPosition {
     /// Line of a CSV file, counted from 1.
@@ -273,16 +273,16 @@ pub enum CsvError {
         /// Samples of the first row's dataset.
         expected: u64,
     },
-    /// A row without a GPU has a figure of one.
-    #[error("{at}: `{column}` has a value, and `gpu` is empty")]
+    /// A row without a GPU has a figure of a GPU.
+    #[error("{at}: `{column}` has a value, but `gpu` is empty")]
     WithoutGpu {
         /// The row.
         at: RowPosition,
         /// The figure.
         column: &'static str,
     },
-    /// A row with a GPU has no busy time of it.
-    #[error("{at}: `gpu` is {gpu}, and `gpu_seconds` is missing")]
+    /// A row with a GPU lacks the busy time of the GPU.
+    #[error("{at}: `gpu` is {gpu}, but `gpu_seconds` is missing")]
     NoGpuSeconds {
         /// The row.
         at: RowPosition,
@@ -290,7 +290,7 @@ pub enum CsvError {
         gpu: GpuIndex,
     },
     /// A row with a GPU is of samples that no GPU prepares.
-    #[error("{at}: `gpu` is {gpu}, and no GPU prepares {what}")]
+    #[error("{at}: `gpu` is {gpu}, but no GPU prepares {what}")]
     NotOnGpu {
         /// The row.
         at: RowPosition,

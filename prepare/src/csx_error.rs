@@ -24,8 +24,8 @@ pub enum CsxRefusal {
         /// Number of the allocation.
         id: u64,
     },
-    /// A request that does not fit its memory.
-    #[error("{bytes} bytes do not fit the allocated {allocated}")]
+    /// A request that exceeds its memory.
+    #[error("a request of {bytes} bytes exceeds the allocated {allocated} bytes")]
     TooLong {
         /// Bytes of the request.
         bytes: u64,
@@ -38,8 +38,8 @@ pub enum CsxRefusal {
         /// The function.
         function: FunctionId,
     },
-    /// A job for another seed than the function was made for.
-    #[error("the function of the device has seed {own}, the job {asked}")]
+    /// A job with another seed than that of the function.
+    #[error("the function of the device has seed {own}, the job has {asked}")]
     OtherSeed {
         /// Seed of the function.
         own: u64,

@@ -219,7 +219,7 @@ impl DatasetFolder {
         Ok(Self { path, index, parts, manifest_sha256, keys, fetches_footers, contents })
     }
 
-    /// The extents, if it is read by them.
+    /// The extents; `None` if the folder is not read by extents.
     pub(crate) fn extents(&self) -> Option<&Arc<ExtentFolder>> {
         match &self.parts {
             Parts::Extents(folder) => Some(folder),
@@ -241,7 +241,8 @@ impl DatasetFolder {
         self.index.samples_of_bytes(part, range)
     }
 
-    /// The part of the record batch of a sample and its bytes there; whether its table is known.
+    /// The part with the record batch of a sample, the bytes of the record batch in it, and whether
+    /// its table is known.
     pub(crate) fn extent_beside(&self, sample: u64) -> Result<(usize, Range<u64>, bool), Error> {
         self.read_footer_of(sample)?;
         self.index.extent_beside(sample).map_err(|source| self.damaged(source))

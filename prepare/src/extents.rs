@@ -26,7 +26,7 @@ pub struct ExtentFolder {
     path: PathBuf,
     block: PathBuf,
     extents: DatasetExtents,
-    /// Where on `block` the device of the extents begins.
+    /// Offset on `block` of the device that the extents refer to.
     begin: u64,
     sha256: [u8; 32],
     files: ExtentFiles,
@@ -34,9 +34,9 @@ pub struct ExtentFolder {
 }
 
 impl ExtentFolder {
-    /// Opens a file of extents, and `block`: the device that they are on, the drive of which it is
-    /// a partition, an image of either, or the NVMe namespace (`/dev/ng0n1`). Which one it is
-    /// follows from its length.
+    /// Opens a file of extents, and `block`: the device that they are on, the drive of which this
+    /// is a partition, an image of either, or the NVMe namespace (`/dev/ng0n1`). The length of
+    /// `block` tells a drive from a partition.
     ///
     /// `kind` is the engine that reads metadata; a namespace is always read by NVMe commands. With
     /// [`EngineKind::Spdk`], `block` can be a device of SPDK.
@@ -86,8 +86,8 @@ impl ExtentFolder {
         self.reader.engine()
     }
 
-    /// Where on it the device of the extents begins, in bytes: 0 unless it is the whole drive of a
-    /// partition.
+    /// Offset in bytes on [`Self::block`] of the device that the extents refer to: 0 unless the
+    /// block device is a drive and the extents refer to a partition.
     pub fn begin(&self) -> u64 {
         self.begin
     }
@@ -187,8 +187,8 @@ impl ExtentFolder {
     }
 }
 
-/// Where on a block device of this length the device of extents begins: at 0 if it is that device,
-/// after the beginning of the drive if it is the drive of which that is a partition.
+/// Offset, on a block device of `bytes` bytes, of the device that extents refer to: 0 if it is that
+/// device, the offset of the partition if it is the drive; `None` if it is neither.
 fn beginning(device: &ExtentDevice, bytes: u64) -> Option<u64> {
     if bytes == device.bytes {
         return Some(0);

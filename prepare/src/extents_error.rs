@@ -18,7 +18,7 @@ pub enum ExtentFolderError {
     /// The block device cannot be opened.
     #[error(transparent)]
     Block(StorageError),
-    /// The block device is another one.
+    /// The block device has another length than that of the extents.
     #[error(
         "{} has {bytes} bytes, but the extents are on {} of {} bytes (drive {} of {} bytes)",
         shown(block), device.name, device.bytes, device.drive, device.drive_bytes
@@ -41,7 +41,7 @@ pub enum ExtentFolderError {
         /// The block device.
         block: PathBuf,
     },
-    /// A manifest that is longer than any.
+    /// A manifest above the maximum length.
     #[error("dataset.json of {bytes} bytes is too long")]
     ManifestTooLong {
         /// Its length.
@@ -50,7 +50,7 @@ pub enum ExtentFolderError {
     /// The parts in the manifest have other names or lengths.
     #[error("the extents are not those of the parts that dataset.json lists")]
     OtherParts,
-    /// A dataset whose content is in files of its own.
+    /// A dataset whose content is in separate files.
     #[error("the content of the dataset stays in other files, which have no extents here")]
     InPlace,
     /// An extent that holds other bytes than when it was mapped.

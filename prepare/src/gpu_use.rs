@@ -1,5 +1,5 @@
-//! What the preparers of a loader do with a GPU, and why it leaves work to the CPU, as values that
-//! a report contains; `Display` is the phrase.
+//! The use of a GPU by the preparers of a loader, and why it leaves work to the CPU, as the types
+//! of reports; `Display` puts them into words.
 
 use meetpoint_diagnose::Diagnose;
 use meetpoint_gpu::Error as GpuError;
@@ -15,13 +15,13 @@ pub struct GpuUse {
     pub gpu: String,
     /// Threads that prepare with it.
     pub threads: u32,
-    /// Of these, threads that use it no more after a failure.
+    /// Of these, threads that no longer use it because of a failure.
     pub threads_failed: u32,
-    /// Mean of the shares that the threads give it, at the end.
+    /// Mean of `shares`.
     pub share: f64,
-    /// The share of each thread.
+    /// The share of a batch that each thread gives it, as it is at the end.
     pub shares: Vec<f64>,
-    /// Prepared on it.
+    /// Samples prepared on it.
     pub prepared: u64,
     /// Of these, samples whose tensors stayed on it until their batch was delivered there.
     pub resident: u64,
@@ -29,14 +29,14 @@ pub struct GpuUse {
     pub beyond_share: u64,
     /// Left to the CPU because it cannot prepare them.
     pub not_taken: u64,
-    /// These by reason.
+    /// The samples of `not_taken` by reason.
     pub not_taken_because: BTreeMap<NotTaken, u64>,
     /// Taken and given back to the CPU, because their data are damaged.
     pub given_back: u64,
     /// Left to the CPU after a failure.
     pub after_failure: u64,
-    /// Left to the CPU because the GPU ran out of memory, including the samples until it was tried
-    /// again.
+    /// Left to the CPU because the GPU ran out of memory, including those before the next attempt
+    /// to use it.
     pub out_of_memory: u64,
     /// Batches for which the GPU ran out of memory.
     pub out_of_memory_batches: u64,
@@ -54,8 +54,8 @@ pub struct GpuUse {
     /// Number of allocations of device and page-locked memory; constant after the first few
     /// batches.
     pub allocations: u64,
-    /// Why the tensors of the other prepared samples were copied to the host, although batches are
-    /// delivered to this GPU; `None` if they are not, or if none was copied.
+    /// Why the tensors of samples that are not `resident` were copied to the host, although batches
+    /// are delivered to this GPU; `None` if batches are not, or if no tensor was copied.
     pub downloaded_because: Option<Downloaded>,
     /// Why the job is prepared on the CPU alone; `None` if it is not.
     pub unused_because: Option<NotOffloaded>,
@@ -72,14 +72,14 @@ impl GpuUse {
             .map(|(reason, _)| *reason)
     }
 
-    /// The samples of its threads, on the GPU and on the CPU; not those of threads that the GPU
-    /// failed before their first batch.
+    /// The samples of its threads, on the GPU and on the CPU, except for threads whose GPU failed
+    /// before their first batch.
     pub fn samples(&self) -> u64 {
         let on_cpu = self.beyond_share + self.not_taken + self.given_back;
         self.prepared + on_cpu + self.after_failure + self.out_of_memory
     }
 
-    /// What was added since an earlier use of the same preparers.
+    /// The difference to an earlier state of the same preparers.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let mut since = self.clone();
@@ -189,13 +189,13 @@ pub enum NotTaken {
     SeveralScans,
     /// CMYK or YCCK.
     FourComponents,
-    /// It has more than 8 bits a sample, which the CPU refuses with an error.
+    /// It does not have 8 bits a sample; the CPU refuses it with an error.
     Precision,
     /// It is damaged, or in another format.
     NotAJpeg,
     /// It is decoded at a lower resolution.
     Scaled,
-    /// Its operations have no form for a GPU.
+    /// No GPU executes its operations.
     Operations,
     /// Its entry points contradict its restart markers.
     EntryPoints,
@@ -258,12 +258,12 @@ pub enum NotOffloaded {
     PreparedOffline,
     /// Samples come from a cache of prepared samples.
     Cached,
-    /// Pictures are not decoded as red, green and blue, or as grey.
+    /// Pictures are not decoded as RGB or as grey.
     Mode {
-        /// As what.
+        /// The mode in which they are decoded.
         mode: String,
     },
-    /// An operation of the recipe has no form for a GPU.
+    /// No GPU executes an operation of the recipe.
     Operation {
         /// Its name.
         operation: String,
@@ -296,14 +296,14 @@ impl From<NotExported> for NotOffloaded {
             NotExported::Views => Self::SeveralPictures,
             NotExported::Mode(mode) => Self::Mode { mode: mode.to_owned() },
             NotExported::Targets => Self::Targets,
-            // A property of a sample, which a recipe as a whole does not have.
+            // A property of a sample, not of a recipe.
             NotExported::Scaled => Self::Operation { operation: "decode".to_owned() },
             NotExported::Operation(name) => Self::Operation { operation: name.to_owned() },
         }
     }
 }
 
-/// Why tensors are copied from a GPU to the host, although batches are delivered to the same GPU.
+/// Why tensors are copied from a GPU to the host although batches are delivered to the same GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Downloaded {

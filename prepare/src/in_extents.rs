@@ -50,8 +50,8 @@ impl Dataset {
         }
     }
 
-    /// The ranges of storage that hold bytes of a part, each with its block device; the file of the
-    /// part, unless the dataset is read by its extents.
+    /// The ranges of storage that hold bytes of a part: ranges of the block device if the dataset
+    /// is read by its extents, else of the file of the part.
     pub(crate) fn storage_ranges(
         &self,
         part: usize,

@@ -49,8 +49,8 @@ impl Dataset {
         }
     }
 
-    /// The engine for the parts: `engine`, limited to the extents of the dataset if it is read by
-    /// them, unless a folder is in a store.
+    /// The engine for the parts. Without a folder in a store, this is `engine`, limited to the
+    /// extents of a dataset that is read by them.
     pub(crate) fn engine(&self, engine: Box<dyn Engine>) -> Box<dyn Engine> {
         if !self.is_remote() {
             return self.limited_to_extents(engine);

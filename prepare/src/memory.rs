@@ -40,8 +40,8 @@ pub trait BatchMemory: Send {
     /// All of its bytes.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Where a preparer leaves tensors that stay on a GPU instead of at their positions in the
-    /// bytes; `None` if all tensors must be in the bytes.
+    /// Receives the tensors that stay on a GPU, instead of their positions in the bytes. `None` if
+    /// all tensors must be in the bytes.
     fn on_gpu(&mut self) -> Option<&mut Option<ResidentTensors>> {
         None
     }

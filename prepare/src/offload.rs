@@ -30,8 +30,8 @@ pub trait Offload: Send + Debug {
     /// done.
     fn poll(&mut self);
 
-    /// Ends the batch: writes the tensor of each taken sample to its position in `tensors`, where
-    /// all have the same length, unless it stays where it is.
+    /// Ends the batch: writes the tensor of each taken sample to its position in `tensors`, unless
+    /// it stays where it was prepared.
     ///
     /// `own_ns` is the time that the caller spent on the samples that it prepared itself.
     fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error>;
@@ -49,12 +49,12 @@ pub struct Tensors<'a> {
     pub each: usize,
 }
 
-/// The end of a batch of an [`Offload`].
+/// The result of a batch of an [`Offload`].
 #[derive(Debug, Default)]
 pub struct Finished {
     /// Positions of samples that the caller has to prepare, in ascending order.
     pub given_back: Vec<usize>,
-    /// Tensors that were not written.
+    /// Tensors that stayed where they were prepared.
     pub resident: Option<ResidentTensors>,
 }
 
@@ -79,6 +79,7 @@ pub struct OffloadCounts {
     pub given_back: u64,
     /// Samples that it left to the CPU after it failed.
     pub after_failure: u64,
-    /// Samples left to the CPU because it ran out of memory, or is not tried again yet.
+    /// Samples left to the CPU because it ran out of memory, including those before the next
+    /// attempt to use it.
     pub out_of_memory: u64,
 }

@@ -1,5 +1,5 @@
-//! Prefetches the batches of a job whose dataset is in a store, and determines when bytes are
-//! needed next.
+//! Prefetches the batches of a job whose dataset is in a store, and predicts when bytes will be
+//! needed.
 //!
 //! One thread for each dataset walks the order of the epoch ahead of the preparers. It holds no
 //! dataset while it waits, and ends with it.

@@ -11,14 +11,14 @@ pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// As [`READ_TIMEOUT`], for a dataset in a store, whose requests have shorter deadlines.
 pub(crate) const REMOTE_READ_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Maximum bytes of samples that each preparer or reader has read or is reading ahead; less if
-/// little memory is available. A single sample may be longer.
+/// Maximum bytes of samples that each preparer or reader reads ahead; less if little memory is
+/// available. A single sample may be longer.
 pub const BYTES_AHEAD_MAX: u64 = 64 << 20;
 
 /// Time spent waiting for reads since a read last completed.
 ///
-/// A wait counts for no longer than its time limit. So the time does not include a suspension of
-/// the machine, such as that of a virtual machine during a snapshot.
+/// A wait counts for no longer than its time limit, so that a suspension of the machine, such as
+/// that of a virtual machine during a snapshot, is not included.
 #[derive(Debug)]
 pub(crate) struct ReadPatience {
     /// Maximum time without a completed read.
@@ -27,13 +27,13 @@ pub(crate) struct ReadPatience {
 }
 
 impl ReadPatience {
-    /// For the reads of one call, from a dataset in a store if `is_remote`.
+    /// For the reads of one call; `is_remote` if the dataset is in a store.
     pub(crate) fn new(is_remote: bool) -> Self {
         let limit = if is_remote { REMOTE_READ_TIMEOUT } else { READ_TIMEOUT };
         Self { limit, waited: Duration::ZERO }
     }
 
-    /// A read completed.
+    /// Call when a read completes.
     pub(crate) fn renew(&mut self) {
         self.waited = Duration::ZERO;
     }

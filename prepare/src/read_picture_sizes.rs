@@ -1,4 +1,4 @@
-//! Sizes of pictures, read from the beginnings of their files, and the limits that follow.
+//! Sizes of pictures, read from the beginnings of their files, and the maximum sizes in batches.
 
 use crate::picture_sizes::PictureSizes;
 use crate::{Dataset, Error};
@@ -7,8 +7,8 @@ use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_kernels::{Interrupt, probe};
 use std::sync::Arc;
 
-/// Bytes of a file that are read first, and next if the size is not within them; the third read is
-/// the whole file.
+/// Bytes of a file that are read first, and those that are read next if the first do not contain
+/// the size. The third read is the whole file.
 const BEGINNING_BYTES: [u64; 2] = [4 << 10, 128 << 10];
 
 /// Samples between two calls of `watch`.

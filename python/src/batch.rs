@@ -102,7 +102,7 @@ pub(crate) struct Batch {
     replacements: Vec<Replacement>,
 }
 
-/// Arrays of a batch on a GPU that are not columns: as int64, and as int32.
+/// Offsets of the labels and sample indices of a batch on a GPU, as int64 and as int32.
 #[derive(Debug)]
 struct GpuArrays {
     labels: Option<[usize; 2]>,
@@ -150,7 +150,7 @@ impl Batch {
 }
 
 impl Batch {
-    /// A batch of the host, whose columns are described by their index, in other memory.
+    /// Describes a batch; `values` gives the name and the values of the column at an index.
     fn of(
         batch: &HostBatch,
         values: impl Fn(usize) -> (String, Values),

@@ -29,13 +29,13 @@ pub(crate) struct State {
     pub(crate) serial: u64,
     /// The measurements of finished epochs.
     pub(crate) finished: Vec<Arc<EpochStats>>,
-    /// The last of them, over all iterators.
+    /// The latest finished epochs, over all iterators.
     pub(crate) history: VecDeque<FinishedEpoch>,
     /// Time that the user's batch transform took in the current epoch.
     pub(crate) transform: Duration,
     /// Sums over all epochs.
     pub(crate) totals: Totals,
-    /// What the latest interval of `energy()` measured of graphics boards.
+    /// Measurements of graphics boards in the latest interval of `energy()`.
     pub(crate) gpu_meters: Vec<GpuMeter>,
     pub(crate) metrics: Prometheus,
     /// Additional destination of metrics.

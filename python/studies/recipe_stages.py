@@ -35,7 +35,7 @@ Mix = Callable[[Callable[[int], Draws], torch.Tensor, torch.Tensor], Tuple[Any, 
 
 
 def given(transform: Any, **functions: Callable[..., Any]) -> Any:
-    """The result of a transform whose functions that draw are replaced."""
+    """Replaces functions of a transform, such as those that draw, while the context is open."""
     it = contextlib.ExitStack()
     for name, function in functions.items():
         it.enter_context(mock.patch.object(transform, name, function))
@@ -309,7 +309,7 @@ def originals() -> Dict[str, List[Any]]:
 
 
 def mixes() -> Dict[str, Mix]:
-    """The operations on batches; random parameters are those of the operations' numbers."""
+    """The operations on batches, each with the random parameters of its number in the recipe."""
 
     def timm_mixup(alpha: float, smoothing: float) -> Mix:
         keys = {"mixup_alpha": alpha, "cutmix_alpha": 1.0, "label_smoothing": smoothing}
@@ -344,7 +344,7 @@ STAGES[v1.GaussianBlur] = blur
 
 
 def note(result: Dict[str, Any], ours: Any, theirs: Any, bound: float) -> None:
-    """Counts the values that differ, and those that differ by more than may be."""
+    """Counts the values that differ, and those that differ by more than ``bound``."""
     assert ours.shape == theirs.shape, (ours.shape, theirs.shape)
     apart = numpy.abs(ours.astype(numpy.float64) - theirs)
     result["values"] += ours.size

@@ -19,7 +19,7 @@ from recipe_views import applied
 
 
 def photometric(transform: v2.RandomPhotometricDistort) -> Any:
-    """The random parameters of RandomPhotometricDistort by Meetpoint's draws."""
+    """The random parameters of RandomPhotometricDistort, from Meetpoint's random numbers."""
 
     def params(draws: Draws) -> Dict[str, Any]:
         drawn: Dict[str, Any] = {}
@@ -115,20 +115,20 @@ def compare_detection(name: str, dataset: str, files: List[Path], epochs: int) -
                     difference = numpy.abs(ours - theirs.numpy()).max(initial=0)
                     apart = max(apart, float(difference))
     result["boxes"] = apart
-    # Positions are float64 there and float32 here, rounded once.
+    # Positions are float64 in Meetpoint and float32 here, rounded once.
     result["wrong"] += int(apart > 1e-3)
     return result
 
 
 def segmented(picture: Image.Image, mask: Image.Image, draws: Callable[[int], Draws]) -> Tuple[Any, Any]:
-    """The recipe's transforms in torchvision, which mmsegmentation's configuration stands behind."""
+    """The recipe's transforms in torchvision, as in mmsegmentation's configuration."""
     it: Any = (picture, tv_tensors.Mask(torch.from_numpy(numpy.array(mask))[None]))
     resize = v2.RandomResize(256, 1025)
     with mock.patch.object(
         torch, "randint", lambda low, high, _: torch.tensor([low + draws(1).up_to(high - low - 1)])
     ):
         it = resize(*it)
-    # Masks by Pillow's nearest pixel, as torchvision's NEAREST_EXACT.
+    # Masks are resized with Pillow's NEAREST, which equals torchvision's NEAREST_EXACT.
     w, h = it[0].size
     it = (it[0], tv_tensors.Mask(torch.from_numpy(
         numpy.array(mask.resize((w, h), Image.Resampling.NEAREST)))[None]))

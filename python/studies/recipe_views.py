@@ -18,7 +18,7 @@ Numbered = Callable[[Any, Callable[[int], Draws]], Any]
 
 
 def applied(number: int, p: float, inner: List[Tuple[int, Any]]) -> Numbered:
-    """torchvision's RandomApply, by the numbers of the operation and of those in it."""
+    """torchvision's RandomApply, with the number of the operation, and those of the inner ones."""
 
     def stage(picture: Any, draws: Callable[[int], Draws]) -> Any:
         def of(number: int, transform: Any) -> Any:
@@ -45,7 +45,7 @@ def after(transforms: List[Any]) -> Numbered:
 def dinov2_view(size: int, scale: Tuple[float, float], blurred: float, solarized: float) -> List[Numbered]:
     """One crop of DataAugmentationDINO of dinov2/data/augmentations.py.
 
-    ``blurred`` is what its ``GaussianBlur`` is given: the probability that it does nothing.
+    ``blurred`` is the argument of its ``GaussianBlur``: the probability that it does nothing.
     """
     found = [
         numbered(1, v1.RandomResizedCrop(size, scale=scale, interpolation=BICUBIC)),
@@ -80,7 +80,7 @@ VIEWS: Dict[str, Dict[str, Tuple[int, List[Numbered]]]] = {
     },
     "simclr@1": {"view": (2, simclr_view())},
 }
-# Values of 255 by which blurred pictures may differ, and what one is as a value of the column.
+# The difference that blurring may cause, 1 of 255, as a difference of values of the column.
 BLURRED = {"global_2": 1 / 255 / min(STD), "local": 1 / 255 / min(STD), "view": 1 / 255}
 
 

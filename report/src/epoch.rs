@@ -35,7 +35,7 @@ pub struct Epoch {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
-    /// What reading from stores took; `None` if the dataset is on this machine.
+    /// Statistics of reads from stores; `None` if the dataset is on this machine.
     #[serde(default)]
     pub store: Option<RemoteUse>,
     /// The use of a GPU by the host's preparers; `None` without one.

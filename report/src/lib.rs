@@ -224,7 +224,8 @@ pub struct Run {
     /// What limited the last epoch, by rank 0; `None` if fewer than two batches were consumed.
     #[serde(default)]
     pub explanation: Option<Explanation>,
-    /// What bringing batches to a GPU took (`--device-out`), rank by rank; empty without one.
+    /// Statistics of the delivery of batches to a GPU (`--device-out`), for each rank; empty
+    /// without a GPU.
     #[serde(default)]
     pub deliveries: Vec<DeliveryUse>,
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks batches that are brought to a GPU, on a machine with one; needs torch with CUDA.
+"""Checks batches that are delivered to a GPU, on a machine with one; needs torch with CUDA.
 
 Compares them with the host's bit by bit, orders them with busy streams, watches the memory of the
 GPU over many batches, and measures the transfer and the conversion next to plain copies of torch.

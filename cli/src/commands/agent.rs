@@ -5,14 +5,14 @@ use crate::surface::Output;
 use meetpoint_device::{Listen, ServeOptions};
 use meetpoint_link::TcpAddress;
 
-/// Hosts served at the same time unless the user says otherwise.
+/// Default number of hosts served at the same time.
 const HOSTS: u32 = 16;
 
 /// Serve datasets to training jobs on other machines: prepare their batches near the data.
 ///
 /// An agent is a device without emulation: all cores prepare, and clients get equal shares of them.
 /// It is a service: SIGTERM drains it, systemd is notified (Type=notify), and --metrics serves
-/// counters and health. Name it with --device tcp://HOST:PORT, or several agents with srv:NAME.
+/// counters and health. Jobs name it with --device tcp://HOST:PORT, several agents with srv:NAME.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   meetpoint device keys keys --server storage-1 --client client

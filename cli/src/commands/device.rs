@@ -199,7 +199,7 @@ fn serve_device(arguments: Serve, output: Output) -> anyhow::Result<()> {
     output.result(&served, || format!("{}{}", summarize(&summary), legs_in_words(legs)))
 }
 
-/// What a device with function memory did until it ended.
+/// The summary of a device with function memory.
 #[derive(Debug, Serialize)]
 struct Served<'a> {
     #[serde(flatten)]

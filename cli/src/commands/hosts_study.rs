@@ -1,4 +1,4 @@
-//! Options of `simulate --study hosts`, all of which are errors with any other study.
+//! Options of `simulate --study hosts`, which are refused with any other study.
 
 use crate::surface::fault::Fault;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -96,7 +96,7 @@ impl HostsArguments {
         given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
-    /// What to simulate, with this number of batches of each host.
+    /// The configuration of the study, with this number of batches for each host.
     pub(super) fn selection(&self, batches: Option<u32>) -> Result<Selection, Fault> {
         let all = Selection::default();
         if let Some(batches) = batches

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 /// Make certificates for devices and hosts that connect over a network.
 ///
-/// The first call makes a certificate authority in the folder: ca.pem, ca.key, and crl.pem, the
+/// The first call creates a certificate authority in the folder: ca.pem, ca.key, and crl.pem, the
 /// list of revoked certificates. Give ca.pem, crl.pem, server.pem and server.key to the device,
-/// ca.pem, crl.pem, client.pem and client.key to the host, and keep ca.key at a safe place. --force
+/// ca.pem, crl.pem, client.pem and client.key to the host, and keep ca.key in a safe place. --force
 /// replaces certificates of the same name; a running device uses new files from the next connection
 /// on.
 #[derive(Debug, clap::Args)]

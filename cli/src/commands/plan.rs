@@ -79,7 +79,8 @@ pub(crate) struct Arguments {
     /// Duration of a training step; without it, the accelerator never waits.
     #[arg(long, value_name = "TIME", value_parser = step)]
     step: Option<Duration>,
-    /// GPU of the training steps; by default the one that prepares samples, which delays them.
+    /// GPU of the training steps. By default, it is the one that prepares samples, and preparing
+    /// delays the steps.
     #[arg(long, value_name = "GPU", requires = "step")]
     step_gpu: Option<GpuIndex>,
     /// Quantity to minimise; energy is modelled.

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     #[arg(long, overrides_with = "tune")]
     no_tune: bool,
     /// GPU that prepares a share of each batch of the host, such as cuda:0, to the same bits as the
-    /// CPU. What it cannot prepare, the CPU does.
+    /// CPU, which prepares the samples that the GPU cannot.
     #[arg(long, value_name = "GPU")]
     gpu_decode: Option<GpuIndex>,
     /// Share of each batch for the GPU: a number from 0 to 1, or `auto`, so that the GPU and the
@@ -337,7 +337,7 @@ fn set_gpu(job: &mut JobFile, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Memory of a GPU, enough for something.
+/// Parses an amount of GPU memory, at least [`GpuMemory::BYTES_MIN`].
 fn gpu_memory(text: &str) -> Result<u64, String> {
     let bytes = units::parse_bytes(text)?;
     match bytes < GpuMemory::BYTES_MIN {
@@ -346,7 +346,7 @@ fn gpu_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size that may be nothing at all.
+/// Parses a size, which may be 0.
 fn cache(text: &str) -> Result<u64, String> {
     if text.trim() == "0" { Ok(0) } else { units::parse_bytes(text) }
 }

@@ -1,5 +1,5 @@
-//! What `agent` and `device serve` have in common: the options of a process that serves hosts, and
-//! its course from the first signal to the summary.
+//! The common part of `agent` and `device serve`: options of a process that serves hosts, serving
+//! until a signal, and the summary.
 
 use crate::surface::{Output, Stop, failure, output, units};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -16,17 +16,17 @@ use std::time::Duration;
 /// Options of a process that serves hosts.
 #[derive(Debug, clap::Args)]
 pub(super) struct Service {
-    /// Certificate of the authority that signs those of hosts, in PEM.
+    /// Certificate of the authority that signs the certificates of hosts, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
     ca: Option<PathBuf>,
     /// Certificate of this device, in PEM. All files are read again once they change.
     #[arg(long, value_name = "FILE", requires_all = ["key", "ca", "listen"],
           help_heading = "Network")]
     cert: Option<PathBuf>,
-    /// Its private key, in PEM.
+    /// Private key of --cert, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
     key: Option<PathBuf>,
-    /// Revoked certificates, in PEM.
+    /// List of revoked certificates, in PEM.
     #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
     crl: Option<PathBuf>,
     /// File with a token that every host must send: at least 16 printable characters.

@@ -83,7 +83,8 @@ pub(crate) struct Arguments {
           conflicts_with_all = NO_CONSTANTS,
           value_parser = clap::value_parser!(u32).range(0..=1_024))]
     workers: u32,
-    /// Batches of the epoch: 5,000 unless given. In the study `hosts`, batches of each host: 400.
+    /// Batches of the epoch; default: 5,000. In the study `hosts`, batches of each host; default:
+    /// 400.
     #[arg(long, value_name = "N", conflicts_with_all = ["scenario", "table", "trace"],
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     batches: Option<u32>,
@@ -102,7 +103,7 @@ pub(crate) struct Arguments {
     hosts: HostsArguments,
 }
 
-/// Batches of an epoch of constants, unless given.
+/// Default number of batches of an epoch of constants.
 const BATCHES: u32 = 5_000;
 
 /// Parses the name of a study.

@@ -94,7 +94,7 @@ mod cuda {
             Ok(Self { opened: Some(Opened { gpu, split, stages, outcomes }) })
         }
 
-        /// An emulated accelerator for a rank, to which the GPU brings each batch first; `None` if
+        /// An emulated accelerator for a rank, whose batches are delivered to the GPU first; `None` if
         /// there is no GPU.
         pub(in super::super) fn accelerator(
             &self,

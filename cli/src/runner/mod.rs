@@ -4,7 +4,7 @@
 //! In reading order: this file (the sequence), [`check`] (jobs that are refused), [`strategy`]
 //! (which strategies to run), [`replay`] (recorded epochs), [`device`] (how the job's devices are
 //! started), [`ledger`] (the consumed batches), [`figures`] (of a run, for the report), [`ranks`]
-//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches brought to a GPU),
+//! (several ranks combined), [`metering`] (energy), [`delivery`] (batches delivered to a GPU),
 //! [`describe`] (the job in the report), [`trace`] (a timeline of the epochs).
 
 mod delivery;
@@ -66,7 +66,7 @@ struct Measured {
     epochs: Vec<EpochStats>,
     /// What the energy meters measured.
     energy: Option<Measurement>,
-    /// What bringing batches to a GPU took, rank by rank; empty without one.
+    /// Statistics of the delivery of batches to a GPU, for each rank; empty without one.
     deliveries: Vec<DeliveryUse>,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct RunPlan {
     may_skip: bool,
     /// File for a trace of all strategies.
     pub(super) trace: Option<PathBuf>,
-    /// GPU that batches are brought to.
+    /// GPU to which batches are delivered.
     pub(super) device_out: Option<GpuIndex>,
     /// File for a line about each consumed batch.
     pub(super) ledger: Option<PathBuf>,
@@ -64,7 +64,7 @@ impl RunPlan {
         Self { trace, ..self }
     }
 
-    /// The same, with batches that are brought to a GPU.
+    /// The same, with batches that are delivered to a GPU.
     #[must_use]
     pub(crate) fn delivered_to(self, device_out: Option<GpuIndex>) -> Self {
         Self { device_out, ..self }

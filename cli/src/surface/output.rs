@@ -90,7 +90,7 @@ pub(crate) fn notice(text: &str) {
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// A message whose lines but the first are indented, so that text in it cannot pass for another
+/// Indents all lines of a message but the first, so that quoted text cannot look like another
 /// message.
 pub(crate) fn continued(text: &str) -> String {
     let mut lines = text.split('\n');

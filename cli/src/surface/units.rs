@@ -25,7 +25,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     units::parse_duration(text).filter(|time| *time <= day).ok_or_else(wrong)
 }
 
-/// Reads a time of at most a day that is not zero.
+/// Reads a time above zero, of at most a day.
 pub(crate) fn parse_positive_duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("\"{text}\" must be more than zero; write for example 2s or 10min");
     Some(parse_duration(text)?).filter(|time| !time.is_zero()).ok_or_else(wrong)

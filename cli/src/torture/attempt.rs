@@ -26,9 +26,9 @@ const LIMIT: Duration = Duration::from_secs(150);
 const ENDURANCE_LIMIT: Duration = Duration::from_secs(900);
 /// How often a running job is observed.
 const LOOK_EVERY: Duration = Duration::from_millis(3);
-/// How many times as many epochs confirm that resources grow.
+/// Factor of the number of epochs in the second run, which confirms that resources grow.
 const CONFIRMING_TIMES: u32 = 4;
-/// The folder, in that of the job, of its run with these epochs.
+/// Name of the subfolder of the second run in the folder of the job.
 const LONGER: &str = "longer";
 /// Name of the gate of a job with many epochs.
 const GATE: &str = "epochs";
@@ -61,7 +61,7 @@ pub(super) struct Outcome {
     pub(super) device_batches: u64,
     /// What processes of a job with many epochs held.
     pub(super) trends: Vec<Trend>,
-    /// What grew when the job ran with fewer epochs, before this outcome with more.
+    /// The resources that grew in the first run, which had fewer epochs.
     pub(super) grew_at_first: Vec<String>,
     pub(super) seconds: f64,
 }

@@ -1,4 +1,4 @@
-//! Injects the fault of a job when it is due, and ends it.
+//! Injects the fault of a job when it is due, and removes it later.
 
 use super::child::Running;
 use super::damage::damage;
@@ -21,13 +21,13 @@ pub(super) struct Injection<'a> {
     set: PathBuf,
     pub(super) devices: Devices,
     is_injected: bool,
-    /// Where the next fault happens, in consumed batches.
+    /// Number of consumed batches after which the next fault happens.
     next_after: u64,
-    /// What to do later.
+    /// Actions to take later, and when.
     pending: Vec<(Instant, Later)>,
 }
 
-/// The end of a fault that lasts.
+/// An action that ends a lasting fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Later {
     /// Continue a stopped process.

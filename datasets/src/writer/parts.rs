@@ -19,7 +19,7 @@ pub(super) struct Parts {
     open: Option<OnePart>,
     /// What the open part does not have.
     pieces: Pieces,
-    /// The part before the open one, which is being brought to the drive.
+    /// The part before the open one, which is being written to the drive.
     ended: Option<FullPart>,
     /// Parts that are on the drive.
     entries: Vec<PartEntry>,

@@ -13,8 +13,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 /// Codes after which CUDA refuses every further call of the process, or the GPU is gone.
 ///
 /// For most of them, NVIDIA's reference of `CUresult` says that the process must be terminated and
-/// relaunched, or that the context cannot be used any more. The others mean that the driver shuts
-/// down, that the GPU is not available, that its memory or its links failed, or are unknown.
+/// relaunched, or that the context can no longer be used. The others mean that the driver shuts
+/// down, that the GPU is unavailable, that its memory or links failed, or that the cause is
+/// unknown.
 const FATAL: [Code; 19] = [
     CUresult::CUDA_ERROR_DEINITIALIZED as Code,
     CUresult::CUDA_ERROR_DEVICE_UNAVAILABLE as Code,
@@ -78,13 +79,13 @@ pub(super) struct Context {
     allocations: AtomicU64,
 }
 
-/// Work that a wait gave up on. Until it ends, nothing is freed: the GPU may still use it, and the
-/// driver would wait for the GPU without a limit.
+/// Work that had not ended when the time limit of a wait was reached. Until it ends, nothing is
+/// freed: the GPU may still use the memory, and the driver would wait for the GPU without a limit.
 #[derive(Debug, Default)]
 struct Late {
-    /// Events that are not done. None of them is destroyed.
+    /// Events that are not done. They are not destroyed.
     events: Vec<Handle<sys::CUevent_st>>,
-    /// Number of threads that still wait for all work after their callers gave up.
+    /// Number of threads that still wait for all work although their callers no longer do.
     settling: usize,
 }
 
@@ -184,7 +185,7 @@ impl Context {
         self.lock_late().settling += 1;
     }
 
-    /// Records that such a thread has seen the end of the work.
+    /// Records that the wait of such a thread has ended.
     pub(super) fn end_settling(&self) {
         self.lock_late().settling -= 1;
     }
@@ -194,7 +195,7 @@ impl Context {
         self.late.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether work that a wait gave up on is still unfinished. The context is current.
+    /// Whether [`Late`] work is still unfinished. The context must be current.
     fn is_late(&self) -> bool {
         let mut late = self.lock_late();
         // SAFETY: the events exist: while one is in the list, none is destroyed.

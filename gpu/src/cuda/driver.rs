@@ -13,13 +13,13 @@ pub(super) type Code = u32;
 pub(super) const SUCCESS: Code = CUresult::CUDA_SUCCESS as Code;
 pub(super) const OUT_OF_MEMORY: Code = CUresult::CUDA_ERROR_OUT_OF_MEMORY as Code;
 pub(super) const NOT_READY: Code = CUresult::CUDA_ERROR_NOT_READY as Code;
-/// Initialised in the parent process, before a fork.
+/// In a forked child: the driver was initialised in the parent process.
 const NOT_INITIALIZED: Code = CUresult::CUDA_ERROR_NOT_INITIALIZED as Code;
-/// What is found is the library for linking, without a driver.
+/// The library found is the stub for linking, without a driver.
 const STUB_LIBRARY: Code = CUresult::CUDA_ERROR_STUB_LIBRARY as Code;
 const NO_DEVICE: Code = CUresult::CUDA_ERROR_NO_DEVICE as Code;
-/// `CUDA_ERROR_CONTAINED`, which the enumeration has from CUDA 12.8 on: an exception of the GPU
-/// that its error containment stopped.
+/// `CUDA_ERROR_CONTAINED`, which [`CUresult`] has from CUDA 12.8 on: an exception that the GPU's
+/// error containment stopped.
 pub(super) const CONTAINED: Code = 226;
 /// `CUDA_ERROR_TENSOR_MEMORY_LEAK`, also new in CUDA 12.8.
 pub(super) const TENSOR_MEMORY_LEAK: Code = 721;

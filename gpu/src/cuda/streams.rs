@@ -72,11 +72,11 @@ impl Consumers for CudaConsumers {
         Ok(event)
     }
 
-    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. At the limit and
-    /// after a request to stop, this function returns and the thread continues to wait; until it
-    /// has seen the end of the work, nothing is freed.
+    /// `cuCtxSynchronize` cannot be interrupted, so a separate thread calls it. At the limit or
+    /// after a request to stop, this function returns and the thread continues to wait; nothing is
+    /// freed until its wait ends.
     fn settle(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
-        // Without room for a result: it is either received, or the thread learns that it was not.
+        // Unbuffered: the result is either received, or the thread learns that it was not.
         let (sender, settled) = mpsc::sync_channel(0);
         let gpu = Arc::clone(&self.gpu);
         let wait = move || {

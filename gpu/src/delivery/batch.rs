@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Memory of a batch on a device. Dropping it, in any thread, returns the memory to the delivery,
-/// which overwrites it only after the work that is in the consumers' streams at that time.
+/// which overwrites it only after the work that is queued in the consumers' streams at that time.
 pub struct DeviceBatch<S: Streams> {
     /// `None` only while it is dropped.
     memory: Option<DeviceMemory>,
@@ -67,12 +67,12 @@ impl<S: Streams> DeviceBatch<S> {
 
     /// Makes its content visible to a consumer.
     ///
-    /// A stream must exist until the batch is dropped. With [`Export::Unordered`] this waits for
-    /// nothing: the consumer waits itself or accepts that the content is not there yet.
+    /// A stream must exist until the batch is dropped. With [`Export::Unordered`], nothing waits:
+    /// the consumer itself waits, or accepts content that is not complete yet.
     pub fn export(&self, export: Export) -> Result<(), Error> {
         match export {
             Export::Stream(stream) => {
-                // Noted first: a stream that was ordered is always waited for.
+                // Recorded first, so that a stream that was ordered is always waited for.
                 let raw = stream.for_any_thread().raw();
                 let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
                 uses.streams.insert(raw);

@@ -2,7 +2,7 @@
 
 use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 
-/// Most elements of one launch, so that a kernel counts in 32 bits.
+/// Maximum number of elements of a launch, so that a kernel can count in 32 bits.
 const ELEMENTS_MAX: u64 = 1 << 31;
 /// Threads of a block, as in `cuda/delivery.cu`.
 const THREADS: u32 = 192;
@@ -27,7 +27,8 @@ pub enum Order {
 /// The layout of vectors of elements, as in `cuda/delivery.cu`.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
-    /// In segments of one channel, which consist of whole vectors; a single one may end otherwise.
+    /// In segments of one channel that consist of whole vectors; the end of a single segment may be
+    /// a part of a vector.
     Planes = 0,
     /// In a single segment of pixels.
     Pixels = 1,
@@ -58,12 +59,12 @@ impl Arithmetic {
         (scaled - self.mean[channel]) / self.std[channel]
     }
 
-    /// Factors that stand for its divisions, unless they give other bits for some value.
+    /// Factors that replace its divisions; `None` if any of the results would differ.
     pub(super) fn without_division(&self) -> Option<Factors> {
         let Self { scale, divides, mean, std } = *self;
         let factor = if divides { 1.0 / scale } else { scale };
         let reciprocal = std.map(|std| 1.0 / std);
-        // As in `cuda/delivery.cu`: fused operations are what makes quotients exact.
+        // As in `cuda/delivery.cu`: fused operations make the quotients exact.
         let element = |channel: usize, byte: u8| {
             let shifted = 8_388_608.0 + f32::from(byte);
             let mut value = shifted.mul_add(factor, factor * -8_388_608.0);
@@ -83,7 +84,7 @@ impl Arithmetic {
     }
 }
 
-/// What [`Arithmetic`] multiplies by where it divides.
+/// Factors that replace the divisions of an [`Arithmetic`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Factors {
     factor: f32,
@@ -187,7 +188,7 @@ pub(super) struct Loaded {
     factors: Option<Factors>,
 }
 
-/// Bytes of a batch of pictures and where they go.
+/// The pictures of a batch, and where their elements are written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pixels<'a> {
     pub(super) from: &'a DeviceMemory,
@@ -229,8 +230,8 @@ impl Loaded {
             table = Some(memory);
         }
         let loaded = Self { conversion, table, factors };
-        // One pixel: a kernel that cannot be compiled or run is an error now, not in the first
-        // batch.
+        // Convert one pixel, so that a kernel that cannot be compiled or run is an error here and
+        // not in the first batch.
         let (from, to) = (compute.allocate(16)?, compute.allocate(16)?);
         compute.fill(&from, 0, 16, 0)?;
         let pixel =

@@ -15,13 +15,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most batches whose times are not measured yet; of further ones the oldest are not.
+/// Maximum number of batches whose times are yet to be measured. If there are more, the oldest are
+/// not measured.
 const UNMEASURED_MAX: usize = 64;
 
 /// A contiguous part of a batch, such as a column.
 #[derive(Debug, Clone, Copy)]
 pub struct Piece<'a> {
-    /// The bytes, in host memory, except for those of `resident`.
+    /// The bytes in host memory; undefined at the positions of `resident`.
     pub bytes: &'a [u8],
     /// Tensors of the piece that are already on the device.
     pub resident: Option<&'a ResidentTensors>,
@@ -88,9 +89,9 @@ pub struct Delivered {
     pub batches: u64,
     /// Bytes copied to the device.
     pub bytes: u64,
-    /// Bytes of `bytes` that were copied directly from their page-locked memory, without staging.
+    /// Of `bytes`, those copied directly from their page-locked memory, without staging.
     pub direct_bytes: u64,
-    /// Bytes that were already on the device and were copied there.
+    /// Bytes of tensors that were already on the device, not included in `bytes`.
     pub resident_bytes: u64,
     /// Time of the copies on the device, of `measured` batches.
     pub transfer_ns: u64,
@@ -228,7 +229,7 @@ impl<S: Streams> Delivery<S> {
                     // A device that failed reads nothing, and pages that one reads stay locked.
                     drop(self.streams.wait(self.end_after()));
                 }
-                // What was started may still write to it.
+                // Work that was started may still write to it.
                 self.pool.give_back(Release { memory, after: Vec::new(), is_unknown: true });
                 Err(error)
             }
@@ -281,7 +282,7 @@ impl<S: Streams> Delivery<S> {
             PoolSlot::Free(release) => match self.begin_after(&release, is_stopped) {
                 Ok(()) => Ok(release.memory),
                 Err(error) => {
-                    // Its consumers may still use it, so the next user has to wait as well.
+                    // Consumers may still use the memory, so the next user has to wait as well.
                     self.pool.give_back(release);
                     Err(error.into())
                 }
@@ -455,7 +456,7 @@ impl<S: Streams> Drop for Delivery<S> {
         // Page-locked memory and pixels are read until all work is done. A device that failed
         // reads nothing.
         drop(self.streams.wait(self.end_after()));
-        // Memory is freed when the work of the consumers has ended, too.
+        // Memory is freed once the work of the consumers has ended.
         drop(self.pool.wait_until_unused(&self.streams.consumers(), END_AFTER));
     }
 }

@@ -1,7 +1,7 @@
 //! How long the stream of the consumer waits for batches, on the clock of the GPU.
 //!
-//! When the consumer requests a batch, an event marks the end of its work in its stream so far.
-//! From there until the batch is complete, the stream is idle.
+//! When the consumer requests a batch, an event marks the end of the work in its stream so far.
+//! From this event until the batch is complete, the stream is idle.
 
 use super::streams::{ConsumerStream, Consumers, Event};
 use crate::Error;
@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most batches whose time is not measured yet; of further ones the oldest are not.
+/// Maximum number of batches whose idle time is yet to be measured. If there are more, the oldest
+/// are not measured.
 const UNMEASURED_MAX: usize = 64;
 
-/// What is known of the stream of the consumer. Batches report to it from any thread.
+/// Measures how long the stream of the consumer is idle. Batches may call it from any thread.
 #[derive(Debug)]
 pub(super) struct Idle<E>(Mutex<State<E>>);
 
@@ -20,9 +21,9 @@ pub(super) struct Idle<E>(Mutex<State<E>>);
 struct State<E> {
     /// The latest export.
     latest: Option<Latest<E>>,
-    /// The end of the consumer's work when it asked for the next batch.
+    /// The end of the consumer's work when it requested the next batch.
     asked: Option<Arc<E>>,
-    /// That, and the readiness of the batch that was asked for.
+    /// For each batch: the end of the work when it was requested, and its completion.
     unmeasured: VecDeque<[Arc<E>; 2]>,
     idle: Duration,
     measured: u64,
@@ -32,7 +33,7 @@ struct State<E> {
 struct Latest<E> {
     /// The ordinal of the batch.
     batch: u64,
-    /// The stream exists as long as the batch.
+    /// A stream that exists as long as the batch.
     stream: ConsumerStream,
     /// The end of the work of the stream when the batch was dropped.
     dropped: Option<Arc<E>>,
@@ -54,7 +55,8 @@ impl<E: Event> Idle<E> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A batch was exported to a stream; `None`: to consumers whose streams are not known.
+    /// Call when a batch is exported to a stream; `None` if the streams of its consumers are not
+    /// known.
     pub(super) fn exported(&self, batch: u64, stream: Option<ConsumerStream>) {
         let mut state = self.lock();
         if state.latest.as_ref().is_none_or(|latest| latest.batch <= batch) {
@@ -62,7 +64,8 @@ impl<E: Event> Idle<E> {
         }
     }
 
-    /// A batch is dropped: its stream may not exist from here on. `None`: its end is not known.
+    /// Call when a batch is dropped, after which its stream may no longer exist. `end` is the end
+    /// of the work in the stream, if it is known.
     pub(super) fn dropped(&self, batch: u64, stream: ConsumerStream, end: Option<&Arc<E>>) {
         let mut state = self.lock();
         let latest = state.latest.as_mut();
@@ -75,18 +78,18 @@ impl<E: Event> Idle<E> {
         }
     }
 
-    /// The consumer asks for a batch.
+    /// Call when the consumer requests a batch.
     pub(super) fn asked<C: Consumers<Event = E>>(&self, consumers: &C) {
-        // The batch is not dropped meanwhile, so that its stream exists.
+        // While the lock is held, the batch cannot be dropped, so its stream exists.
         let mut state = self.lock();
         state.asked = state.latest.as_ref().and_then(|latest| match &latest.dropped {
             Some(end) => Some(Arc::clone(end)),
-            // A stream that does not exist any more is an unknown one.
+            // If the stream no longer exists, the end of its work is unknown.
             None => consumers.record(latest.stream).ok().map(Arc::new),
         });
     }
 
-    /// The consumer gets the batch that it asked for.
+    /// Call when the consumer receives the requested batch; `ready` is its completion.
     pub(super) fn handed(&self, ready: &Arc<E>) {
         let mut state = self.lock();
         let Some(asked) = state.asked.take() else { return };
@@ -96,14 +99,14 @@ impl<E: Event> Idle<E> {
         state.unmeasured.push_back([asked, Arc::clone(ready)]);
     }
 
-    /// Time that the stream waited, and the number of batches for which that is known.
+    /// Time that the stream was idle, and the number of batches for which it is known.
     pub(super) fn measured(&self) -> Result<(Duration, u64), Error> {
         let mut state = self.lock();
         while let Some([asked, ready]) = state.unmeasured.front() {
             if !asked.is_done()? || !ready.is_done()? {
                 break;
             }
-            // If the batch was complete before, there was no idle time.
+            // 0 if the batch was complete before.
             let waited = ready.since(asked)?;
             state.idle += waited;
             state.measured += 1;

@@ -3,9 +3,9 @@
 use crate::Error;
 use std::time::Duration;
 
-/// Timeout of work on the device. A copy into memory that is used again waits for the consumer's
-/// work on it, which may include a collective that waits for other ranks. torch ends a collective
-/// of NCCL after 10 minutes by default; this is longer, so that torch's error is the first one.
+/// Timeout of work on the device. A copy into reused memory waits for the consumer's work on it,
+/// which may include a collective that waits for other ranks. By default, torch aborts an NCCL
+/// collective after 10 minutes. This timeout is longer, so that torch's error comes first.
 pub(super) const HUNG_AFTER: Duration = Duration::from_secs(12 * 60);
 
 /// How long dropping a delivery waits for its work, and for that of its consumers. Memory of
@@ -43,7 +43,7 @@ impl Default for DeliveryLimits {
     }
 }
 
-/// Why a batch could not be brought to the device.
+/// Why a batch could not be delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum DeliveryError {
     /// The device.

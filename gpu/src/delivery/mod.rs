@@ -3,8 +3,8 @@
 //!
 //! In reading order: `limits`, `streams` ([`Streams`], the interface to events and to streams of
 //! others), `conversion` ([`Conversion`], bytes to elements on the GPU), `mixing` ([`Mixing`],
-//! samples of a batch mixed with one another), `staging` (page-locked memory, in chunks), `pool` (memory of batches, reused when their consumers are done),
-//! `idle` (how long consumers wait),
+//! samples of a batch mixed with one another), `staging` (page-locked memory, in chunks), `pool`
+//! (memory of batches, reused when their consumers are done), `idle` (how long consumers wait),
 //! [`DeviceBatch`], [`Delivery`] (combines the parts), and `shim` (the CPU instead of a GPU, for
 //! tests).
 //!

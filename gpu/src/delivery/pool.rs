@@ -1,7 +1,7 @@
-//! Memory for batches on the device, used again when the work of their consumers is done.
+//! Memory for batches on the device, reused after the work of their consumers.
 //!
-//! A batch may be released by any thread. Its memory is handed out again with the events after
-//! which it may be overwritten.
+//! Any thread may release a batch. Its memory is reused together with the events after which it may
+//! be overwritten.
 
 use super::limits::DeliveryError;
 use super::streams::{Consumers, Event};
@@ -9,16 +9,16 @@ use crate::{DeviceMemory, Error};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What sizes are rounded to: that of a page of the GPU.
+/// Sizes are rounded up to a multiple of this, a page of the GPU.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// After what released memory may be overwritten.
+/// Released memory, and the work after which it may be overwritten.
 #[derive(Debug)]
 pub(super) struct Release<E> {
     pub(super) memory: DeviceMemory,
     /// Events of the consumers.
     pub(super) after: Vec<Arc<E>>,
-    /// Whether something unknown may still use it, so that all work must end first.
+    /// Whether unknown work may still use it, so that all work on the device must end first.
     pub(super) is_unknown: bool,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Release<E> {
 #[derive(Debug)]
 pub(super) struct Pool<E> {
     limit_bytes: u64,
-    /// Those beyond this number are only allocated where none is free.
+    /// From this number of allocations on, more are made only if no memory is free.
     buffers: usize,
     state: Mutex<State<E>>,
     released: Condvar,
@@ -34,12 +34,12 @@ pub(super) struct Pool<E> {
 
 #[derive(Debug)]
 struct State<E> {
-    /// The longest free ones first.
+    /// In the order of release.
     free: Vec<Release<E>>,
-    /// Bytes of all, free or not.
+    /// Bytes allocated, free or in use.
     bytes: u64,
     bytes_max: u64,
-    /// Number of those in use.
+    /// Number of allocations in use.
     lent: u32,
     allocations: u64,
 }
@@ -48,14 +48,14 @@ fn rounded(bytes: usize) -> usize {
     bytes.max(1).div_ceil(PAGE_BYTES) * PAGE_BYTES
 }
 
-/// Whether memory is there, or may be allocated.
+/// Memory that [`Pool::take`] grants: free memory, or permission to allocate.
 pub(super) enum PoolSlot<E> {
     Free(Release<E>),
     /// This number of bytes was reserved.
     Allocate(usize),
 }
 
-/// What the memory of batches amounts to.
+/// Statistics of the memory of batches.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usage {
     pub(super) bytes: u64,
@@ -65,7 +65,7 @@ pub(super) struct Usage {
 }
 
 impl<E: Event> Release<E> {
-    /// Whether all work on it is done. A device that failed is reported by the next call.
+    /// Whether all work on it is done. If the device failed, the next call reports it.
     fn is_done(&self) -> bool {
         !self.is_unknown && self.after.iter().all(|event| event.is_done().unwrap_or(true))
     }
@@ -77,7 +77,7 @@ impl<E: Event> Pool<E> {
         Self { limit_bytes, buffers, state: Mutex::new(state), released: Condvar::new() }
     }
 
-    /// Whether memory for a batch is there without waiting for a consumer.
+    /// Whether memory for a batch is available without waiting for a consumer.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
         let state = self.lock();
         let is_free = |it: &Release<E>| it.memory.bytes() >= bytes && it.is_done();
@@ -100,7 +100,7 @@ impl<E: Event> Pool<E> {
         Usage { bytes, bytes_max, lent, allocations }
     }
 
-    /// Memory of at least `bytes` bytes, waiting for one to be released where the limit is reached.
+    /// Grants memory of at least `bytes` bytes. If the limit is reached, waits for a release.
     pub(super) fn take(
         &self,
         bytes: usize,
@@ -113,7 +113,7 @@ impl<E: Event> Pool<E> {
         loop {
             let is_enough = |it: &Release<E>| it.memory.bytes() >= bytes;
             let done = state.free.iter().position(|it| is_enough(it) && it.is_done());
-            // The one that was released first is done first.
+            // The memory released first is expected to be unused first.
             let pending = || match self.may_allocate(&state, rounded) {
                 true => None,
                 false => state.free.iter().position(is_enough),
@@ -123,7 +123,7 @@ impl<E: Event> Pool<E> {
                 state.lent += 1;
                 return Ok(PoolSlot::Free(release));
             }
-            // Memory that is too small makes room.
+            // Memory that is too small is freed to make room.
             while state.bytes + rounded as u64 > self.limit_bytes
                 && let Some(too_small) = state.free.pop()
             {
@@ -150,7 +150,7 @@ impl<E: Event> Pool<E> {
         }
     }
 
-    /// An allocation failed.
+    /// Call when the allocation of granted memory fails.
     pub(super) fn not_allocated(&self, bytes: usize) {
         let mut state = self.lock();
         state.bytes -= bytes as u64;
@@ -158,7 +158,7 @@ impl<E: Event> Pool<E> {
         state.allocations -= 1;
     }
 
-    /// Waits until nothing uses the memory that is free; [`Error::Hung`] after `limit`.
+    /// Waits for the consumers' work on returned memory; [`Error::Hung`] after `limit`.
     pub(super) fn wait_until_unused(
         &self,
         consumers: &impl Consumers<Event = E>,
@@ -174,7 +174,7 @@ impl<E: Event> Pool<E> {
         })
     }
 
-    /// A batch is not used any more.
+    /// Returns the memory of a batch that is no longer used.
     pub(super) fn give_back(&self, release: Release<E>) {
         let mut state = self.lock();
         state.lent -= 1;

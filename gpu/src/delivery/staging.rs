@@ -1,5 +1,5 @@
-//! Page-locked memory through which batches go: chunks, each of which is filled again when the copy
-//! of its content is done.
+//! Page-locked memory through which batches are copied: chunks, each of which is refilled once the
+//! copy of its content is done.
 
 use super::limits::{DeliveryError, HUNG_AFTER};
 use super::streams::{Event, Streams};
@@ -7,14 +7,14 @@ use crate::{DeviceMemory, HostMemory};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes of a chunk: large enough for the full rate of the bus, small enough that the copy of the
-/// first begins soon.
+/// Bytes of a chunk: large enough for the full rate of the bus, small enough that the first copy
+/// begins soon.
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Chunks, used in turn.
 #[derive(Debug)]
 pub(super) struct Staging<E> {
-    /// The one whose copy was started first comes first.
+    /// In the order in which their copies were started.
     chunks: VecDeque<Chunk<E>>,
     chunks_max: usize,
     /// Time that the host waited for the copy of a chunk.
@@ -24,7 +24,7 @@ pub(super) struct Staging<E> {
 #[derive(Debug)]
 struct Chunk<E> {
     memory: HostMemory,
-    /// After the copy of its content.
+    /// The event after the copy of its content.
     copied: E,
 }
 
@@ -61,7 +61,7 @@ impl<E: Event> Staging<E> {
         Ok(())
     }
 
-    /// A chunk that may be filled: the oldest, or another one while its copy is under way.
+    /// A chunk that may be filled: the oldest, or a new one while the oldest is still being copied.
     fn free<S: Streams<Event = E>>(
         &mut self,
         streams: &mut S,
@@ -85,7 +85,7 @@ impl<E: Event> Staging<E> {
         }
     }
 
-    /// Waits for a copy, which may come after work of a consumer.
+    /// Waits for a copy, which may itself wait for work of a consumer.
     pub(super) fn wait(
         &mut self,
         copied: &E,

@@ -49,9 +49,9 @@ pub trait Event: Debug + Send + Sync + 'static {
     /// Whether everything before it is done.
     fn is_done(&self) -> Result<bool, Error>;
 
-    /// Waits until everything before it is done, at most for a time: then it is [`Error::Hung`].
-    /// Calls `is_stopped` at least every [`ASK_EVERY`](crate::ASK_EVERY) and returns
-    /// [`Error::Stopped`] if it returns true.
+    /// Waits until everything before it is done; [`Error::Hung`] after `limit`. Calls `is_stopped`
+    /// at least every [`ASK_EVERY`](crate::ASK_EVERY) and returns [`Error::Stopped`] if it returns
+    /// true.
     fn wait_unless(&self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
 
     /// The time on the device since an earlier event; both are done.

@@ -11,7 +11,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// Forgets what lies behind some bytes.
+    /// Removes everything after the first `bytes` bytes.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.used = self.used.min(bytes);
     }

@@ -13,10 +13,10 @@ use crate::buffer::{Buffer, needed};
 use crate::{Argument, Compute, Error, KernelName, Launch, PictureDescriptor};
 use meetpoint_jpeg::{DecodePlan, PlannedForm};
 
-/// Bytes behind the data of a picture that the reader of bits loads.
+/// Bytes after the data of a picture that the bit reader may load.
 const READ_AHEAD: usize = 32;
 
-/// Most bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have
+/// Maximum bytes of the staging area, whatever the limits: offsets in it have 32 bits, and so have
 /// those of bits in a picture, whose data take an eighth of it at most.
 const STAGING_BYTES_MAX: usize = 1 << 31;
 
@@ -34,7 +34,7 @@ pub struct JpegBatch {
     words: Words,
     totals: Totals,
     pictures: Vec<PictureDescriptor>,
-    /// Where the pictures begin in their memory.
+    /// Offsets of the pictures in the memory of pixels.
     pixel_offsets: Vec<u64>,
     /// Bytes of the staging area that the data of the pictures take.
     data_bytes: usize,

@@ -9,7 +9,7 @@ pub(super) const COMPONENT_WORDS: usize = 48;
 pub(super) const SEGMENT_WORDS: usize = 8;
 pub(super) const GROUP_WORDS: usize = 3;
 
-/// Most tables and blocks of an MCU, as in the kernels.
+/// Maximum numbers of tables and blocks of an MCU, as in the kernels.
 pub(super) const TABLES_MAX: usize = 6;
 pub(super) const UNITS_MAX: usize = 10;
 

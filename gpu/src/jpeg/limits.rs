@@ -5,7 +5,7 @@ use crate::Error;
 /// Limits of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JpegLimits {
-    /// Most bytes of the staging area, and of its copy on the device; below 2^31.
+    /// Maximum bytes of the staging area, and of its copy on the device; below 2^31.
     pub staging_bytes_max: usize,
     /// Maximum bytes of coefficients, samples, pixels and decoded rows of forms on the device.
     pub device_bytes_max: u64,
@@ -21,9 +21,9 @@ pub struct JpegLimits {
     /// thread has to wait for the one before, so decoding takes twice as long as with a single
     /// thread.
     pub stream_bytes_max: usize,
-    /// Most bytes of entropy-coded data of a picture.
+    /// Maximum bytes of entropy-coded data of a picture.
     pub picture_bytes_max: usize,
-    /// Most MCUs of a picture.
+    /// Maximum number of MCUs of a picture.
     pub picture_mcus_max: u64,
 }
 

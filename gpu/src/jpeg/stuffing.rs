@@ -1,4 +1,4 @@
-//! Takes stuffed zeros out of entropy-coded data (T.81 F.1.2.3), so that a bit has one position.
+//! Removes stuffed zeros from entropy-coded data (T.81 F.1.2.3), so that each bit has one position.
 
 use meetpoint_jpeg::{Segment, SegmentEnd};
 
@@ -28,7 +28,7 @@ pub(super) struct CopiedSegment {
     pub(super) end_dc: [i16; 3],
 }
 
-/// Most bytes that the copy of a segment takes.
+/// Maximum bytes that the copy of a segment takes.
 pub(super) fn copy_bytes_max(segment: &Segment) -> usize {
     segment.offset_end.saturating_sub(segment.offset).saturating_add(SEGMENT_EXTRA)
 }

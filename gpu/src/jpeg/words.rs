@@ -1,4 +1,4 @@
-//! Descriptions of the pictures of a batch, and what the pictures take together.
+//! Descriptions of the pictures of a batch, and their totals.
 
 use super::form::{FORM_WORDS, FormRows, ROW_WORDS};
 use super::layout::{
@@ -58,7 +58,7 @@ pub(super) struct Words {
     /// The codes of the compact form, if the batch contains such a picture.
     pub(super) lookups: Vec<u32>,
     pub(super) maps: Vec<u32>,
-    /// Those of each picture.
+    /// The segments of each picture.
     pub(super) ranges: Vec<SegmentRange>,
     /// Segments of one block of threads, by [`SegmentDecoder`].
     pub(super) groups: [Vec<u32>; 3],
@@ -66,7 +66,7 @@ pub(super) struct Words {
     pub(super) status: Vec<u32>,
 }
 
-/// What the pictures of the batch take together.
+/// The totals of the pictures of the batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     pub(super) components: u64,
@@ -100,7 +100,7 @@ impl Words {
         4 * lists.map(Vec::len).iter().sum::<usize>()
     }
 
-    /// Most bytes that they take in the staging area with those that [`Words::group`] adds.
+    /// Maximum bytes that they take in the staging area with those that [`Words::group`] adds.
     pub(super) fn bytes_bound(&self) -> usize {
         // Each segment may be a group, and each picture has a descriptor and a status.
         let segments = self.segments.len() / SEGMENT_WORDS;
@@ -108,7 +108,7 @@ impl Words {
         self.bytes() + 4 * (segments * GROUP_WORDS + pictures * 7) + SECTIONS * 16
     }
 
-    /// Most bytes that a picture adds to the staging area besides its data.
+    /// Maximum bytes that a picture adds to the staging area besides its data.
     pub(super) fn bytes_max(plan: &DecodePlan) -> usize {
         // Each segment may be a group, and each picture has a descriptor and a status.
         let segments = plan.segments.len() * (SEGMENT_WORDS + GROUP_WORDS);

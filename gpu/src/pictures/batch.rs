@@ -44,13 +44,13 @@ pub struct PictureBatch {
 /// Device buffers: uploaded data, results between two steps, counts.
 const BUFFERS: usize = 3;
 
-/// A launch of jobs, which lie at byte offsets of what is uploaded.
+/// A launch of jobs, given by byte offsets in the uploaded data.
 #[derive(Debug, Clone, Copy)]
 struct PlannedLaunch {
     kernel: KernelName,
     blocks: u32,
     jobs: usize,
-    /// Which job each block works on; `None`: the block of its number.
+    /// Offset of the index of the job of each block; `None` if block b executes job b.
     jobs_of_blocks: Option<usize>,
 }
 
@@ -91,8 +91,9 @@ impl PictureBatch {
     }
 
     /// Adds a picture: the region that the first stage of its program takes. Its address is an
-    /// offset in the memory of pictures, and `tensor` that of its tensor in the memory of tensors,
-    /// aligned to its elements; both lie where [`PictureBatch::run`] says.
+    /// offset in the memory of pictures. `tensor` is the offset of its tensor in the memory of
+    /// tensors, a multiple of the size of an element. [`PictureBatch::run`] gets the addresses of
+    /// both memories.
     pub fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
         self.rounds.add(source, program, tensor);
     }
@@ -218,12 +219,12 @@ impl PictureBatch {
         Ok(())
     }
 
-    /// Bound of what is uploaded.
+    /// Maximum bytes of the uploaded data.
     fn uploaded_bytes(&self) -> usize {
         self.rounds.uploaded_bytes() + self.format.elements.len() + 2 * ALIGNMENT
     }
 
-    /// Appends changes, elements and jobs to what is uploaded, and plans the launches.
+    /// Appends changes, elements and jobs to the uploaded data, and plans the launches.
     fn write_jobs(&mut self, bases: Bases) {
         self.launches.clear();
         let mut data = std::mem::take(&mut self.rounds.data);
@@ -278,7 +279,7 @@ impl PictureBatch {
     }
 }
 
-/// Appends jobs to what is uploaded.
+/// Appends jobs to the uploaded data.
 struct Planner<'a> {
     data: &'a mut Vec<u8>,
     bases: Bases,
@@ -286,8 +287,8 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    /// Appends jobs, and the number of the job of each block. Returns where the jobs lie; `None`
-    /// without jobs.
+    /// Appends jobs, and the index of the job of each block, and plans their launch. Returns the
+    /// offset of the jobs; `None` without jobs.
     fn plan<J>(
         &mut self,
         kernel: KernelName,

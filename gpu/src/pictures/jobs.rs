@@ -2,7 +2,7 @@
 
 use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, WarpForm};
 
-/// An address that is known when a batch starts.
+/// An address as an offset in a memory region, whose base is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
     /// None.
@@ -11,11 +11,11 @@ pub(super) enum Address {
     Source(u64),
     /// In the memory of tensors.
     Tensor(u64),
-    /// In what is uploaded with the jobs: a byte behind the jobs.
+    /// In the uploaded data.
     Uploaded(usize),
     /// In the memory for results between two steps.
     Between(usize),
-    /// In the memory of counts, which begin with 0.
+    /// In the memory of counts, which are initially 0.
     Counts(usize),
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Planes {
 }
 
 impl Planes {
-    /// A plane of these, as the first one.
+    /// The planes from `plane` on.
     pub(super) fn at(self, plane: u32) -> Self {
         let offset = plane as usize * self.plane_bytes as usize;
         let address = match self.address {
@@ -66,7 +66,7 @@ impl Planes {
     }
 }
 
-/// What an axis does, as a pass reads it.
+/// How a pass reads an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AxisJob {
     Shift,
@@ -98,8 +98,8 @@ pub(super) const PASS_BYTES: usize = 112;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pass {
     pub(super) source: Planes,
-    /// Bytes from the source's address to its first pixel, from a pixel to that of the next column,
-    /// and to that of the next row.
+    /// Bytes from the source's address to its first pixel, and from a pixel to the next column and
+    /// to the next row.
     pub(super) first: u64,
     pub(super) column_step: i32,
     pub(super) row_step: i32,
@@ -114,7 +114,7 @@ pub(super) struct Pass {
     pub(super) mirrored: bool,
     pub(super) flipped: bool,
     pub(super) is_tensor: bool,
-    /// The first change of pixels and how many there are, among those of the batch.
+    /// Index of the first change of pixels among those of the batch, and the number of changes.
     pub(super) changes: (usize, usize),
 }
 
@@ -203,7 +203,7 @@ impl Pass {
         ]);
     }
 
-    /// Blocks of `first_pass`.
+    /// Number of blocks of `first_pass`.
     pub(super) fn first_blocks(&self) -> u32 {
         let (width, height) = self.size;
         match self.across {
@@ -212,7 +212,7 @@ impl Pass {
         }
     }
 
-    /// Blocks of `last_pass`.
+    /// Number of blocks of `last_pass`.
     pub(super) fn last_blocks(&self) -> u32 {
         quads(self.canvas).div_ceil(u64::from(BLOCK * QUADS_PER_THREAD)) as u32
     }
@@ -232,7 +232,7 @@ pub(super) struct Statistic {
     pub(super) size: (u32, u32),
     pub(super) counts: Address,
     pub(super) tables: Address,
-    /// Which change, and its number.
+    /// The number of the kind of change, and its parameter.
     pub(super) change: u32,
     pub(super) number: u32,
 }
@@ -248,7 +248,7 @@ impl Statistic {
         to.words(&[self.change, self.number, first_block, 0]);
     }
 
-    /// Blocks of `count_values`.
+    /// Number of blocks of `count_values`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(COUNTED_QUADS) as u32
     }
@@ -276,7 +276,7 @@ impl Neighbours {
         to.words(&[self.size.0, self.size.1, self.number, first_block]);
     }
 
-    /// Blocks of `sharpen`.
+    /// Number of blocks of `sharpen`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(u64::from(BLOCK)) as u32
     }
@@ -290,9 +290,9 @@ pub(super) const BLUR_BYTES: usize = 72;
 pub(super) enum BlurForm {
     /// Radius, and the weights of a box.
     Box(u32, [u32; 2]),
-    /// Weights of a kernel, and how many. What lies between both axes is float32.
+    /// Weights of a kernel, and their number. The result of the first axis is float32.
     Kernel(Address, u32),
-    /// The same for one plane of float32.
+    /// The same for one plane, all in float32.
     Field(Address, u32),
 }
 
@@ -323,7 +323,7 @@ impl Blur {
         to.words(&[inner, outer, first_block, planes]);
     }
 
-    /// Blocks of `blur_once`.
+    /// Number of blocks of `blur_once`.
     pub(super) fn blocks(&self) -> u32 {
         quads(self.size).div_ceil(u64::from(BLOCK)) as u32
     }
@@ -332,12 +332,13 @@ impl Blur {
 /// Bytes of a [`WarpJob`].
 pub(super) const WARP_BYTES: usize = 176;
 
-/// The positions of a warp.
+/// The source positions of a warp.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Positions {
-    /// Those of a map.
+    /// Computed by a map.
     Map(WarpForm),
-    /// Each pixel moved by two planes of float32, times half of these numbers.
+    /// Each pixel is moved along rows and along columns by the values of the two float32 planes
+    /// `by`, each times half of its number of `alpha`.
     Moved { by: Planes, alpha: [f64; 2], is_nearest: bool },
 }
 
@@ -384,7 +385,7 @@ impl WarpJob {
         to.words(&[first_block, field.row_bytes, field.plane_bytes, 0]);
     }
 
-    /// Blocks of `warp_pixels`.
+    /// Number of blocks of `warp_pixels`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32
@@ -394,14 +395,14 @@ impl WarpJob {
 /// Bytes of a [`NoiseJob`].
 pub(super) const NOISE_BYTES: usize = 80;
 
-/// What is added to a picture, or written to it.
+/// The noise that is added to a picture, or written to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NoiseForm {
-    /// Normal numbers.
+    /// Normally distributed numbers.
     Gaussian { mean: f64, sigma: f64, is_clipped: bool },
-    /// Whole numbers of red and blue, and of green.
+    /// Integers: `coarse` for red and blue, `fine` for green.
     Sensor { coarse: NoiseRange, fine: NoiseRange },
-    /// Two planes of float32 are set to numbers from -1 to 1.
+    /// Two planes of float32 are set to uniformly distributed numbers from -1 to 1.
     Field,
 }
 
@@ -436,7 +437,7 @@ impl NoiseJob {
         to.words(&[form, u32::from(is_clipped), u32::from(self.is_grey), first_block]);
     }
 
-    /// Blocks of `add_noise`.
+    /// Number of blocks of `add_noise`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32
@@ -446,14 +447,14 @@ impl NoiseJob {
 /// Bytes of a [`SumJob`].
 pub(super) const SUM_BYTES: usize = 72;
 
-/// What happens to a weighted sum.
+/// A step of a weighted sum.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SumForm {
-    /// It begins with the original, which becomes the picture.
+    /// Sets the sum to the weighted original, and copies the original to the picture.
     Begin,
-    /// The picture is added, and then is the original again.
+    /// Adds the picture to the sum, and sets it to the original again.
     Add,
-    /// The picture is added, and becomes the sum.
+    /// Adds the picture to the sum, and sets it to the sum.
     End,
 }
 
@@ -477,7 +478,7 @@ impl SumJob {
         to.words(&[first_block, 0]);
     }
 
-    /// Blocks of `add_weighted`.
+    /// Number of blocks of `add_weighted`.
     pub(super) fn blocks(&self) -> u32 {
         let pixels = u64::from(self.size.0) * u64::from(self.size.1);
         pixels.div_ceil(u64::from(BLOCK)) as u32

@@ -1,9 +1,9 @@
-//! Memory of pictures between two steps.
+//! Memory for pictures between two steps.
 
 use super::jobs::{Address, Planes};
 use super::program::Turn;
 
-/// Memory for results between two steps. What a step has read is used again by the same picture.
+/// Memory for results between two steps. A picture reuses the memory of results that were read.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub(super) bytes: usize,
@@ -29,7 +29,7 @@ pub(super) fn align(data: &mut Vec<u8>) {
     data.resize(data.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-/// A picture, and where it is.
+/// The location and size of a picture.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Picture {
     pub(super) planes: Planes,
@@ -39,7 +39,7 @@ pub(super) struct Picture {
 }
 
 impl Picture {
-    /// Offset and bytes in the memory between two steps.
+    /// Offset and bytes in [`Memory`]; `None` if it is elsewhere.
     pub(super) fn memory(self) -> Option<(usize, usize)> {
         let bytes = self.count as usize * self.planes.plane_bytes as usize;
         match self.planes.address {
@@ -53,8 +53,8 @@ impl Picture {
     }
 }
 
-/// Where the pixels of a turned picture are: bytes from its address to the first one, from one to
-/// that of the next column, and to that of the next row.
+/// The layout of a turned picture: bytes from its address to the first pixel, and from a pixel to
+/// the next column and to the next row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
     pub(super) first: u64,
@@ -63,7 +63,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Of a picture whose size is that after the turn.
+    /// The layout of a picture whose size is given as it is after the turn.
     pub(super) fn of(picture: Picture, turn: Turn) -> Self {
         let Turn { is_transposed, from_right, from_bottom } = turn;
         let row_bytes = picture.planes.row_bytes;

@@ -1,7 +1,7 @@
 //! Executes recipes on pictures that a device has decoded.
 //!
 //! In reading order: [`Program`] (the operations on one picture, as plain data), `round` (jobs that
-//! run together), `memory` (pictures between two steps), `upload` (words and tables of programs),
+//! run together), `memory` (pictures between steps), `upload` (words and tables of programs),
 //! `steps` (programs as rounds of jobs), `jobs` (jobs as kernels read them), [`PictureBatch`] (the
 //! pictures of a batch: one upload, and as many launches in each round as it has forms of jobs).
 

@@ -126,7 +126,7 @@ pub enum Change {
     Grey,
     /// Channel c becomes the channel at c of the list.
     Channels([u8; 3]),
-    /// Red, green and blue become another colour space.
+    /// Each pixel is converted to another colour space.
     Space(ColourSpace),
     /// Every value is blended with the mean luma.
     Contrast(f32),
@@ -160,17 +160,19 @@ pub enum Change {
         /// The colour of pixels whose position lies outside.
         fill: [u8; 3],
     },
-    /// Positions are moved by two random fields, which are smoothed along the rows and then along
-    /// the columns, as `blur_once` smooths in float32. The size does not change.
+    /// Each pixel of the result comes from a position of the picture that is moved by two random
+    /// fields. They are smoothed along the rows, then along the columns, in float32. The size does
+    /// not change.
     Elastic {
-        /// Key of Philox. Channel 0 of its words moves columns, channel 1 rows.
+        /// Key of Philox. Words with channel 0 give movements along rows, with channel 1 along
+        /// columns.
         key: [u32; 2],
-        /// For each channel, the weights along the rows and along the columns: the index of the
-        /// bits of the first one, and how many.
+        /// For each channel, the weights of smoothing along the rows and along the columns: the
+        /// index of the bits of the first one, and their number.
         weights: [[(usize, u32); 2]; 2],
-        /// Twice the displacement in pixels for a value of 1, along rows and along columns.
+        /// Twice the displacement in pixels at a field value of 1, along rows and along columns.
         alpha: [f64; 2],
-        /// Whether each pixel is the nearest one, not interpolated.
+        /// Whether the nearest pixel is taken, instead of bilinear interpolation.
         is_nearest: bool,
         /// The colour of pixels whose position lies outside.
         fill: [u8; 3],
@@ -182,17 +184,17 @@ pub enum Change {
         /// Their weight, and that of the two outermost values, in units of 1 / 2^24.
         weights: [u32; 2],
     },
-    /// A weighted sum in float32 begins with the picture, which is also retained as the original.
+    /// Begins a weighted sum in float32 with the picture, which is also retained as the original.
     SumBegin {
         /// The weight of the picture.
         weight: f32,
     },
-    /// The picture is added to the sum that began last. The result is the original, or after the
-    /// last one the sum, truncated and clipped.
+    /// Adds the picture to the sum. The result is the original; after the last addition, it is the
+    /// sum, truncated and clipped.
     SumAdd {
         /// The weight of the picture.
         weight: f32,
-        /// Whether it is the last one.
+        /// Whether it is the last addition.
         is_last: bool,
     },
     /// To each value, `mean` and `sigma` times a standard normal number are added, in float64,
@@ -210,17 +212,17 @@ pub enum Change {
         /// Whether all channels get the numbers of the first.
         is_grey: bool,
     },
-    /// Whole random numbers are added to the values, and the sums clipped. The numbers of green are
-    /// those of the words of the pixels. Those of red and blue belong to a grid of half as many
-    /// columns and rows, at least one, between which they are interpolated in float64.
+    /// Random integers are added to the values, and the sums are clipped. Those of green come from
+    /// one word for each pixel. Those of red and blue come from a grid with half as many columns
+    /// and rows, at least one, and are interpolated in float64.
     SensorNoise {
         /// Key of Philox.
         key: [u32; 2],
-        /// The numbers of red and blue.
+        /// The integers of red and blue.
         coarse: NoiseRange,
-        /// The numbers of green.
+        /// The integers of green.
         fine: NoiseRange,
-        /// Whether all channels get the numbers of `fine` of the words of the first channel.
+        /// Whether all channels get the same integer of `fine`, from the word of the first channel.
         is_grey: bool,
     },
     /// torchvision's Gaussian blur: a kernel along the rows, one along the columns, in float32
@@ -233,16 +235,16 @@ pub enum Change {
     },
 }
 
-/// Whole random numbers: `low` plus the upper 32 bits of a word times `count`.
+/// Random integers: `low` plus the upper 32 bits of the product of a word and `count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoiseRange {
-    /// The smallest one.
+    /// The smallest integer.
     pub low: i32,
-    /// How many there are; 0: only the smallest one.
+    /// Number of possible integers; 0 and 1 both mean `low` alone.
     pub count: u32,
 }
 
-/// A colour space, computed as OpenCV's `cvtColor` of bytes.
+/// A colour space, computed as by OpenCV's `cvtColor` for bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColourSpace {
     /// Hue, saturation, value.
@@ -251,8 +253,8 @@ pub enum ColourSpace {
     Hls,
     /// L*a*b*.
     Lab {
-        /// Index of the words with the tables, two numbers of 16 bits in each: the linear values of
-        /// the 256 bytes, and the roots of linear values.
+        /// Index of the first word of the tables, with two 16-bit numbers in each word: the linear
+        /// values of the 256 bytes, then the cube roots of linear values.
         words: usize,
     },
     /// Y'CrCb.

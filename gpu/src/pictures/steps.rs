@@ -17,11 +17,11 @@ pub(super) struct Rounds {
     rounds: Vec<Round>,
     used: usize,
     pub(super) changes: Vec<PixelChange>,
-    /// What is uploaded before all jobs: positions, weights and tables.
+    /// The uploaded data before all jobs: positions, weights and tables.
     pub(super) data: Vec<u8>,
-    /// Where the elements of values are in what is uploaded.
+    /// Offset in the uploaded data of the elements for the 256 values of each channel.
     pub(super) elements_at: usize,
-    /// Tensors of which rectangles are replaced when all rounds are done.
+    /// Tensors of which rectangles are replaced after all rounds.
     pub(super) erased: Vec<EraseJob>,
     memory: Memory,
     pub(super) counts_bytes: usize,
@@ -171,7 +171,7 @@ impl Rounds {
         self.take(size, 1, 3)
     }
 
-    /// Takes planes of float32.
+    /// Reserves memory for planes of float32.
     fn take_numbers(&mut self, size: (u32, u32), count: u32) -> Picture {
         self.take(size, 4, count)
     }
@@ -192,7 +192,7 @@ impl Rounds {
         let StageJob { stage, region, turn, program, uploaded, tensor } = *job;
         let moves_only = (stage.across, stage.down) == (Axis::Shift, Axis::Shift);
         if !(moves_only && stage.window == stage.canvas) {
-            // The changes before it change neither the sums of a filter nor the fill.
+            // Pending changes apply to neither the sums of a filter nor the fill.
             self.change_in_place(from, round);
         }
         let column = region.x + if stage.region_mirrored { region.width - 1 } else { 0 };
@@ -267,7 +267,7 @@ impl Rounds {
         picture
     }
 
-    /// Adds a change of a whole picture. Changes of pixels wait for the next step.
+    /// Adds a change of a whole picture. Changes of pixels become pending until the next step.
     fn add_change(
         &mut self,
         picture: Picture,
@@ -444,7 +444,7 @@ impl Rounds {
         *round += 1;
     }
 
-    /// Makes the changes of pixels that wait.
+    /// Applies the pending changes of pixels.
     fn change_in_place(&mut self, picture: Picture, round: &mut usize) {
         if self.pending.is_empty() {
             return;
@@ -457,7 +457,7 @@ impl Rounds {
     }
 }
 
-/// A stage with what its program has.
+/// A stage, with the data of its program.
 #[derive(Debug, Clone, Copy)]
 struct StageJob<'a> {
     stage: &'a Stage,

@@ -3,7 +3,7 @@
 use super::jobs::{Address, AxisJob, PixelChange};
 use super::program::{Axis, Change, ColourSpace};
 
-/// Where the words and tables of a program are among what is uploaded.
+/// Offsets of the words and tables of a program in the uploaded data.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UploadOffsets {
     pub(super) words: usize,
@@ -23,7 +23,7 @@ impl UploadOffsets {
         }
     }
 
-    /// A change of each pixel by itself; `None`: it needs others.
+    /// A change of each pixel by itself; `None` if the change needs other pixels.
     pub(super) fn change(self, change: Change) -> Option<PixelChange> {
         let table = |index: usize| Address::Uploaded(self.tables + 256 * index);
         let of = |change, number| PixelChange { change, number, table: Address::Null };
@@ -59,6 +59,7 @@ impl UploadOffsets {
     }
 }
 
-/// The change of pixels by three tables, and that to another colour space.
+/// The number of [`Change::Tables`] in the kernels.
 pub(super) const TABLES: u32 = 1;
+/// The number of [`Change::Space`] in the kernels.
 const SPACE: u32 = 6;

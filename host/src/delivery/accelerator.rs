@@ -41,7 +41,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// Brings each batch to a GPU and then occupies an emulated accelerator with it for the time of a
+/// Delivers each batch to a GPU and then occupies an emulated accelerator with it for the time of a
 /// step. As with a GPU that trains, a step continues while the loader prepares and delivers the
 /// next batch. A failure of the delivery stops the run.
 #[derive(Debug)]

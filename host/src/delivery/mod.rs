@@ -1,10 +1,11 @@
-//! Batches brought to a GPU: the recipe is divided where bytes become elements, bytes go over the
-//! bus, and the GPU converts them to the bits of the host's kernels and mixes samples.
+//! Batches delivered to a GPU: the recipe is divided where bytes become elements, bytes are copied
+//! over the bus, and the GPU converts them to the same elements as the host's kernels, and mixes
+//! samples.
 //!
 //! In reading order: `split` ([`Split`], where a recipe is divided, and why one is not), `stage`
-//! ([`DeliveryStage`], which brings batches of a loader to a GPU), `target` (an NVIDIA GPU for it),
-//! `usage` ([`DeliveryUse`], what that took), `accelerator` ([`GpuAccelerator`], steps on batches
-//! that are there).
+//! ([`DeliveryStage`], which delivers batches of a loader to a GPU), `target` (an NVIDIA GPU for
+//! it), `usage` ([`DeliveryUse`], its statistics), `accelerator` ([`GpuAccelerator`], training
+//! steps on delivered batches).
 
 mod accelerator;
 mod split;

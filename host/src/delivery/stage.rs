@@ -1,4 +1,4 @@
-//! Brings batches of a loader to a GPU.
+//! Delivers batches of a loader to a GPU.
 
 use super::split::{GpuElement, Split, SplitConversion, SplitMixing};
 use crate::Batch;
@@ -38,7 +38,7 @@ pub struct GpuBatch<S: Streams> {
     pub samples: (usize, Option<usize>),
 }
 
-/// Brings batches to a GPU, one after another.
+/// Delivers batches to a GPU, one after another.
 #[derive(Debug)]
 pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
@@ -165,7 +165,7 @@ impl<S: Streams> DeliveryStage<S> {
         Ok(Self { delivery, conversion, mixer, bytes_max: 0, locks, staged: None })
     }
 
-    /// Starts to bring a batch to the GPU. The batch may be dropped when this returns.
+    /// Starts to deliver a batch to the GPU. The batch may be dropped when this returns.
     pub fn deliver(
         &mut self,
         batch: &Batch,

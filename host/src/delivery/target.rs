@@ -1,4 +1,4 @@
-//! The NVIDIA GPU that batches are brought to.
+//! The NVIDIA GPU to which batches are delivered.
 
 use super::split::Split;
 use super::stage::{DeliveryStage, GpuBatch};
@@ -7,17 +7,17 @@ use meetpoint_gpu::delivery::{DeliveryLimits, DeviceBatch};
 use meetpoint_gpu::{Error, GpuIndex};
 use std::path::PathBuf;
 
-/// A stage that brings batches to an NVIDIA GPU.
+/// A stage that delivers batches to an NVIDIA GPU.
 pub type CudaStage = DeliveryStage<CudaCompute>;
 
 /// A batch on an NVIDIA GPU.
 pub type CudaBatch = GpuBatch<CudaCompute>;
 
-/// Its memory.
+/// The memory of such a batch.
 pub type CudaMemory = DeviceBatch<CudaCompute>;
 
-/// Opens a GPU for batches of the head of a divided recipe. The run-time compiler is also searched
-/// for in these folders of Python packages. A request to stop ends its waits.
+/// Opens a GPU for batches of the head of a divided recipe. Also searches `package_folders`, folders
+/// of Python packages, for the run-time compiler. A request to stop ends its waits.
 pub fn open_cuda(
     device: GpuIndex,
     split: &Split,

@@ -1,4 +1,4 @@
-//! What bringing batches to a GPU took in an epoch.
+//! Statistics of the delivery of batches to a GPU in an epoch.
 
 use super::split::Split;
 use crate::page_locks::Unlocked;
@@ -8,53 +8,54 @@ use meetpoint_gpu::delivery::Delivered;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What bringing batches to a GPU took in an epoch.
+/// Statistics of the delivery of batches to a GPU in an epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DeliveryUse {
     /// The GPU, such as `cuda:0`.
     pub device: String,
     /// Whether the GPU executes the operations on batches.
     pub is_mixed: bool,
-    /// Why the GPU converts nothing; `None`: bytes go over the bus and the GPU converts them.
+    /// Why the GPU converts nothing; `None` if it converts the bytes of pictures to elements.
     pub undivided: Option<SplitRefusal>,
-    /// Batches that were brought there.
+    /// Number of delivered batches.
     pub batches: u64,
-    /// Bytes over the bus.
+    /// Bytes copied over the bus.
     pub bytes: u64,
-    /// Bytes that the GPU had prepared itself, and which did not cross the bus.
+    /// Bytes of tensors that this GPU had prepared, which did not cross the bus; not included in
+    /// `bytes`.
     pub resident_bytes: u64,
-    /// Those of them that were copied from the memory of the loader, which is page-locked; others
-    /// were copied through page-locked memory.
+    /// Of `bytes`, those copied directly from the loader's memory, which is page-locked. Others
+    /// were copied through a page-locked staging buffer.
     pub direct_bytes: u64,
-    /// Why batches were copied through page-locked memory; `None`: none was.
+    /// Why batches were copied through a staging buffer; `None` if none was.
     pub staged: Option<Unlocked>,
-    /// Time of the copies on the GPU, of `measured` batches, from the first copy of a batch until
-    /// the last: filling page-locked memory, where it is needed, is part of it.
+    /// Time from the first copy of a batch until the last, on the GPU, summed over `measured`
+    /// batches. It includes the time to fill staging buffers.
     pub transfer_ns: u64,
     /// Time of the conversions on the GPU, of `measured` batches.
     pub convert_ns: u64,
     /// Batches whose times are known.
     pub measured: u64,
-    /// Batches that the consumer got before they were complete on the GPU, so that its stream
-    /// waits for them.
+    /// Batches that were not complete on the GPU when the consumer received them, so that its
+    /// stream waits for them.
     pub late_batches: u64,
-    /// Time that the consumer's stream had nothing to do before it got a batch, of
-    /// `gpu_idle_measured` batches.
+    /// Time that the consumer's stream was idle before batches, summed over `gpu_idle_measured`
+    /// batches.
     pub gpu_idle_ns: u64,
-    /// Batches for which that is known: the stream of the consumer is.
+    /// Batches whose idle time is known. It is known only if the consumer's stream is.
     pub gpu_idle_measured: u64,
-    /// Time that the loader waited for copies: for memory that they read.
+    /// Time that the loader waited for copies, to reuse or release the memory that they read.
     pub staging_wait_ns: u64,
     /// Time that the loader waited for the consumer to drop a batch.
     pub memory_wait_ns: u64,
-    /// Page-locked memory.
+    /// Page-locked memory of the host.
     pub pinned_bytes: u64,
-    /// Largest amount of memory of the GPU.
+    /// Peak memory of the GPU for batches.
     pub device_bytes_max: u64,
 }
 
 impl DeliveryUse {
-    /// What was delivered between two points in time.
+    /// The statistics of the time between two totals of a delivery.
     pub fn between(
         device: String,
         split: &Split,
@@ -90,7 +91,7 @@ impl fmt::Display for DeliveryUse {
         let Self { device, batches, bytes, measured, late_batches, .. } = self;
         write!(f, "{batches} batches ({}) were copied to {device}", show_bytes(*bytes))?;
         if self.resident_bytes > 0 {
-            write!(f, ", {} more were already there", show_bytes(self.resident_bytes))?;
+            write!(f, ", {} had been prepared there", show_bytes(self.resident_bytes))?;
         }
         if *measured > 0 {
             let mean_ms = |ns: u64| ns as f64 / *measured as f64 / 1e6;

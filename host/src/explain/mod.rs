@@ -155,7 +155,7 @@ pub struct Explanation {
     /// The use of the cache of prepared samples; `None` without one.
     #[serde(default)]
     pub cache: Option<CacheUse>,
-    /// What reading from stores took; `None` if the dataset is on this machine.
+    /// Statistics of reads from stores; `None` if the dataset is on this machine.
     #[serde(default)]
     pub store: Option<RemoteUse>,
     /// The cost of copying batches to a GPU; `None` if they stay on the host.

@@ -51,8 +51,8 @@ enum Kind {
     Connect,
 }
 
-/// Whether several devices have a copy of the whole dataset each, which those on other machines
-/// have unless they name their parts.
+/// Whether there are several devices, each with a copy of the whole dataset. A device on another
+/// machine has one unless its `parts` are given.
 pub(super) fn have_copies(devices: &[DeviceJob]) -> bool {
     let has_copy = |it: &DeviceJob| matches!(it.kind, DeviceKind::Remote(_)) && it.parts.is_none();
     devices.len() > 1 && devices.iter().all(has_copy)

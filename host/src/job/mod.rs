@@ -2,7 +2,7 @@
 //!
 //! In reading order: this file (the data), `strategy` (strategy, options, replay), `devices`,
 //! `gpu`, `plan` (what a plan adds to a job), `read` (TOML to data), `recipe`, `sampler`, `values`,
-//! `table`, `marks`, `check` (the job against dataset and machine), `error`.
+//! `table`, `marks`, `check` (the job against dataset and machine).
 
 mod check;
 mod collate;
@@ -50,15 +50,15 @@ pub struct StoreSettings {
     pub anonymous: bool,
 }
 
-/// What a caller replaces in a job file. The file may leave these keys out.
+/// Values that replace those of a job file, which may leave out their keys.
 #[derive(Debug, Clone, Default)]
 pub struct Replacements {
     /// The devices; if empty, those of the file are used.
     pub devices: Vec<DeviceKind>,
-    /// Whether other strategies than that of the file run, which may then need a device even if the
-    /// file names none. That is so with other devices, too.
+    /// Whether other strategies than that of the file run. Then, as with replaced devices, the file
+    /// needs no device even if its own strategy needs one.
     pub has_strategies: bool,
-    /// The recipe, also for the default columns.
+    /// The recipe, which also determines the default columns.
     pub recipe: Option<Arc<Recipe>>,
     /// The dataset.
     pub dataset: Option<DatasetPaths>,
@@ -137,8 +137,8 @@ pub struct JobFile {
     pub verify: bool,
     /// The devices. Default: none.
     pub devices: Vec<DeviceJob>,
-    /// Whether every device can prepare every batch. By default several devices on other machines
-    /// can, and others hold different parts.
+    /// Whether every device can prepare every batch. Default: true for several devices on other
+    /// machines for which no parts are given; otherwise, devices hold different parts.
     pub shared: bool,
     /// The spool for device batches. Default: [`SpoolConfig::default`].
     pub spool: SpoolConfig,
@@ -177,7 +177,7 @@ impl JobFile {
         Self::load_for(path, Replacements::default())
     }
 
-    /// Reads a job file, of which the caller replaces some keys: these may be missing.
+    /// Reads a job file, whose replaced keys may be missing.
     pub fn load_for(path: &Path, replacements: Replacements) -> Result<Self, Error> {
         let text = read_text(path).map_err(|error| JobError {
             file: path.to_path_buf(),
@@ -238,7 +238,7 @@ impl JobFile {
         self.marks.forget("dataset");
     }
 
-    /// Applies what was not read from the file; errors about it then name no place in the file.
+    /// Applies replacements; errors about them then have no location in the file.
     fn apply(&mut self, replacements: Replacements) {
         let Replacements { devices, has_strategies: _, recipe, dataset } = replacements;
         if !devices.is_empty() {
@@ -253,7 +253,7 @@ impl JobFile {
         }
     }
 
-    /// Replaces the devices by running ones; errors about them then name no place in the file.
+    /// Replaces the devices by running ones; errors about them then have no location in the file.
     fn replace_devices(&mut self, devices: Vec<DeviceKind>) {
         let device =
             |(number, kind)| DeviceJob { table: format!("device[{number}]"), kind, parts: None };

@@ -73,7 +73,7 @@ const KEYS: [&str; 44] = [
     "description",
 ];
 
-/// Reads the job in `text`, which stands in the file at `path`. Replaced keys are not read.
+/// Reads a job from `text`, the content of the file at `path`. Replaced keys are not read.
 pub(super) fn read(
     text: &str,
     path: &Path,

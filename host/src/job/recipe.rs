@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 const REMEDY: &str =
     "the path of a recipe file, the name of a shipped recipe, or [[recipe.operation]] tables";
 
-/// Refuses the tables of a recipe file at the top of a job, where they belong below `recipe`.
+/// Refuses the tables of a recipe at the top level of a job: they belong below `recipe`.
 pub(super) fn refuse_at_top(table: &Table<'_>) -> Result<(), JobError> {
     let spelled = [
         ("operation", "[[recipe.operation]]"),

@@ -11,8 +11,8 @@ use meetpoint_prepare::gpu::{Downloaded, GpuFailure, GpuMemory, GpuPreparers, Gp
 use meetpoint_storage::MemoryLimit;
 use std::sync::Arc;
 
-/// The preparers of one loader: with the GPU that its configuration names, or those of the
-/// configuration. Preparers with a GPU count the use by this loader.
+/// The preparers of one loader: those with the GPU of its configuration, or those that the
+/// configuration contains. Preparers with a GPU count only the use by this loader.
 pub(super) fn preparers(config: &LoaderConfig) -> Result<Arc<dyn PreparerFactory>, Error> {
     if let Some(decode @ GpuDecode { gpu, share, .. }) = config.gpu_decode {
         let memory = memory(config, &decode, &MemoryLimit::of_this_process())?;
@@ -47,7 +47,7 @@ pub(super) fn memory(
     decode: &GpuDecode,
     limit: &MemoryLimit,
 ) -> Result<GpuMemory, Error> {
-    // A default budget reserves nothing beside it.
+    // The default budget for batches is no reservation.
     let is_default = config.memory_budget_bytes == LoaderConfig::memory_budget_default(limit);
     let others = if is_default { 0 } else { config.memory_budget_bytes };
     decode.memory(limit.bytes, others).ok_or_else(|| Error::GpuMemoryTooLarge {
@@ -60,7 +60,7 @@ pub(super) fn memory(
 /// What has been reported about a loader's GPU so far.
 #[derive(Debug, Default)]
 pub(super) struct GpuReportState {
-    /// Its use when the epoch began.
+    /// The GPU's use when the epoch began.
     at_start: GpuUse,
     /// Whether an event for its failure was recorded: later failures are consequences.
     was_failure_noted: bool,

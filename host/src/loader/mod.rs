@@ -118,7 +118,7 @@ pub struct Loader {
     tuning: Option<Tuning>,
     /// The state of the GPU, if preparers use one.
     gpu: GpuReportState,
-    /// What reading from stores took until the last epoch ended.
+    /// Statistics of reads from stores until the last epoch ended.
     store_before: RemoteUse,
 }
 
@@ -216,7 +216,7 @@ impl Loader {
         self.notice(Notice::NothingReused { device, slots: spool.slots, quota_bytes });
     }
 
-    /// What reading from stores took since the previous epoch ended.
+    /// Statistics of reads from stores since the previous epoch ended.
     fn store_use_of_epoch(&mut self) -> Option<RemoteUse> {
         let now = self.job.dataset.remote_use()?;
         let before = std::mem::replace(&mut self.store_before, now);
@@ -261,7 +261,7 @@ impl Loader {
         Ok(preparer)
     }
 
-    /// Opens the links of all devices for the first time, and returns how that went for each.
+    /// Opens the links of all devices for the first time; returns a result for each.
     fn open_links(&mut self) -> Vec<Result<(), Error>> {
         let setups = (0..self.links.len()).map(|number| self.link_setup(number, true));
         let events: Arc<dyn LinkEvents> = Arc::clone(&self.driver) as _;
@@ -328,8 +328,8 @@ impl Loader {
         slots.reduce(u32::saturating_add)
     }
 
-    /// Slots of each device's spool with batches that the host has not released, by the device's
-    /// number; `None` if its link is lost.
+    /// For each device, the number of slots of its spool with batches that the host has not
+    /// released; `None` if its link is lost.
     pub fn slots_in_use(&self) -> Vec<Option<u32>> {
         let alive = self.links.iter().map(|link| link.as_ref().filter(|it| it.is_alive()));
         alive.map(|link| link.map(|it| it.session().leased())).collect()

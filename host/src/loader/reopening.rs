@@ -8,7 +8,7 @@ use meetpoint_diagnose::Diagnose;
 use std::sync::Arc;
 
 impl Loader {
-    /// What is needed to open the link of a device.
+    /// The parameters with which the link of a device is opened.
     pub(super) fn link_setup(&self, number: usize, is_first: bool) -> LinkSetup {
         LinkSetup {
             device: device_id(number),
@@ -26,11 +26,11 @@ impl Loader {
         }
     }
 
-    /// Attempts at once to reach each lost device, and waits until each attempt has ended, within
-    /// the time limits of [`Self::open`]. If an attempt in the background is under way and fails,
-    /// another one follows it.
+    /// Tries at once to reach each lost device, and waits until each attempt has ended, within the
+    /// time limits of [`Self::open`]. If an attempt was already in progress and fails, another
+    /// follows.
     ///
-    /// This is for callers that need the devices from the first batch of an epoch on. Without this
+    /// This is for callers that need the devices from the first batch of an epoch. Without this
     /// call, lost devices are reopened in the background, and an epoch begins without those that
     /// have not answered.
     pub fn reopen_devices(&mut self) -> Result<(), Error> {
@@ -40,7 +40,7 @@ impl Loader {
         let mut tried = Vec::new();
         for (reopening, was_under_way) in self.reopening.iter().zip(were_under_way) {
             let Some(reopening) = reopening else { continue };
-            // Of those that begin here, the first attempt is recent enough.
+            // Where reopening begins here, one attempt suffices.
             tried.push((reopening, if was_under_way { reopening.hurry() } else { 1 }));
         }
         for (reopening, failed) in tried {

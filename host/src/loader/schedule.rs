@@ -48,7 +48,8 @@ impl Loader {
 }
 
 impl Loader {
-    /// Maximum number of batches that a device has queued, if its number of threads is known.
+    /// Maximum number of batches that a device has queued. If its number of threads is unknown, one
+    /// is assumed.
     fn device_ahead(&self, number: usize) -> u32 {
         let info = self.devices.get(number).and_then(Option::as_ref);
         device_ahead(info.map_or(1, |info| info.threads))

@@ -93,7 +93,7 @@ pub struct EpochStats {
     pub displacement: Option<Displacement>,
     /// The use of the cache of prepared samples; `None` without one.
     pub cache: Option<CacheUse>,
-    /// What reading from stores took; `None` if the dataset is on this machine.
+    /// Statistics of reads from stores; `None` if the dataset is on this machine.
     pub store: Option<RemoteUse>,
     /// The cost of copying batches to a GPU; `None` if they stay on the host.
     pub delivery: Option<DeliveryUse>,

@@ -207,7 +207,7 @@ fn gpus(
     }
 }
 
-/// Why no form can have the fixed GPU.
+/// Why no stored form can be prepared with the fixed GPU.
 fn no_gpu(request: &Request, gpu: GpuIndex) -> PlanError {
     match request.pins.cache {
         Some(bytes) if bytes > 0 => PlanError::GpuWithCache { gpu },

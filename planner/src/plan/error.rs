@@ -59,7 +59,7 @@ pub enum PlanError {
         /// Its name.
         strategy: String,
     },
-    /// The profile has no row with the GPU.
+    /// The profile has no row of this form with the GPU.
     #[error("the profile has no measurement of {what} with the GPU {gpu}")]
     GpuNotMeasured {
         /// The GPU.
@@ -67,7 +67,7 @@ pub enum PlanError {
         /// The stored form.
         what: String,
     },
-    /// A GPU and a cache are fixed.
+    /// Both a GPU and a cache are fixed.
     #[error("the GPU is fixed to {gpu} and a cache is fixed, and no GPU prepares cached samples")]
     GpuWithCache {
         /// The GPU.
@@ -76,7 +76,7 @@ pub enum PlanError {
     /// The power model has no accelerator, and the profile has no joules of the GPU.
     #[error(
         "the accelerator of the power model {profile} draws no watts, and the profile has no \
-         joules of the GPU: decoding there would cost nothing"
+         joules of the GPU, so decoding there would cost nothing"
     )]
     NoGpuWatts {
         /// Name of the power model.

@@ -6,13 +6,13 @@ use crate::results::Measured;
 use crate::vocabulary::{Cache, GpuIndex};
 use meetpoint_sim::power::Activity;
 
-/// The source of the joules that a GPU spends on preparing samples. All plans use the same one.
+/// The source of the joules that a GPU spends on preparing samples, the same for all plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GpuEnergy {
     /// The power model, for the time in which the GPU has work.
     Modelled,
-    /// The joules per sample of the profile: every row with a GPU has them.
+    /// The joules per sample of the profile, used if every row with a GPU has them.
     Measured,
 }
 
@@ -42,7 +42,7 @@ pub(super) fn gpus_of(results: &[Measured], is: impl Fn(&Measured) -> bool) -> V
     gpus
 }
 
-/// Number of accelerators: the one that trains, and GPUs that only prepare.
+/// Number of accelerators: the one that trains, and the measured GPUs that do not train.
 pub(super) fn accelerators(results: &[Measured], request: &Request) -> u32 {
     let others = gpus_of(results, |row| row.gpu.is_some_and(|gpu| !trains(request, gpu)));
     1 + u32::try_from(others.len()).unwrap_or(u32::MAX - 1)

@@ -90,7 +90,7 @@ struct Rate {
     gpu_joules: f64,
 }
 
-/// What is prepared from what, by whom.
+/// A way of preparing samples: from which form and codec, with which cache and GPU.
 type Prepared<'a> = (&'a Point, Codec, Cache, Option<GpuIndex>);
 
 /// The rate with a given number of threads: interpolated between measured numbers, and that of the
@@ -330,8 +330,9 @@ fn epoch(
         _ => 1.0,
     };
     let preparation = threads * size * full / host.per_second * stretched;
-    // Kernels of both kinds are assumed never to overlap, so that a step waits for those that
-    // prepare a batch. Batches of a device delay it as much.
+    // Kernels that prepare and kernels that train are assumed never to overlap, so each step waits
+    // for the preparation of one batch. The simulation applies this delay to batches of a device
+    // too.
     let delay = match gpu::competes(request, alternative.gpu) {
         true => host.gpu_seconds * size * full,
         false => 0.0,

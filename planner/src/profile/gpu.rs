@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Batches of each thread before the clock starts, in which it finds the share of the GPU.
+/// Batches of each thread before a measurement, in which it finds the share of the GPU.
 const BATCHES_BEFORE: usize = 8;
 /// Minimum number of batches for each thread in a run.
 const BATCHES_MIN: usize = 4;
@@ -34,7 +34,7 @@ pub struct ProfiledGpu {
     pub index: GpuIndex,
     /// The GPU.
     pub gpu: Arc<dyn Computes>,
-    /// Samples of a batch, at least 1. More of them use a GPU better.
+    /// Samples of a batch, at least 1. Larger batches use a GPU better.
     pub batch_size: u32,
 }
 
@@ -58,7 +58,7 @@ impl ProfiledGpu {
         self.batch_size as usize
     }
 
-    /// One thread's use of it.
+    /// The offload of one thread to it.
     fn offload(
         &self,
         recipe: &Recipe,
@@ -68,7 +68,7 @@ impl ProfiledGpu {
         let gpu = self.index;
         let compute = self.gpu.compute();
         let compute = compute.map_err(|error| Error::Gpu { gpu, source: error.into() })?;
-        // As much as a loader uses by default.
+        // The default of a loader.
         let pinned_bytes = MemoryLimit::of_this_process().available_bytes / 2;
         let threads = u32::try_from(threads).unwrap_or(u32::MAX);
         let memory = GpuMemory::default().within(pinned_bytes).divided(threads);
@@ -77,8 +77,8 @@ impl ProfiledGpu {
         Ok(GpuOffload::new(batch, choice))
     }
 
-    /// Refuses a recipe that no GPU executes, and batches that do not fit into the memory, before
-    /// anything is measured.
+    /// Refuses a recipe that no GPU executes, and batches that do not fit into memory. Call this
+    /// before measuring.
     pub(super) fn check(&self, recipe: &Recipe, threads: usize) -> Result<(), Error> {
         drop(self.offload(recipe, threads, ShareChoice::Measured)?);
         let needed = (threads as u64)
@@ -92,7 +92,7 @@ impl ProfiledGpu {
     }
 }
 
-/// Bytes of a tensor. A recipe for a GPU has one of a fixed size.
+/// Bytes of a tensor, which is fixed for a recipe that a GPU executes.
 fn tensor_bytes(recipe: &Recipe) -> usize {
     recipe.output().map_or(0, |spec| spec.bytes())
 }
@@ -103,7 +103,7 @@ struct Worker<'a> {
     batch: Batch<'a>,
 }
 
-/// The batch in hand of a thread.
+/// The current batch of a thread.
 struct Batch<'a> {
     work: Work<'a>,
     gpu: &'a ProfiledGpu,
@@ -137,7 +137,8 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Begins a batch whose tensors all come to the host, as in a loader without `device_out`.
+    /// Begins a batch whose tensors are all copied to the host, as in a loader without
+    /// `device_out`.
     fn begin(&mut self, samples: usize) -> Result<(), Error> {
         (self.taken, self.own) = (0, Duration::ZERO);
         Ok(self.offload.begin(samples, false)?)
@@ -179,8 +180,8 @@ impl<'a> Batch<'a> {
         prepared
     }
 
-    /// Takes over the tensors of the GPU, and prepares what it gave back. A GPU that fails cannot
-    /// be measured.
+    /// Receives the tensors of the GPU, and prepares the samples that it gave back. Fails if the
+    /// GPU failed.
     fn finish(&mut self, samples: usize, index_of: impl Fn(usize) -> usize) -> Result<(), Error> {
         let gpu = self.gpu.index;
         if self.taken > 0 {
@@ -202,7 +203,7 @@ impl<'a> Batch<'a> {
 }
 
 impl Worker<'_> {
-    /// Prepares a batch of consecutive samples, the first of which follow the last.
+    /// Prepares a batch of consecutive samples; the last sample is followed by the first.
     fn prepare(&mut self, first: usize, samples: usize, cache: Cache) -> Result<(), Error> {
         let Self { reader, batch } = self;
         let all = batch.work.choice.len();
@@ -231,8 +232,8 @@ impl Worker<'_> {
     }
 }
 
-/// Checks that each sample of a store that suits a GPU is prepared to the expected bits if as many
-/// as possible go to the GPU. Returns how many it prepared.
+/// Checks that all samples of a store are prepared to the expected bits if as many as possible go
+/// to the GPU. Returns the number of samples that the GPU prepared.
 pub(super) fn check(
     work: Work<'_>,
     store: &Store,
@@ -263,13 +264,13 @@ pub(super) struct GpuThreads<'a> {
     work: Work<'a>,
     gpu: &'a ProfiledGpu,
     threads: usize,
-    /// Those that no thread uses.
+    /// The workers that no thread uses.
     workers: Mutex<VecDeque<Worker<'a>>>,
 }
 
 impl<'a> GpuThreads<'a> {
-    /// Prepares a few batches with each thread, so that memory is faulted in and each has found the
-    /// share of the GPU.
+    /// Prepares a few batches with each thread, so that memory is faulted in and each thread finds
+    /// the share of the GPU.
     pub(super) fn warm(
         work: Work<'a>,
         store: &'a Store,
@@ -305,7 +306,7 @@ impl<'a> GpuThreads<'a> {
         worker.prepare(batch * samples % self.work.choice.len(), samples, cache)
     }
 
-    /// How long the GPU has had work of each thread, summed.
+    /// Time in which the GPU has had work, summed over the threads.
     fn busy(&self) -> Duration {
         self.idle().iter().map(|worker| worker.batch.offload.busy()).sum()
     }

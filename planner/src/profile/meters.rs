@@ -18,8 +18,8 @@ pub(super) struct Usage {
     pub(super) disk_bytes: Option<u64>,
     /// `None` if no meter works, or one failed.
     pub(super) joules: Option<f64>,
-    /// Of the only graphics board that NVML sees; `None` if its meter does not work, or there are
-    /// several.
+    /// Joules of the only graphics board that NVML sees; `None` if its meter does not work, or if
+    /// there are several boards.
     pub(super) board_joules: Option<f64>,
 }
 

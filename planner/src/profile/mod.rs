@@ -256,7 +256,7 @@ struct Round<'a> {
 /// The runs of a row.
 struct Figures<'a> {
     cold: &'a Runs,
-    /// From the row's cache.
+    /// Runs with the row's cache.
     runs: &'a Runs,
     /// Runs of the CPU alone, whose samples show the error due to the choice of samples.
     sampled: &'a Runs,
@@ -325,7 +325,7 @@ impl Round<'_> {
         Ok(results)
     }
 
-    /// The GPU, if it prepares samples of a stored form; they are checked.
+    /// The GPU, if it prepares samples of this stored form. Their results are checked.
     fn gpu_for(
         &self,
         offline: &Offline,

@@ -9,7 +9,7 @@ pub(super) struct Run {
     pub(super) usage: Usage,
     /// Samples that were prepared.
     pub(super) samples: usize,
-    /// Seconds of a thread for each sample; empty with a GPU, which prepares samples together.
+    /// Seconds of a thread for each sample; empty with a GPU, which prepares many at a time.
     pub(super) per_sample: Moments,
     /// Seconds in which the GPU had work; `None` without one.
     pub(super) gpu_seconds: Option<f64>,

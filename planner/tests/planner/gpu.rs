@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Bytes of a tensor of [`OPERATIONS`].
 const TENSOR_BYTES: usize = 20 * 20 * 3 * 4;
 
-/// What is wrong with a GPU.
+/// A defect of the simulated GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Defect {
     None,
@@ -43,7 +43,7 @@ impl Computes for Subject {
     }
 }
 
-/// A defect at the calls of one thread.
+/// The hooks of one thread, which inject a defect.
 struct Defects {
     defect: Defect,
     launches: u64,

@@ -9,7 +9,7 @@ use meetpoint_storage::{AlignedBuffer, Completion};
 use std::time::Instant;
 
 impl CpuPreparer {
-    /// Decodes what a read has brought.
+    /// Decodes the sample or samples of a completed read.
     pub(super) fn decode(
         &mut self,
         completion: Completion,
@@ -47,7 +47,7 @@ impl CpuPreparer {
         self.decode_sample(position, &buffer.as_slice()[start..start + bytes], progress)
     }
 
-    /// Checks and decodes one sample into its place.
+    /// Checks and decodes one sample into its position in the batch.
     pub(super) fn decode_sample(
         &mut self,
         position: usize,
@@ -58,7 +58,8 @@ impl CpuPreparer {
         self.decode_into(position, (sample, &location), stored, progress)
     }
 
-    /// Checks and decodes a sample into the place of the one at `position`, with its draws.
+    /// Checks and decodes a sample into the batch at `position`, with the random parameters of the
+    /// sample that the order has there.
     pub(super) fn decode_into(
         &mut self,
         position: usize,
@@ -74,8 +75,8 @@ impl CpuPreparer {
         self.table.take(position, (sample, location), &self.job.dataset)?;
         let (seed, key) = (self.job.batching.seed(), self.keys[position]);
         let id = SampleId { seed, epoch: progress.epoch, sample: key };
-        // One that the CPU would refuse is not prepared elsewhere either: what a sample becomes
-        // does not depend on who prepares it.
+        // A sample that the CPU would refuse is not offloaded either: the result does not depend
+        // on where a sample is prepared.
         let is_refused = self.offload.is_some() && !self.is_admitted(stored, id);
         if !is_refused
             && self.offload_sample(position, (sample, location), (stored, id), progress)?
@@ -84,14 +85,14 @@ impl CpuPreparer {
             return Ok(());
         }
         let of = use_of(&self.job.batching, (progress.epoch, progress.batch), (sample, position));
-        // A replacement is not where the order has it.
+        // A replacement of a damaged sample is not at its own position in the order.
         let is_in_order = self.samples[position].0 == sample;
         let cached = self.cached.as_ref().filter(|_| is_in_order);
         let is_added = cached.is_some_and(|it| it.admits(of, stored, self.resumer.as_ref()));
         let crc32c = Some(location.crc32c);
         let entry_points = location.entry_points.as_ref().map_or(&[][..], AsRef::as_ref);
         let encoded = Encoded { bytes: stored, entry_points, crc32c };
-        // It depends on the headers, which are read only where memory is shared.
+        // Computed from the header, so only where threads share a limit of memory.
         let needed = match (&self.memory, &self.resumer) {
             (None, _) => None,
             (Some(_), None) if !is_added => self.preparer.plan_memory(encoded, id).ok(),
@@ -162,26 +163,26 @@ impl CpuPreparer {
         Ok(())
     }
 
-    /// The memory that decoding a sample takes; `None` if its header does not read, which is the
-    /// decoder's to refuse.
+    /// The memory that decoding a sample takes; `None` if its header is invalid, for which the
+    /// decoder then returns the error.
     pub(super) fn needed(&self, stored: &[u8], id: SampleId, is_added: bool) -> Option<u64> {
         let needed = match &self.resumer {
             None => self.preparer.memory_bytes(stored, id).ok()?,
             Some(resumer) => return resumer.memory_bytes(&self.preparer, stored, id),
         };
-        // What is cached is decoded as a whole.
+        // A sample that is added to the cache is decoded as a whole.
         let cached = self.cached.as_ref().filter(|_| is_added);
         let whole = cached.and_then(|cached| cached.memory_bytes(stored, id));
         Some(needed.max(whole.unwrap_or(0)))
     }
 
-    /// Whether the memory for decoding is enough for a sample.
+    /// Whether the memory for decoding suffices for a sample.
     pub(super) fn is_admitted(&self, stored: &[u8], id: SampleId) -> bool {
         let Some(memory) = &self.memory else { return true };
         self.needed(stored, id, false).is_none_or(|needed| memory.admits(needed))
     }
 
-    /// Reserves the memory that preparing a sample takes, where that is much.
+    /// Reserves the memory that preparing a large sample takes, and waits until it is available.
     pub(super) fn reserve(
         &self,
         (sample, location): (u64, &SampleLocation),

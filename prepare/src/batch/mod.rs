@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// How long reads may take to come back after an error or a cancelled batch.
+/// How long to wait for reads in flight after an error or a cancelled batch.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
@@ -480,8 +480,8 @@ impl CpuPreparer {
 
     /// Waits for the reads that are still in flight, whose bytes are no longer needed.
     ///
-    /// Reads that do not come back in time stay with the engine; should they arrive during a later
-    /// batch, their tokens tell that they are not of it.
+    /// Reads that do not complete in time stay with the engine. If they complete during a later
+    /// batch, they are ignored because of their tokens.
     fn drain(&mut self) {
         let started = Instant::now();
         while self.engine.in_flight() > 0 && started.elapsed() < DRAIN_TIMEOUT {

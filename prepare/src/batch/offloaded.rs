@@ -81,7 +81,7 @@ impl CpuPreparer {
         offloading.offload.begin(self.samples.len(), may_stay)
     }
 
-    /// Offers a sample, whose other columns are taken already; `true`: it is done here.
+    /// Offers a sample, whose other columns were read already; `true` if it is taken.
     pub(super) fn offload_sample(
         &mut self,
         position: usize,
@@ -103,8 +103,7 @@ impl CpuPreparer {
                 }
             }
             Err(_) => {
-                // What the batch holds there is not certain any more. This thread decides what
-                // the sample is.
+                // The content of the batch is no longer known. This thread prepares its samples.
                 (offloading.offers, offloading.is_poisoned) = (false, true);
                 return Ok(false);
             }
@@ -123,7 +122,7 @@ impl CpuPreparer {
         }
     }
 
-    /// Takes over what was prepared elsewhere, and prepares what was given back.
+    /// Receives the tensors that were prepared elsewhere, and prepares the samples given back.
     pub(super) fn finish_offload(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
         let Some(offloading) = self.offload.as_mut().filter(|it| !it.taken.is_empty()) else {
             return Ok(());

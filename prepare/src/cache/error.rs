@@ -42,7 +42,7 @@ pub enum CacheError {
         samples: u64,
     },
     /// More samples or positions than the index can number.
-    #[error("too many samples for a cache: {samples} at {positions} positions of an epoch")]
+    #[error("too many samples for a cache: {samples}, at {positions} positions of an epoch")]
     TooManySamples {
         /// Samples of the dataset.
         samples: u64,

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::ops::AddAssign;
 use std::path::PathBuf;
 
-/// A range of the device's memory that is allocated to this host (AFDM).
+/// Memory of the device that is allocated to this host (AFDM).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Afdm {
     /// Number of the allocation.
@@ -17,7 +17,7 @@ pub struct Afdm {
     pub bytes: u64,
 }
 
-/// What a device is.
+/// The properties of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CsxProperties {
     /// Its name.
@@ -39,12 +39,12 @@ pub struct Input {
     pub bytes: u64,
 }
 
-/// The unit of work: a batch.
+/// A job: one batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipelineJob {
-    /// The ranges to load, each of which is loaded whole.
+    /// The ranges to load, each with one request.
     pub inputs: Vec<Input>,
-    /// What to execute on them.
+    /// The function to execute on them.
     pub function: FunctionId,
     /// Seed of the random parameters.
     pub seed: u64,
@@ -52,14 +52,14 @@ pub struct PipelineJob {
     pub epoch: u32,
     /// Batch of the epoch.
     pub batch: u32,
-    /// Most bytes of the result.
+    /// Maximum bytes of the result.
     pub output_bytes_max: u64,
 }
 
-/// Bytes that a leg of a job moved, and the device's time for it.
+/// A leg of a job: its bytes, and the device's time for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Leg {
-    /// Bytes: read from storage, computed, or copied.
+    /// Bytes read from storage, computed, or copied.
     pub bytes: u64,
     /// Time on the device, in nanoseconds.
     pub device_ns: u64,
@@ -72,7 +72,7 @@ impl AddAssign for Leg {
     }
 }
 
-/// The legs of jobs together.
+/// The sums of the legs of jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct LegTotals {
     /// From storage to the device's memory.
@@ -86,16 +86,16 @@ pub struct LegTotals {
 /// A completed job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCompletion {
-    /// What was prepared.
+    /// The prepared batch.
     pub prepared: PreparedBatch,
-    /// Bytes and time of each step.
+    /// Bytes and time of each leg.
     pub legs: LegTotals,
 }
 
 /// The result of a compute request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Computed {
-    /// What is in the memory of the output.
+    /// The batch in the memory of the output.
     pub prepared: PreparedBatch,
     /// Bytes and time of the computation. The bytes are those of the result.
     pub compute: Leg,
@@ -120,7 +120,7 @@ pub enum CsxError {
 /// A computational storage device (CSx), driven by one thread. Every request is complete when its
 /// call returns.
 pub trait Csx: Send {
-    /// What it is.
+    /// The properties of the device.
     fn properties(&self) -> CsxProperties;
 
     /// Allocates memory.
@@ -132,8 +132,8 @@ pub trait Csx: Send {
     /// Storage request: fills the beginning of `memory` with a range of storage.
     fn load(&mut self, input: &Input, memory: Afdm) -> Result<Leg, CsxError>;
 
-    /// Compute request: executes the function of a job on its inputs, which were loaded into the
-    /// memory beside each. `pace` cancels it.
+    /// Compute request: executes the function of a job on its inputs, each with the memory into
+    /// which it was loaded. `pace` can cancel it.
     fn compute(
         &mut self,
         job: &PipelineJob,
@@ -145,15 +145,15 @@ pub trait Csx: Send {
     /// Copy request: copies the beginning of `memory` to the host.
     fn copy(&mut self, memory: Afdm, into: &mut [u8]) -> Result<Leg, CsxError>;
 
-    /// What it has read of storage since it was opened.
+    /// Its reads from storage since it was opened.
     fn counters(&self) -> Counters;
 
     /// Sets the interrupt that cancels a compute request, even within a sample.
     fn set_interrupt(&mut self, interrupt: Interrupt);
 
     /// Executes a job: a serial batch request of loads, one compute request and one copy request.
-    /// Frees all memory that it allocated, also after an error. A device that takes jobs whole
-    /// replaces this function.
+    /// Frees all memory that it allocated, also after an error. A device that accepts whole jobs
+    /// overrides this function.
     fn run(
         &mut self,
         job: &PipelineJob,
@@ -190,7 +190,7 @@ fn lower<D: Csx + ?Sized>(
                 legs.load += leg;
                 inputs.push((input.clone(), loaded));
             }
-            // The function asks for it again, and names the sample that cannot be read.
+            // The function requests the range again, and its error names the sample.
             Err(CsxError::Storage(_)) => {}
             Err(error) => return Err(error),
         }

@@ -21,7 +21,7 @@ pub struct EmulatedCsx {
     executor: Box<dyn Preparer>,
 }
 
-/// Memory of the device to which a function writes.
+/// Memory of the device that receives the result of a function.
 struct Output {
     bytes: Vec<u8>,
 }
@@ -37,8 +37,8 @@ impl BatchMemory for Output {
 }
 
 impl EmulatedCsx {
-    /// A device with `memory_bytes` of memory that executes the recipe of a job, and reads storage
-    /// through `resources.engine`.
+    /// A device with `memory_bytes` bytes of memory that executes the recipe of a job and reads
+    /// storage through `resources.engine`.
     pub fn new(job: &Job, resources: Resources, memory_bytes: u64) -> Result<Self, Error> {
         let Resources { engine, decode_memory, cache } = resources;
         let shared = Arc::new(Mutex::new(Shared::new(engine)));
@@ -65,7 +65,7 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Fails if a request is longer than its memory.
+/// Fails if a request exceeds its memory.
 fn check_fits(bytes: u64, memory: Afdm) -> Result<(), CsxRefusal> {
     match bytes <= memory.bytes {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! What a function reads: ranges that are in the memory of the device, else storage.
+//! The reads of a function: from the memory of the device if a range was loaded, else from storage.
 
 use super::device::Input;
 use meetpoint_storage::{
@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a load may take.
+/// Time limit of a load.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Allocations by their numbers; `None` while a function writes to one.
+/// Allocations by number; `None` while a function writes to one.
 pub(super) type Memory = HashMap<u64, Option<Vec<u8>>>;
 
 /// The storage and the memory of a device, which its functions share with its requests.
@@ -23,7 +23,7 @@ pub(super) struct Shared {
     engine: Box<dyn Engine>,
     files: HashMap<PathBuf, FileId>,
     names: HashMap<FileId, PathBuf>,
-    /// Ranges in memory while a function is executed, with the numbers of their allocations.
+    /// Ranges in memory during the execution of a function, with the numbers of their allocations.
     pub(super) loaded: HashMap<Input, u64>,
     /// Bytes that the function read from storage itself.
     pub(super) read_by_function: u64,
@@ -75,7 +75,7 @@ impl Shared {
         Ok(number)
     }
 
-    /// Takes in what has arrived; returns the completion of a load.
+    /// Receives completions from the engine; returns that of a load, and queues others.
     fn take_in(&mut self, timeout: Duration) -> Result<Option<Completion>, Error> {
         let (mut done, mut loaded) = (Vec::new(), None);
         self.engine.wait(timeout, &mut done)?;
@@ -100,7 +100,7 @@ impl Shared {
             Error::Io { action: "read", path: input.source.clone(), offset, bytes, source }
         };
         let number = loop {
-            let buffer_now = buffer.take().expect("it comes back with a refusal");
+            let buffer_now = buffer.take().expect("a refusal returns it");
             let request = Request { token: 0, file, kind, offset, bytes, buffer: buffer_now };
             match self.submit(request, None) {
                 Ok(number) => break number,
@@ -121,7 +121,7 @@ impl Shared {
             if left.is_zero() {
                 return Err(timed_out());
             }
-            // One that arrives after its time is not taken for a later one.
+            // An earlier load that timed out may complete now: ignore it.
             let Some(completion) = self.take_in(left)?.filter(|it| it.token == number) else {
                 continue;
             };
@@ -132,18 +132,18 @@ impl Shared {
     }
 }
 
-/// Locks what device and functions share.
+/// Locks the state that a device shares with its functions.
 pub(super) fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
     // A panic of a function does not leave the memory inconsistent.
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The engine of a function.
+/// The storage engine that a function uses.
 pub(super) struct FunctionEngine {
     shared: Arc<Mutex<Shared>>,
-    /// Requests that were answered from memory.
+    /// Completions of requests that were answered from memory.
     ended: VecDeque<Completion>,
-    /// Own requests at the storage.
+    /// Number of its requests to storage in flight.
     in_flight: usize,
 }
 
@@ -170,7 +170,7 @@ impl Engine for FunctionEngine {
         lock(&self.shared).engine.adopt(file, name)
     }
 
-    /// Nothing: the device keeps its storage open.
+    /// Does nothing: the device keeps its files open.
     fn close(&mut self, _file: FileId) {}
 
     fn is_direct(&self, file: FileId) -> bool {

@@ -13,11 +13,13 @@
 //! | batch request, serial | [`Csx::run`], of a [`PipelineJob`] |
 //! | completion | [`JobCompletion`]: bytes and device time of each leg |
 //!
-//! A device that takes a batch whole is not behind this interface: that is an agent, which hosts
-//! reach over the link, and whose worker calls a [`Preparer`](crate::Preparer). A device that only
-//! has primitives is driven by the agent in front of it, or by the host: [`CsxPreparer`] turns each
-//! batch into a pipeline job. In reading order: `device` (the interface), `preparer` (jobs from
-//! batches), [`EmulatedCsx`] with `engine` (a device in this process, with memory of a fixed size).
+//! This interface is for devices that have only these primitives. An agent in front of such a
+//! device, or the host, drives it: [`CsxPreparer`] turns each batch into a pipeline job. A device
+//! that prepares whole batches is an agent itself: hosts reach it over the link, and its workers
+//! call a [`Preparer`](crate::Preparer).
+//!
+//! In reading order: `device` (the interface), `preparer` (jobs from batches), [`EmulatedCsx`] with
+//! `engine` (a device in this process, with memory of a fixed size).
 
 mod device;
 mod emulated;

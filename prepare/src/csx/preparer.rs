@@ -20,7 +20,8 @@ pub struct CsxPreparer {
 }
 
 impl CsxPreparer {
-    /// A preparer of a job on a device that was made for it. Adds the legs of its jobs to `totals`.
+    /// A preparer of `job` on a device that was created for it. Adds the legs of pipeline jobs to
+    /// `totals`.
     pub fn new(
         device: Box<dyn Csx>,
         job: Job,
@@ -32,8 +33,8 @@ impl CsxPreparer {
     }
 }
 
-/// The pipeline job of a batch: loads its samples, and executes the recipe on them. Nothing is
-/// loaded beforehand of a dataset whose content is in other files or in a store.
+/// The pipeline job of a batch: loads its samples and executes the recipe on them. If the content
+/// of the dataset is in other files or in a store, nothing is loaded: the function reads it.
 pub fn pipeline_job(
     job: &Job,
     epoch: u32,
@@ -48,7 +49,6 @@ pub fn pipeline_job(
     let dataset = &job.dataset;
     let order = batching.order(epoch);
     let mut inputs = Vec::new();
-    // Where content is elsewhere, the function reads it itself.
     if dataset.content_root().is_none() && !dataset.is_remote() {
         for sample in batching.samples_of(&order, batch) {
             let location = dataset.locate(sample)?;
@@ -106,7 +106,7 @@ impl Preparer for CsxPreparer {
     }
 }
 
-/// Creates preparers that drive an emulated device each.
+/// Creates preparers, each of which drives an emulated device.
 #[derive(Debug)]
 pub struct EmulatedCsxPreparers {
     memory_bytes: u64,
@@ -114,7 +114,7 @@ pub struct EmulatedCsxPreparers {
 }
 
 impl EmulatedCsxPreparers {
-    /// Devices with `memory_bytes` of memory each.
+    /// For devices with `memory_bytes` bytes of memory each.
     pub fn new(memory_bytes: u64) -> Self {
         Self { memory_bytes, totals: Arc::default() }
     }

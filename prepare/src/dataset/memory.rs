@@ -24,25 +24,25 @@ impl Dataset {
         self.column_cache.set_bytes_max(bytes_max);
     }
 
-    /// Retains record batches of small samples, which preparers read whole, in at most `bytes_max`
-    /// bytes of memory from now on; none if that is 0. Has no effect on a dataset whose content
-    /// stays in place or is in a store.
+    /// From now on, retains record batches of small samples, which preparers read whole, in at most
+    /// `bytes_max` bytes of memory. Has no effect on a dataset whose content stays in place, is in
+    /// a store or is read by its extents.
     pub fn keep_small_samples(&self, bytes_max: u64) {
         if self.has_small_samples() {
             self.small_samples.grant(bytes_max, self.record_batches());
         }
     }
 
-    /// As [`Self::keep_small_samples`], with [`Self::small_samples_bytes_max`], unless that was
-    /// called before.
+    /// As [`Self::keep_small_samples`], with [`Self::small_samples_bytes_max`]. Has no effect if
+    /// [`Self::keep_small_samples`] was called before.
     pub fn keep_small_samples_by_memory(&self) {
         if !self.small_samples.is_decided() {
             self.keep_small_samples(self.small_samples_bytes_max(u64::MAX));
         }
     }
 
-    /// The memory for small samples of a process that grants at most `bytes_max` to them: no more
-    /// than all of them take, and than [`MemoryLimit::for_small_samples`]. 0 if there are none.
+    /// The memory for small samples in a process that grants them at most `bytes_max`: no more than
+    /// all of them take, and no more than [`MemoryLimit::for_small_samples`]. 0 if there are none.
     pub fn small_samples_bytes_max(&self, bytes_max: u64) -> u64 {
         if bytes_max == 0 || !self.has_small_samples() {
             return 0;
@@ -52,8 +52,7 @@ impl Dataset {
         share.min(self.small_samples_bytes_of(bytes_max))
     }
 
-    /// The memory for small samples if `bytes_max` is granted to them: no more than all of them
-    /// take.
+    /// The memory for small samples: `bytes_max`, but no more than all of them take.
     pub fn small_samples_bytes_of(&self, bytes_max: u64) -> u64 {
         if bytes_max == 0 || !self.has_small_samples() {
             return 0;
@@ -77,11 +76,11 @@ impl Dataset {
         self.members.iter().flat_map(states).collect()
     }
 
-    /// Whether some samples may be small, by the lengths of the parts.
+    /// Whether some samples may be small, according to the lengths of the parts.
     pub(super) fn has_small_samples(&self) -> bool {
         let parts = &self.manifest().parts;
-        // The cache of a store retains what is read in whole blocks already. Extents have no state
-        // by which a change would be detected.
+        // The cache of a store already retains whole blocks. Extents have no file state that would
+        // reveal a change.
         let is_read_here =
             self.content_root().is_none() && !self.is_remote() && !self.has_extents();
         is_read_here && parts.iter().any(|it| may_be_small(it.bytes, it.samples))

@@ -102,8 +102,8 @@ impl Dataset {
     }
 
     /// As [`Self::open_paths`], but the footer of a part in a store is read when one of its samples
-    /// is first requested, so the number of requests does not depend on the number of parts. With
-    /// several folders, all footers are read.
+    /// is first requested. So the number of requests on opening does not depend on the number of
+    /// parts. With several folders, all footers are read.
     ///
     /// Methods that use the numbers of record batches, such as [`Self::record_batches`], panic
     /// unless [`Self::read_footers`] was called before.
@@ -270,7 +270,7 @@ impl Dataset {
         self.starts.get(member).copied().unwrap_or_default()
     }
 
-    /// Reads the footers of all parts that were not read yet: see [`Self::open_for_samples`].
+    /// Reads all footers that were not read yet: see [`Self::open_for_samples`].
     pub fn read_footers(&self) -> Result<(), Error> {
         self.members.iter().try_for_each(DatasetFolder::read_all_footers)
     }

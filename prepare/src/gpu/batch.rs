@@ -154,7 +154,8 @@ impl GpuBatch {
         Ok(batch)
     }
 
-    /// Lets tensors stay on the GPU, in memory of a pool, where the caller allows it.
+    /// Lets tensors stay on the GPU, in memory of a pool, if the caller of [`Self::start`] allows
+    /// it.
     pub fn set_pool(&mut self, pool: Arc<TensorPool>) {
         self.pool = Some(pool);
     }
@@ -242,7 +243,7 @@ impl GpuBatch {
         Ok(())
     }
 
-    /// Returns the memory of tensors that no one took.
+    /// Returns the memory of tensors that stayed but were not requested.
     fn return_memory(&mut self) {
         let Some(memory) = self.staying.take() else { return };
         if self.is_started {

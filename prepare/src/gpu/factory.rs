@@ -1,4 +1,4 @@
-//! Makes preparers of the CPU that have part of each batch prepared on a GPU.
+//! Creates CPU preparers that have part of each batch prepared on a GPU.
 
 use super::batch::{GpuBatch, GpuRefusal};
 use super::memory::GpuMemory;
@@ -17,15 +17,16 @@ pub trait Computes: Debug + Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
-    /// Makes the means of one thread.
+    /// Creates the interface that one thread uses.
     fn compute(&self) -> Result<Box<dyn Compute>, GpuError>;
 }
 
-/// Makes preparers that share a GPU: each has one part of its batches prepared there, and prepares
-/// the other with the CPU.
+/// Creates preparers that share a GPU: each has part of its batches prepared there, and prepares
+/// the rest with the CPU.
 ///
-/// A job that no GPU prepares gets plain [`CpuPreparer`]s, and [`PreparerFactory::gpu_use`] has the
-/// reason. After a failure of the GPU the CPU prepares everything, to the same bits.
+/// For a job that no GPU prepares, it creates plain [`CpuPreparer`]s, and
+/// [`PreparerFactory::gpu_use`] has the reason. After a failure of the GPU, the CPU prepares
+/// everything, with the same results.
 #[derive(Debug)]
 pub struct GpuPreparers {
     cpu: CpuPreparers,
@@ -48,15 +49,14 @@ impl GpuPreparers {
         Self { cpu, gpu, choice, memory, pool: None, shared: Arc::default() }
     }
 
-    /// Lets tensors stay on the GPU where the memory of a batch allows it, in at most this many
-    /// bytes for all threads together.
+    /// Lets tensors stay on the GPU if the memory of their batch allows it. They take at most
+    /// `limit_bytes` bytes for all threads together.
     #[must_use]
     pub fn keeping_tensors(self, limit_bytes: u64) -> Self {
         Self { pool: Some(Arc::new(TensorPool::new(limit_bytes))), ..self }
     }
 
-    /// Reports a reason for which the caller does not let tensors stay on the GPU to which it
-    /// delivers them.
+    /// Records why the caller does not let tensors stay on the GPU to which it delivers batches.
     pub fn note_downloaded(&self, reason: Downloaded) {
         self.shared.note_downloaded(reason);
     }
@@ -70,7 +70,7 @@ impl GpuPreparers {
         GpuBatch::new(compute, &job.recipe, self.memory).map_err(|refused| match refused {
             GpuRefusal::Recipe(reason) => NoGpu::Job(reason.into()),
             GpuRefusal::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
-            // Only samples are refused for these reasons.
+            // These apply to samples, not to recipes.
             GpuRefusal::Jpeg(_)
             | GpuRefusal::Batch(_)
             | GpuRefusal::Memory { .. }

@@ -6,7 +6,7 @@ const PINNED_PART: u64 = 8;
 /// 1 / `PROGRAMS_PART` of the page-locked memory is for programs, the rest for files.
 const PROGRAMS_PART: u64 = 4;
 
-/// Part of the device memory that is for tensors that stay there until they are delivered.
+/// 1 / `TENSORS_PART` of the device memory is for tensors that stay there until they are delivered.
 const TENSORS_PART: u64 = 4;
 
 /// Memory limits for decoding on a GPU.
@@ -45,7 +45,8 @@ impl GpuMemory {
         Self::of(self.device_bytes / u64::from(threads.max(1)))
     }
 
-    /// These limits without the memory for tensors that stay on the GPU, and the bytes of that.
+    /// The limits that remain without the memory for tensors that stay on the GPU, and the bytes of
+    /// that memory.
     #[must_use]
     pub fn without_tensors(self) -> (Self, u64) {
         let tensors = self.device_bytes / TENSORS_PART;

@@ -154,8 +154,7 @@ impl GpuOffload {
         started.or_else(|error| self.fail(error))
     }
 
-    /// Waits for the batch and copies its tensors unless they stay; returns them, what is not
-    /// sound, and the time that the GPU took.
+    /// Waits for the batch, and copies its tensors to the host unless they stay on the GPU.
     fn end(&mut self, tensors: &mut [u8]) -> Result<Ended, GpuError> {
         let unsound = self.batch.wait()?;
         let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
@@ -173,7 +172,7 @@ impl GpuOffload {
 struct Ended {
     unsound: Vec<usize>,
     resident: Option<ResidentTensors>,
-    /// Time of the GPU.
+    /// Estimated time of the GPU's work.
     took: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the preparers of a loader do with a GPU, summed over their threads.
+//! The use of a GPU by the preparers of a loader, summed over their threads.
 
 use super::batch::MemoryUse;
 use super::memory::GpuMemory;
@@ -11,7 +11,7 @@ use meetpoint_gpu::resident::TensorPool;
 use meetpoint_kernels::{Encoded, Interrupt, SampleId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What threads add up in, of one loader.
+/// The state that the threads of one loader share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     threads: Mutex<Vec<Arc<Mutex<ThreadUse>>>>,
@@ -20,7 +20,7 @@ pub(super) struct Shared {
     failure: Mutex<Option<GpuFailure>>,
 }
 
-/// What one thread did.
+/// The use of a GPU by one thread.
 #[derive(Debug, Clone, Copy, Default)]
 struct ThreadUse {
     share: f64,
@@ -48,7 +48,7 @@ impl Shared {
         lock(&self.downloaded).get_or_insert(reason);
     }
 
-    /// Notes a thread that the GPU failed before its first batch.
+    /// Records a thread whose GPU failed before its first batch.
     pub(super) fn note_thread_lost(&self, error: &GpuError) {
         let limit = GpuMemory::of(0);
         let lost = ThreadUse { has_failed: true, limit, ..ThreadUse::default() };
@@ -109,7 +109,7 @@ impl Shared {
     }
 }
 
-/// One thread's use of a GPU, whose counts are added up with those of other threads.
+/// One thread's offload to a GPU, which also updates the statistics of its loader.
 #[derive(Debug)]
 pub(super) struct CountedOffload {
     inner: GpuOffload,

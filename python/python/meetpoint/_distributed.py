@@ -76,7 +76,7 @@ def meeting(world: World, rendezvous: Rendezvous, job: str) -> "Meeting":
     distributed = process_group()
     if distributed is None:
         raise SettingError(
-            f"{world.size} ranks with devices agree on every step, so they have to meet",
+            f"{world.size} ranks with devices agree on every step, so they must connect",
             remedy=(
                 "initialise torch.distributed before the loader is created, or give all ranks the "
                 'same rendezvous="unix:PATH" (one machine) or "tcp://HOST:PORT" of rank 0, or '
@@ -85,8 +85,8 @@ def meeting(world: World, rendezvous: Rendezvous, job: str) -> "Meeting":
         )
     if (distributed.get_rank(), distributed.get_world_size()) != world.place:
         raise SettingError(
-            f"rank {world.rank} of {world.size} is another than torch.distributed says, which can "
-            "only introduce all of its ranks to each other",
+            f"rank {world.rank} of {world.size} differs from that of torch.distributed, which can "
+            "only connect all of its own ranks",
             remedy="give the ranks of this loader a rendezvous of their own",
         )
     heard, place, listener = _introduced(distributed, world, token, rendezvous.timeout)
@@ -129,7 +129,7 @@ def attempt() -> Tuple[str, int]:
         if number and not (number.isdecimal() and int(number) <= _ATTEMPTS_MAX):
             raise SettingError(
                 f"{name} is {number!r} in the environment, which is not the number of an attempt",
-                remedy="set it to a whole number that rises with every restart, or unset it",
+                remedy="set it to a whole number that increases with every restart, or unset it",
             )
         if number:
             return run, int(number)

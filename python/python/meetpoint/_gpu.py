@@ -1,4 +1,4 @@
-"""The arguments of a loader that uses a GPU: one that batches are brought to, one that decodes."""
+"""The arguments of a loader for GPUs: one to which batches are delivered, and one that decodes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
         )
     if given["pin_memory"]:
         raise SettingError(
-            "pin_memory is True, but device_out brings batches to the GPU",
+            "pin_memory is True, but device_out delivers batches to the GPU",
             remedy="leave pin_memory out",
         )
     prefetch, memory, pinned, dtype = (given[name] for name in _NAMES)

@@ -144,27 +144,30 @@ class Loader(DataLoaderLike[BatchT], Closing):
     :param output: ``"numpy"``, ``"torch"``, ``"jax"``, or ``"dlpack"`` for tensors that any library
         accepts with its ``from_dlpack``. Nothing is copied, except with torch's ``pin_memory=True``
         if torch finds CUDA: then every batch is copied into pinned memory.
-    :param device_out: ``"cuda"`` or ``"cuda:INDEX"``: batches are brought to this GPU ahead of the
+    :param device_out: ``"cuda"`` or ``"cuda:INDEX"``: batches are copied to this GPU ahead of the
         consumer, with the same content as on the host. If the recipe ends in ``ToDtype``,
         ``Normalize`` or ``Layout``, bytes are copied, and the GPU executes these operations;
         otherwise :attr:`report` has a notice that says why not. Texts and bytes stay on the host.
         The output is ``"torch"``, ``"jax"`` or ``"dlpack"``.
-    :param gpu_prefetch: batches that are brought to the GPU before they are requested; 2 by default.
-    :param gpu_memory: maximum bytes of GPU memory for the batches of ``device_out``, those in use
-        included, and as much again for ``gpu_decode``; 4 GiB by default. When that of ``device_out``
-        is used up for 10 seconds, a :class:`BudgetError` is raised. What does not fit that of
-        ``gpu_decode``, the CPU decodes; an eighth as much is page-locked on the host for it.
-    :param gpu_pinned_memory: maximum bytes of page-locked memory from which batches are copied: slots
-        of the loader that are used, and up to 32 MiB for batches elsewhere; 2 GiB by default.
+    :param gpu_prefetch: batches that are copied to the GPU before they are requested; 2 by default.
+    :param gpu_memory: maximum bytes of GPU memory for the batches of ``device_out``, including
+        those in use; ``gpu_decode`` may use the same amount again. 4 GiB by default. If batches use
+        up the memory for 10 seconds, a :class:`BudgetError` is raised. The CPU decodes samples that
+        do not fit into the memory of ``gpu_decode``, for which an eighth as much is page-locked on
+        the host.
+    :param gpu_pinned_memory: maximum bytes of page-locked memory from which batches are copied:
+        slots of the loader and of spools, and a staging buffer of up to 32 MiB for other batches;
+        2 GiB by default.
     :param device_dtype: ``"bfloat16"``: pictures that the recipe makes float32 are bfloat16 on the
         GPU, rounded to nearest even, for ``"torch"``, ``"jax"`` or ``"dlpack"``.
     :param gpu_decode: ``"cuda"`` or ``"cuda:INDEX"``: this GPU decodes and transforms a share of
-        each batch of the host, to the same bits as the CPU, which prepares the rest and whatever
-        the GPU does not take; :meth:`report` counts both. If the GPU fails during an epoch, a
-        :class:`GpuWarning` says so, and the CPU prepares its share. ``False`` turns off the GPU of
-        a plan.
-    :param gpu_share: part of each batch that ``gpu_decode`` prepares, from 0 to 1, or ``"auto"``, the
-        default, so that the GPU and the thread of the CPU finish a batch at the same time.
+        each batch of the host, to the same bits as the CPU. The CPU prepares the rest, and samples
+        that the GPU cannot prepare; :meth:`report` counts both. If the GPU fails during an epoch, a
+        :class:`GpuWarning` is issued, and the CPU prepares its share. ``False`` turns off the GPU
+        of a plan.
+    :param gpu_share: part of each batch that ``gpu_decode`` prepares, from 0 to 1. With ``"auto"``,
+        the default, it adapts so that the GPU and the thread of the CPU finish a batch at the same
+        time.
     :param columns: names of the columns of a batch: ``"image"``, ``"label"``, ``"key"``,
         ``"sample"`` (number in the dataset, int64) and further columns of the dataset. Iterating
         then yields dictionaries of these columns, in this order. Numbers are arrays [batch, ...],

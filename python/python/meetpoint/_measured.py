@@ -106,7 +106,7 @@ class Measured:
         ]
 
     def _note_division(self, position: Position) -> None:
-        """An iteration at this position is about to begin, or was loaded."""
+        """Records the division at a position at which an iteration begins, or that was loaded."""
         if position.division is not None:
             self._divided[position.epoch] = position.uneven()
         elif not position.ranges:

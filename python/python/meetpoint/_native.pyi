@@ -83,7 +83,7 @@ class RemoteSettings(TypedDict):
     root: Optional[str]
 
 class GpuArguments(TypedDict):
-    """How batches are brought to a GPU; every key is required."""
+    """How batches are delivered to a GPU; every key is required."""
 
     device: str
     """``cuda`` or ``cuda:INDEX``."""
@@ -157,7 +157,7 @@ class Settings(TypedDict):
     max_errors: Optional[int]
     quarantine: Optional[str]
     gpu: Optional[GpuArguments]
-    """The GPU that batches are brought to."""
+    """The GPU to which batches are delivered."""
     gpu_decode: Optional[DecodeArguments]
 
 @final

@@ -84,12 +84,12 @@ class Explanation(NamedTuple):
     ``evicted_bytes`` and ``refetched_bytes`` of a dataset in a store; ``None`` without one."""
     delivery: Optional[Dict[str, Any]]
     """``device``, ``batches``, ``bytes``, ``resident_bytes``, ``direct_bytes``, ``transfer_ns``,
-    ``convert_ns``, ``late_batches``, ``gpu_idle_ns`` and more of batches that were brought to a
-    GPU; ``None`` where they stay on the host."""
+    ``convert_ns``, ``late_batches``, ``gpu_idle_ns`` and more of batches that were delivered to a
+    GPU, as in docs/report-schema.md; ``None`` if batches stay on the host."""
     gpu: Optional[GpuUse]
     """What the GPU of ``gpu_decode`` did; ``None`` without one."""
     gpu_meters: List[Dict[str, Any]]
-    """What NVML measured of each graphics board in the latest :meth:`Loader.energy` block:
+    """NVML's measurements of each graphics board in the latest :meth:`Loader.energy` block:
     ``meter``, ``board``, ``seconds``, ``samples``, ``joules`` and ``joules_per_sample`` (``None``
     if the meter failed), and ``utilisation`` (mean share of the time in which a kernel ran, 0 to 1,
     or ``None``). Other processes on the board are included. Empty without such a block."""

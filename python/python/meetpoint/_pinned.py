@@ -32,8 +32,8 @@ def converter() -> Callable[["_native.Tensor"], Any]:
 
 
 def _level_of_caller() -> int:
-    """The ``stacklevel`` at which a warning of the function that calls this one names the code that
-    uses the package."""
+    """The ``stacklevel`` with which a warning of this function's caller names the code that uses
+    the package."""
     package = Path(__file__).parent
     level, frame = 0, inspect.currentframe()
     while frame is not None and Path(frame.f_code.co_filename).parent == package:

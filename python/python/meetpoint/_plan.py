@@ -89,7 +89,7 @@ def profile(
     :param threads: numbers of threads; 0 for one per core.
     :param codecs: codecs of stored samples.
     :param gpu_decode: GPU with which strategies are also measured, such as ``"cuda:0"``.
-    :param batch_size: samples in a batch with this GPU; 32 by default.
+    :param batch_size: samples in each batch that is measured with this GPU; 32 by default.
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for caches.
     :param confidence: confidence that is required to call the best certain.
@@ -150,7 +150,8 @@ def plan(
     :param device: ``"emulated"`` or an :class:`Emulated` that may prepare batches.
     :param gpu_decode: GPU that may prepare a share of each batch of the host, such as ``"cuda:0"``.
     :param step: seconds of a training step; without it, the accelerator never waits.
-    :param step_gpu: GPU of the steps; by default that of ``gpu_decode``, which delays them.
+    :param step_gpu: GPU of the training steps. By default, it is the one that prepares samples, and
+        preparing delays the steps.
     :param goal: the quantity to minimise, ``"time"`` or ``"energy"`` (modelled).
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for batches and cache.

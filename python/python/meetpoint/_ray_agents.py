@@ -200,7 +200,7 @@ class _Manager:
 
 
 class Agents:
-    """Agents that Ray supervises. :func:`meetpoint.ray.agents` makes it.
+    """Agents that Ray supervises. :func:`meetpoint.ray.agents` creates this object.
 
     It can be pickled, for example as an argument of a task or in the configuration of Ray Train:
     the copies refer to the same agents. Only the original ends them, by :meth:`shutdown` or at the

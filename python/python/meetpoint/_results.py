@@ -214,7 +214,7 @@ class Verified:
     bytes: int
     problems: List[Problem]
     notes: List[str]
-    """As sentences: the folder of a plan that was not removed."""
+    """Sentences, such as that the folder of a plan was not removed."""
     deep: Optional[DeepChecks] = None
     """``None`` unless requested, and for a damaged dataset."""
 
@@ -416,20 +416,20 @@ class GpuFailure:
 
 @dataclass(frozen=True)
 class GpuUse:
-    """What the GPU of ``gpu_decode`` did in an epoch. Counts are of samples."""
+    """The use of the GPU of ``gpu_decode`` in an epoch. Counts are of samples."""
 
     gpu: str
     """Its name."""
     threads: int
     """Threads of the host that prepare with it."""
     threads_failed: int
-    """Of these, threads that use it no more after a failure."""
+    """Of these, threads that no longer use it because of a failure."""
     share: float
-    """Mean of the shares of the threads at the end of the epoch."""
+    """Mean of ``shares``."""
     shares: List[float]
-    """The share of each thread."""
+    """The share of a batch that each thread gives it at the end of the epoch."""
     prepared: int
-    """Prepared on it."""
+    """Samples prepared on it."""
     resident: int
     """Of these, samples whose tensors stayed on it until their batch was delivered there."""
     beyond_share: int
@@ -437,17 +437,19 @@ class GpuUse:
     not_taken: int
     """Left to the CPU because it cannot prepare them."""
     not_taken_because: Dict[str, int]
-    """These by reason, such as ``progressive``."""
+    """The samples of ``not_taken`` by reason, such as ``progressive``."""
     given_back: int
     """Taken and given back to the CPU, because their data are damaged."""
     after_failure: int
     """Left to the CPU after a failure."""
     out_of_memory: int
-    """Left to the CPU because the GPU ran out of memory, or was not tried again yet."""
+    """Left to the CPU because the GPU ran out of memory, including those before the next attempt to
+    use it."""
     out_of_memory_batches: int
     """Batches for which the GPU ran out of memory."""
     busy_ns: int
-    """Time from the start of its work on a batch until the end, summed over batches and threads."""
+    """Time from the start of its work on a batch until the end, summed over batches and threads, in
+    nanoseconds. Batches of several threads overlap."""
     device_bytes_limit: int
     """Limit of device memory, summed over the threads, in bytes."""
     pinned_bytes_limit: int
@@ -457,7 +459,7 @@ class GpuUse:
     pinned_bytes_max: int
     """Peak page-locked memory so far in bytes: the sum of the peaks of the threads."""
     allocations: int
-    """Allocations of device and page-locked memory; constant after the first few batches."""
+    """Allocations of device and page-locked memory in the epoch; none in the steady state."""
     downloaded_because: Optional[Dict[str, Any]]
     """Why tensors were copied to the host although batches are delivered to the same GPU: ``reason``
     and its details; ``None`` if none were."""

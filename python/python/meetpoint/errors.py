@@ -151,7 +151,7 @@ class DeviceError(MeetpointError):
 
 
 class GpuError(MeetpointError):
-    """A GPU that cannot be used, or that failed while a batch was brought to it.
+    """A GPU that cannot be used, or that failed while a batch was delivered to it.
 
     The loader can be closed, and resumed from its state: batches that were delivered are counted.
     """

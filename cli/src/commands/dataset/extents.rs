@@ -1,4 +1,4 @@
-//! `meetpoint dataset extents`: where on its block device a dataset is.
+//! `meetpoint dataset extents`: maps a dataset to extents of its block device.
 
 use crate::commands::serving::engine_parser;
 use crate::surface::failure::Interrupted;
@@ -56,7 +56,7 @@ struct Verified {
     block: PathBuf,
     /// The engine that read it.
     engine: &'static str,
-    /// Where on it the device of the extents begins.
+    /// Offset on it of the device that the extents refer to.
     begin: u64,
     files: usize,
     extents: usize,

@@ -77,10 +77,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_delimiter = ',', default_values_t = [0], value_name = "N,…")]
     threads: Vec<usize>,
     /// GPU with which strategies are also measured, such as cuda:0. As in a run, it prepares a
-    /// share of each batch that each thread chooses by measurement.
+    /// share of each batch, and each thread chooses this share by measurement.
     #[arg(long, value_name = "GPU")]
     gpu_decode: Option<GpuIndex>,
-    /// Samples in a batch with a GPU.
+    /// Samples in each batch that is measured with --gpu-decode.
     #[arg(long, default_value_t = 32, value_name = "N", requires = "gpu_decode",
           value_parser = clap::value_parser!(u32).range(1..=65536))]
     batch_size: u32,
@@ -334,8 +334,8 @@ pub(super) fn folder(named: Option<&Path>, dataset: &Path) -> PathBuf {
     named.map_or_else(beside, Path::to_path_buf)
 }
 
-/// Measures, with a progress bar, until it is complete or stopped; also with a GPU and batches of
-/// this size, if there is one.
+/// Measures, with a progress bar, until the measurement is complete or stopped. If a GPU is given,
+/// also measures with it, in batches of the given size.
 pub(super) fn measured(
     dataset: &Arc<Dataset>,
     recipe: &Recipe,

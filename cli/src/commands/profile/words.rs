@@ -194,7 +194,7 @@ fn sentences(document: &Document) -> Vec<String> {
     said
 }
 
-/// What was not measured with a GPU.
+/// Sentences about what was not measured with a GPU.
 fn gpu_sentences(results: &[Measured]) -> Vec<String> {
     let Some(gpu) = results.iter().find_map(|it| it.gpu) else { return Vec::new() };
     let with_gpu = |of: &Measured| {
@@ -215,8 +215,8 @@ fn gpu_sentences(results: &[Measured]) -> Vec<String> {
     }
     if results.iter().any(|it| it.gpu.is_some() && it.gpu_joules.is_none()) {
         said.push(format!(
-            "The joules of {gpu} were not measured: that takes exactly one NVIDIA board with a \
-             meter that works."
+            "The joules of {gpu} were not measured: this requires exactly one NVIDIA board, with a \
+             working meter."
         ));
     }
     said

@@ -14,7 +14,7 @@ const ARITHMETIC: Arithmetic = Arithmetic {
     std: [0.229, 0.224, 0.225],
 };
 
-/// What a picture of a batch becomes: an independent way.
+/// The expected elements of a batch, computed independently of the kernels.
 fn expected(conversion: &Conversion, bytes: &[u8], plane: usize, samples: usize) -> Vec<u8> {
     let channels = conversion.channels as usize;
     let is_planes = conversion.order == Order::Planes || channels == 1;

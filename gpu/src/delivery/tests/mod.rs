@@ -1,4 +1,4 @@
-//! Deliveries to the CPU that runs the kernels, and to a device that records what is done.
+//! Deliveries to the CPU that runs the kernels, through a device that records its calls.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod conversion;

@@ -1,4 +1,4 @@
-//! A device that records what is done.
+//! A device that records its calls.
 
 use crate::delivery::streams::{ConsumerStream, Consumers, Event, Streams};
 use crate::{Compute, DeviceMemory, Error, Fence, HostMemory, Launch, PageLock, Shim};
