@@ -1,4 +1,4 @@
-//! Brings batches to the device, one after another.
+//! Delivers batches to the device, one after another.
 
 use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels, round_to_bfloat16};
@@ -137,7 +137,7 @@ struct ScratchPlaces {
     elements: usize,
 }
 
-/// Brings batches to a device.
+/// Delivers batches to a device.
 pub struct Delivery<S: Streams> {
     /// Declared first: the others may only be freed after the work that it has.
     streams: S,
