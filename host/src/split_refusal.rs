@@ -9,8 +9,6 @@ use std::fmt;
 pub enum SplitRefusal {
     /// The recipe gives bytes, which need no conversion.
     Bytes,
-    /// The recipe prepares several pictures of a sample.
-    SeveralPictures,
     /// Pictures of different sizes are combined, and padding has the value of an element.
     DifferentSizes,
     /// An operation needs the finished tensor.
@@ -33,9 +31,6 @@ impl fmt::Display for SplitRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes => f.write_str("the recipe gives uint8, which needs no conversion"),
-            Self::SeveralPictures => {
-                f.write_str("the recipe prepares several pictures of a sample")
-            }
             Self::DifferentSizes => f.write_str("pictures of different sizes are combined"),
             Self::FollowedBy { operation, position } => {
                 write!(f, "operation {position}, `{operation}`, needs the finished tensor")

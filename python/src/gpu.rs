@@ -1,6 +1,7 @@
 //! The GPU that batches are copied to, and the one that prepares a share of them.
 
 use crate::exceptions::{ErrorLocation, ProblemText, plain, raise};
+use meetpoint_format::recipe::Dtype;
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
     CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, Split,
@@ -115,7 +116,11 @@ impl GpuSettings {
             split = split.to_bfloat16().ok_or_else(|| {
                 let why = match split.undivided() {
                     Some(reason) => reason.to_string(),
-                    None => format!("the recipe gives {}", config.recipe.result().dtype.name()),
+                    None => {
+                        let mut gives = config.recipe.images().iter().map(|it| it.result.dtype);
+                        let other = gives.find(|it| *it != Dtype::Float32);
+                        format!("the recipe gives {}", other.map_or("float32", Dtype::name))
+                    }
                 };
                 let message = format!("device_dtype is \"bfloat16\", but {why}");
                 let remedy = "use a recipe whose pictures the GPU converts to float32, or leave \
@@ -123,7 +128,7 @@ impl GpuSettings {
                 plain(py, "SettingError", (message, remedy))
             })?;
         }
-        let dtype = config.recipe.result().dtype.name();
+        let dtype = config.recipe.images()[0].result.dtype.name();
         split.apply(config, device);
         Ok(Self { device, prefetch, limits, packages, split, dtype })
     }
@@ -203,8 +208,7 @@ impl Gpu {
         let reason = self.settings.split.undivided()?;
         match reason {
             SplitRefusal::Bytes => None,
-            SplitRefusal::SeveralPictures
-            | SplitRefusal::DifferentSizes
+            SplitRefusal::DifferentSizes
             | SplitRefusal::FollowedBy { .. }
             | SplitRefusal::NotBytes { .. }
             | SplitRefusal::Compared => Some(Notice::NotConvertedOnGpu {

@@ -207,6 +207,27 @@ def test_samples_are_mixed_on_the_gpu(libraries: Path, dataset: str) -> None:
     )
 
 
+def test_views_and_crops_are_converted_on_the_gpu(libraries: Path, dataset: str) -> None:
+    run(
+        libraries,
+        dataset,
+        """
+        views = [T.Views({
+            "a": T.View([T.RandomResizedCrop(16), T.ToTensor()], count=2),
+            "b": T.View([T.RandomResizedCrop(8), T.ToTensor()]),
+        })]
+        gpu = loader_of(dataset, recipe=views)
+        assert gpu.report()["notices"] == []
+        batch = next(iter(gpu))
+        assert (batch["a"].shape, batch["a"].dtype) == ([8, 2, 3, 16, 16], "float32")
+        assert batch["b"].shape == [8, 3, 8, 8]
+        crops = loader_of(dataset, recipe=[T.FiveCrop(8), T.ToDtype("float32", scale=True)])
+        images, _ = next(iter(crops))
+        assert images.shape == [8, 5, 8, 8, 3] and crops.report()["notices"] == []
+        """,
+    )
+
+
 def test_time_without_work_is_measured_where_the_stream_is_known(
     libraries: Path, dataset: str
 ) -> None:

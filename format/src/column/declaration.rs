@@ -264,15 +264,22 @@ pub enum ColumnSource {
 impl ColumnSource {
     /// Whether the values are pictures that the recipe prepares.
     pub fn is_picture(self) -> bool {
+        self.images().is_some()
+    }
+
+    /// The index in [`Recipe::images`] of the pictures that are the values; `None` for other
+    /// values.
+    pub fn images(self) -> Option<usize> {
         match self {
-            Self::Image | Self::View(_) => true,
+            Self::Image => Some(0),
+            Self::View(index) => Some(index),
             Self::Label
             | Self::Key
             | Self::Sample
             | Self::Further(_)
             | Self::Target(_)
             | Self::ImageSize(_)
-            | Self::PaddingMask(_) => false,
+            | Self::PaddingMask(_) => None,
         }
     }
 }

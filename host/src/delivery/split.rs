@@ -5,7 +5,7 @@ use crate::LoaderConfig;
 use crate::split_refusal::SplitRefusal;
 use meetpoint_format::column::{Collate, ElementType};
 use meetpoint_format::recipe::{
-    Dtype, Layout, OneHot, Operation, Phase, Recipe, TensorSpec, ValueKind,
+    Dtype, Images, Layout, OneHot, Operation, Phase, Recipe, RecipeParts, TensorSpec, ValueKind,
 };
 use meetpoint_gpu::GpuIndex;
 use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
@@ -17,8 +17,9 @@ use std::sync::Arc;
 pub struct Split {
     /// The operations that the host and its devices execute.
     pub head: Recipe,
-    /// The conversion of bytes to elements on the GPU; or why the host executes it.
-    pub conversion: Result<SplitConversion, SplitRefusal>,
+    /// The conversions of bytes to elements on the GPU, for each column of [`Recipe::images`] that
+    /// needs one; or why the host executes them.
+    pub conversions: Result<Vec<Option<SplitConversion>>, SplitRefusal>,
     /// The operations on batches that the GPU executes; `None` if there are none, or if the host
     /// executes them.
     pub mixing: Option<SplitMixing>,
@@ -29,6 +30,8 @@ pub struct Split {
 pub struct SplitConversion {
     /// The conversion of the bytes that the host prepares.
     pub conversion: Conversion,
+    /// Pictures of each sample.
+    pub pictures: usize,
     /// Element type of the result.
     pub element: GpuElement,
     /// Whether the conversion gives float32, which is rounded to `element` after samples are mixed.
@@ -80,59 +83,55 @@ impl GpuElement {
 impl Split {
     /// A recipe that the host executes completely, for a reason.
     pub fn refused(recipe: &Recipe, reason: SplitRefusal) -> Self {
-        Self { head: recipe.clone(), conversion: Err(reason), mixing: None }
+        Self { head: recipe.clone(), conversions: Err(reason), mixing: None }
     }
 
     /// Divides a recipe whose pictures are collated in a way.
     pub fn of(recipe: &Recipe, collate: &Collate) -> Self {
-        let result = recipe.result();
         let is_mixed = recipe.mixes_tensors();
-        if result.dtype == Dtype::Uint8 && recipe.views().is_empty() && !is_mixed {
+        let are_bytes = recipe.images().iter().all(|it| it.result.dtype == Dtype::Uint8);
+        if are_bytes && !is_mixed {
             return Self::refused(recipe, SplitRefusal::Bytes);
-        }
-        if !recipe.gives_one_picture() {
-            return Self::refused(recipe, SplitRefusal::SeveralPictures);
         }
         if *collate != Collate::Stack {
             return Self::refused(recipe, SplitRefusal::DifferentSizes);
         }
         let mixing = mixing(recipe);
         if is_mixed && mixing.is_none() {
-            return Self::refused(recipe, not_bytes(result.dtype));
+            return Self::refused(recipe, not_bytes(recipe.result().dtype));
         }
-        let (on_samples, on_batches) = recipe.split();
-        let on_batches = match (&mixing, result.labels) {
-            // Labels become rows on the host, and are mixed on the GPU.
-            (Some(_), Some(labels)) => vec![Operation::OneHot(OneHot { labels })],
-            _ => on_batches.to_vec(),
+        let divided: Result<Vec<_>, _> = recipe.images().iter().map(divided).collect();
+        let (heads, conversions): (Vec<_>, _) = match divided {
+            _ if are_bytes => (undivided(recipe), Err(SplitRefusal::Bytes)),
+            Err(reason) => (undivided(recipe), Err(reason)),
+            Ok(divided) => {
+                let (heads, conversions) = divided.into_iter().unzip();
+                (heads, Ok(conversions))
+            }
         };
-        let conversion = divided(recipe, on_samples);
-        let (head, conversion) = match conversion {
-            Ok((head, conversion)) => (head, Ok(conversion)),
-            Err(reason) => (on_samples.to_vec(), Err(reason)),
-        };
-        let head = Recipe::with_targets([head, on_batches].concat(), recipe.targets().to_vec());
-        let head = head.expect("it does less than a valid recipe");
-        Self { head, conversion, mixing }
+        let head = head(recipe, &heads, mixing.is_some());
+        Self { head, conversions, mixing }
     }
 
     /// The same with bfloat16 on the GPU, rounded from float32; `None` if the GPU does not convert
     /// the pictures to float32.
     pub fn to_bfloat16(&self) -> Option<Self> {
-        let SplitConversion { conversion, element, .. } = self.conversion.as_ref().ok()?;
-        if *element != GpuElement::Host(ElementType::Float32) {
-            return None;
-        }
         let is_rounded = self.mixing.is_some();
-        let conversion = match is_rounded {
-            true => conversion.clone(),
-            false => {
-                let elements = conversion.elements.to_bfloat16()?;
-                Conversion { elements, ..conversion.clone() }
+        let rounded = |it: &SplitConversion| {
+            if it.element != GpuElement::Host(ElementType::Float32) {
+                return None;
             }
+            let mut conversion = it.conversion.clone();
+            if !is_rounded {
+                conversion.elements = conversion.elements.to_bfloat16()?;
+            }
+            let (element, pictures) = (GpuElement::Bfloat16, it.pictures);
+            Some(SplitConversion { conversion, pictures, element, is_rounded })
         };
-        let conversion = SplitConversion { conversion, element: GpuElement::Bfloat16, is_rounded };
-        Some(Self { conversion: Ok(conversion), ..self.clone() })
+        let conversions = self.conversions.as_ref().ok()?.iter();
+        let conversions: Option<Vec<_>> =
+            conversions.map(|it| it.as_ref().and_then(rounded).map(Some)).collect();
+        Some(Self { conversions: Ok(conversions?), ..self.clone() })
     }
 
     /// Lets a loader prepare the head of this recipe for a GPU.
@@ -145,9 +144,9 @@ impl Split {
         operations.into_iter().for_each(|it| *it = on_samples.len().min(*it));
     }
 
-    /// Why the host executes the conversion.
+    /// Why the host executes the conversions.
     pub fn undivided(&self) -> Option<&SplitRefusal> {
-        self.conversion.as_ref().err()
+        self.conversions.as_ref().err()
     }
 }
 
@@ -162,14 +161,42 @@ fn mixing(recipe: &Recipe) -> Option<SplitMixing> {
     (recipe.mixes_tensors() && is_known).then(|| SplitMixing { recipe: recipe.clone(), spec })
 }
 
-/// Operations on samples for the host, and the conversion for the GPU.
-fn divided(
-    recipe: &Recipe,
-    operations: &[Operation],
-) -> Result<(Vec<Operation>, SplitConversion), SplitRefusal> {
-    let result = recipe.result();
+/// The operations on samples of each column of pictures.
+fn undivided(recipe: &Recipe) -> Vec<Vec<Operation>> {
+    recipe.images().iter().map(|images| images.operations.clone()).collect()
+}
+
+/// The recipe for the host: operations on samples for each column of pictures, and those on batches
+/// unless the GPU executes them.
+fn head(recipe: &Recipe, operations: &[Vec<Operation>], is_mixed: bool) -> Recipe {
+    let (common, on_batches) = recipe.split();
+    let mut parts = RecipeParts {
+        operations: common.to_vec(),
+        views: recipe.views().to_vec(),
+        targets: recipe.targets().to_vec(),
+    };
+    match &mut parts.views[..] {
+        [] => parts.operations.clone_from(&operations[0]),
+        views => {
+            for (view, operations) in views.iter_mut().zip(operations) {
+                view.operations = operations[common.len()..].to_vec();
+            }
+        }
+    }
+    match recipe.labels() {
+        // Labels become rows on the host, and are mixed on the GPU.
+        Some(labels) if is_mixed => parts.operations.push(Operation::OneHot(OneHot { labels })),
+        _ => parts.operations.extend_from_slice(on_batches),
+    }
+    Recipe::from_parts(parts).expect("it does less than a valid recipe")
+}
+
+/// The operations on samples of a column of pictures for the host, and the conversion for the GPU;
+/// none if they give bytes.
+fn divided(images: &Images) -> Result<(Vec<Operation>, Option<SplitConversion>), SplitRefusal> {
+    let Images { operations, result, .. } = images;
     if result.dtype == Dtype::Uint8 {
-        return Err(SplitRefusal::Bytes);
+        return Ok((operations.clone(), None));
     }
     let not_bytes = || not_bytes(result.dtype);
     let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
@@ -189,8 +216,7 @@ fn divided(
             }
         }
     }
-    let prepared = Recipe::with_targets(head.clone(), recipe.targets().to_vec());
-    let prepared = prepared.map_err(|_| not_bytes())?;
+    let prepared = Recipe::new(head.clone()).map_err(|_| not_bytes())?;
     let bytes = prepared.result();
     let is_picture = bytes.kind == ValueKind::Image || bytes.kind == ValueKind::Tensor;
     let is_8_bit = before.iter().all(|operation| match operation {
@@ -207,7 +233,8 @@ fn divided(
         Dtype::Float16 => ElementType::Float16,
         Dtype::Float32 => ElementType::Float32,
     };
-    Ok((head, SplitConversion { conversion, element: element.into(), is_rounded: false }))
+    let (pictures, element, is_rounded) = (images.pictures(), element.into(), false);
+    Ok((head, Some(SplitConversion { conversion, pictures, element, is_rounded })))
 }
 
 /// What the operations on elements amount to.
@@ -248,14 +275,22 @@ fn conversion(operations: &[Operation], channels: u32) -> Option<Conversion> {
 
 #[cfg(test)]
 mod tests {
-    use super::{GpuElement, Split, SplitRefusal};
+    use super::{GpuElement, Split, SplitConversion, SplitRefusal};
     use meetpoint_format::column::{Collate, ElementType, Pad};
-    use meetpoint_format::recipe::Recipe;
+    use meetpoint_format::recipe::{Dtype, Recipe};
     use meetpoint_gpu::delivery::{Conversion, ElementBytes, Float, Order};
 
     fn split(operations: &str) -> Split {
         let recipe = Recipe::from_toml(&format!("operation = [{operations}]")).unwrap();
         Split::of(&recipe, &Collate::Stack)
+    }
+
+    /// The conversion of a recipe without views.
+    fn only(split: &Split) -> SplitConversion {
+        let [Some(conversion)] = &split.conversions.as_ref().unwrap()[..] else {
+            panic!("{split:?}")
+        };
+        conversion.clone()
     }
 
     fn names(split: &Split) -> Vec<&'static str> {
@@ -274,24 +309,24 @@ mod tests {
             split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {{name = 'layout', layout = 'NCHW'}}"));
         let expected = ["decode", "random_resized_crop", "random_horizontal_flip", "layout"];
         assert_eq!(names(&divided), expected);
-        let conversion = divided.conversion.clone().unwrap();
+        let conversion = only(&divided);
         assert_eq!(conversion.element, GpuElement::Host(ElementType::Float32));
         let Conversion { elements, order, channels } = conversion.conversion;
         assert_eq!((order, channels), (Order::Planes, 3));
         assert!(matches!(elements, ElementBytes::Arithmetic(_, Float::Float32)));
         let rounded = divided.to_bfloat16().unwrap();
         assert_eq!(rounded.to_bfloat16(), None);
-        let rounded = rounded.conversion.unwrap();
+        let rounded = only(&rounded);
         assert_eq!((rounded.element, rounded.is_rounded), (GpuElement::Bfloat16, false));
         let half = "{name = 'to_dtype', dtype = 'float16', scale = true}";
         let divided = split(&format!("{HEAD}, {half}, {NORMALIZE}"));
-        let conversion = divided.conversion.clone().unwrap().conversion;
+        let conversion = only(&divided).conversion;
         assert_eq!(conversion.order, Order::Pixels);
         assert!(matches!(conversion.elements, ElementBytes::Table16(_)));
         assert_eq!(divided.to_bfloat16(), None);
         // Two normalisations in a row are no single arithmetic.
         let divided = split(&format!("{HEAD}, {FLOAT}, {NORMALIZE}, {NORMALIZE}"));
-        let conversion = divided.conversion.unwrap().conversion;
+        let conversion = only(&divided).conversion;
         assert!(matches!(conversion.elements, ElementBytes::Table32(_)));
     }
 
@@ -306,7 +341,7 @@ mod tests {
         assert_eq!(mixing.recipe, Recipe::from_toml(&format!("operation = [{recipe}]")).unwrap());
         assert_eq!(divided.head.labels(), mixing.recipe.labels());
         // Its bfloat16 is rounded after the mix of float32.
-        let rounded = divided.to_bfloat16().unwrap().conversion.unwrap();
+        let rounded = only(&divided.to_bfloat16().unwrap());
         assert_eq!((rounded.element, rounded.is_rounded), (GpuElement::Bfloat16, true));
         assert!(matches!(rounded.conversion.elements, ElementBytes::Arithmetic(_, Float::Float32)));
         // Without a conversion.
@@ -321,6 +356,36 @@ mod tests {
         let one_hot = split(&format!("{HEAD}, {FLOAT}, {{name = 'one_hot', num_classes = 5}}"));
         assert_eq!((one_hot.undivided(), one_hot.mixing.is_some()), (None, false));
         assert_eq!(names(&one_hot)[3..], ["one_hot"]);
+    }
+
+    #[test]
+    fn each_view_and_each_crop_is_converted() {
+        let tail = |size| {
+            format!("operations = [{{name = 'random_resized_crop', size = {size}}}, {FLOAT}]")
+        };
+        let text = format!(
+            "operation = [{{name = 'decode'}}]
+            view = [{{column = 'global', count = 2, {}}}, {{column = 'local', count = 6, {}}},
+                {{column = 'bytes', operations = [{{name = 'center_crop', size = 4}}]}}]",
+            tail(8),
+            tail(4)
+        );
+        let recipe = Recipe::from_toml(&text).unwrap();
+        let divided = Split::of(&recipe, &Collate::Stack);
+        let [Some(global), Some(local), None] = &divided.conversions.as_ref().unwrap()[..] else {
+            panic!("{divided:?}")
+        };
+        assert_eq!((global.pictures, local.pictures), (2, 6));
+        let heads: Vec<_> = divided.head.images().iter().map(|it| it.result.dtype).collect();
+        assert_eq!(heads, [Dtype::Uint8; 3]);
+        let of_view = |recipe: &Recipe| recipe.images()[1].first_view;
+        assert_eq!(of_view(&divided.head), of_view(&recipe));
+        // Bytes are not bfloat16.
+        assert_eq!(divided.to_bfloat16(), None);
+        let crops =
+            split(&format!("{{name = 'decode'}}, {{name = 'ten_crop', size = 4}}, {FLOAT}"));
+        assert_eq!(only(&crops).pictures, 10);
+        assert_eq!(names(&crops), ["decode", "ten_crop"]);
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub struct GpuBatch<S: Streams> {
 #[derive(Debug)]
 pub struct DeliveryStage<S: Streams> {
     delivery: Delivery<S>,
-    /// The conversion of pictures, whose index in the delivery is 0.
-    conversion: Option<SplitConversion>,
+    /// The conversion of each column of pictures, with its index in the delivery.
+    conversions: Vec<Option<(usize, SplitConversion)>>,
     mixer: Option<Mixer>,
     /// Bytes of the largest batch so far.
     bytes_max: usize,
@@ -154,15 +154,20 @@ impl<S: Streams> DeliveryStage<S> {
         limits: DeliveryLimits,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Self, Error> {
-        let conversion = split.conversion.as_ref().ok().cloned();
-        let conversions: Vec<_> = conversion.iter().map(|it| it.conversion.clone()).collect();
-        let mut delivery = Delivery::new_unless(streams, &conversions, limits, is_stopped)?;
+        let mut loaded = Vec::new();
+        let mut load = |it: &SplitConversion| {
+            loaded.push(it.conversion.clone());
+            (loaded.len() - 1, it.clone())
+        };
+        let conversions = split.conversions.iter().flatten();
+        let conversions = conversions.map(|it| it.as_ref().map(&mut load)).collect();
+        let mut delivery = Delivery::new_unless(streams, &loaded, limits, is_stopped)?;
         let mixer = split.mixing.as_ref().map(Mixer::new);
         if mixer.is_some() {
             Mixing::probe(delivery.streams(), is_stopped)?;
         }
         let locks = LockBudget::new(limits.locked_bytes);
-        Ok(Self { delivery, conversion, mixer, bytes_max: 0, locks, staged: None })
+        Ok(Self { delivery, conversions, mixer, bytes_max: 0, locks, staged: None })
     }
 
     /// Starts to deliver a batch to the GPU. The batch may be dropped when this returns.
@@ -210,13 +215,16 @@ impl<S: Streams> DeliveryStage<S> {
             }
             let bytes = &payload[table.range(index)];
             let is_picture = column.source.is_picture();
-            let (element, target) = match self.conversion.as_ref().filter(|_| is_picture) {
-                Some(SplitConversion { element, is_rounded, .. }) => {
+            let conversion = column.source.images().and_then(|index| self.conversions.get(index));
+            let (element, target) = match conversion.and_then(Option::as_ref) {
+                Some((conversion, SplitConversion { pictures, element, is_rounded, .. })) => {
                     let offset = reserve(element.bytes() * bytes.len());
-                    let channels = self.delivery.channels(0) as usize;
-                    let plane = bytes.len().checked_div(count * channels).unwrap_or(0);
+                    let channels = self.delivery.channels(*conversion) as usize;
+                    let samples = count * pictures;
+                    let plane = bytes.len().checked_div(samples * channels).unwrap_or(0);
                     let plane = u32::try_from(plane).expect("a picture has fewer pixels");
-                    let (conversion, is_rounded) = (0, *is_rounded);
+                    let samples = u32::try_from(samples).expect("batches have 32 bits");
+                    let (conversion, is_rounded) = (*conversion, *is_rounded);
                     let target =
                         Target::Converted { offset, conversion, plane, samples, is_rounded };
                     (*element, target)

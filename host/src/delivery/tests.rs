@@ -40,7 +40,8 @@ fn compare_within(recipe: &str, is_divided: bool, limits: DeliveryLimits) -> Opt
 
 fn compare_split(recipe: Recipe, split: &Split, limits: DeliveryLimits) -> Option<Unlocked> {
     let (mut whole, mut divided) = (open(recipe), open(split.head.clone()));
-    let is_rounded = matches!(&split.conversion, Ok(it) if it.element == GpuElement::Bfloat16);
+    let mut conversions = split.conversions.iter().flatten().flatten();
+    let is_rounded = conversions.any(|it| it.element == GpuElement::Bfloat16);
     let limits = DeliveryLimits { device_bytes: 2 << 20, ..limits };
     let mut stage = DeliveryStage::new(shim(), split, limits).unwrap();
     let (mut expected, mut found) =
@@ -128,6 +129,25 @@ fn batches_of_other_recipes_are_brought_as_they_are() {
     compare(&format!("{HEAD}, {FLOAT}, {{name = 'random_erasing'}}"), false);
     let grey = "{name = 'grayscale'}";
     compare(&format!("{HEAD}, {grey}, {FLOAT}"), true);
+}
+
+#[test]
+fn several_pictures_of_a_sample_are_converted_on_the_device() {
+    let planes = "{name = 'layout', layout = 'NCHW'}";
+    let crops = "{name = 'decode'}, {name = 'five_crop', size = [3, 5]}";
+    compare(&format!("{crops}, {FLOAT}, {NORMALIZE}, {planes}"), true);
+    let view = |column: &str, count: u32, size: u32, tail: &str| {
+        let crop = format!("{{name = 'random_resized_crop', size = {size}}}");
+        format!("{{column = '{column}', count = {count}, operations = [{crop}{tail}]}}")
+    };
+    let float = format!(", {FLOAT}, {NORMALIZE}, {planes}");
+    let views =
+        [view("a", 2, 8, &float), view("b", 1, 5, ""), view("c", 3, 4, &format!(", {FLOAT}"))];
+    let views = views.join(", ");
+    let recipe = format!("operation = [{{name = 'decode'}}]\nview = [{views}]");
+    let recipe = Recipe::from_toml(&recipe).unwrap();
+    let split = Split::of(&recipe, &Collate::Stack);
+    assert_eq!(compare_split(recipe, &split, DeliveryLimits::default()), None);
 }
 
 #[test]

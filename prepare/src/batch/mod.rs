@@ -1,9 +1,10 @@
 //! Prepares batches in one thread, with an engine, a preparer, and reused buffers.
 //!
-//! In reading order: this file (reading ahead), `decoding` (from bytes to a place in the batch),
-//! `pictures` (the positions of the images of a sample), `cached` (samples in memory), `small`
-//! (small samples), `table` (the columns other than images), `collated` (pictures of different
-//! sizes), `offloaded` (pictures that a GPU prepares), `damaged` (damaged samples).
+//! In reading order: this file (the course of a batch), `reading` (reading ahead), `decoding` (from
+//! bytes to a place in the batch), `pictures` (the positions of the images of a sample), `cached`
+//! (samples in memory), `small` (small samples), `table` (the columns other than images), `collated`
+//! (pictures of different sizes), `offloaded` (pictures that a GPU prepares), `damaged` (damaged
+//! samples).
 
 mod cached;
 mod collated;
@@ -11,6 +12,7 @@ mod damaged;
 mod decoding;
 mod offloaded;
 mod pictures;
+mod reading;
 mod small;
 mod table;
 
@@ -21,7 +23,7 @@ use crate::encoded::decodes_regions;
 use crate::job::Job;
 use crate::prefetch;
 use crate::preparer::{Pace, PrepareStats, PreparedBatch, Preparer};
-use crate::read_limits::{BYTES_AHEAD_MAX, READS_MAX, ReadPatience};
+use crate::read_limits::ReadPatience;
 use crate::resume::Resumer;
 use crate::shape::collated_shape;
 use crate::{BatchMemory, DecodeMemory, Error, Replacement};
@@ -34,18 +36,14 @@ use meetpoint_format::sampler::EpochOrder;
 use meetpoint_kernels::{
     BatchId, BatchMixer, BatchTensors, Cpu, Interrupt, SamplePreparer, TargetSpec,
 };
-use meetpoint_storage::{
-    Access, Completion, Counters, Engine, Error as StorageError, FileId, Request, RequestKind,
-};
+use meetpoint_storage::{Access, Completion, Counters, Engine, FileId};
 use offloaded::Offloading;
 use pictures::Pictures;
-use small::{NextSmall, SmallReads};
+use small::SmallReads;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use table::Table;
 
-/// How long to wait for reads in flight after an error or a cancelled batch.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a wait lasts before the caller is asked whether to continue.
 const WAIT_SLICE: Duration = Duration::from_millis(20);
 
@@ -341,158 +339,6 @@ impl CpuPreparer {
         progress.stats.samples += 1;
         Ok(())
     }
-
-    /// Submits reads until the engine, the bytes ahead or the batch are at their end.
-    fn read_ahead(&mut self, progress: &mut BatchProgress<'_>) -> Result<(), Error> {
-        let depth = self.engine.limits().depth.min(READS_MAX);
-        loop {
-            let again = self.small.again.last().copied();
-            if again.is_none() {
-                self.take_small(progress)?;
-            }
-            let position = again.unwrap_or(progress.next);
-            if position >= self.samples.len() || self.engine.in_flight() >= depth {
-                break;
-            }
-            if again.is_none() {
-                if self.take_next_cached(progress)? {
-                    continue;
-                }
-                match self.read_small(position, progress)? {
-                    NextSmall::Alone => {}
-                    NextSmall::InFlight => {
-                        progress.next += 1;
-                        continue;
-                    }
-                    NextSmall::Waits => break,
-                }
-            }
-            let (sample, location) = &self.samples[position];
-            let ahead = self.memory.as_ref().map_or(BYTES_AHEAD_MAX, |memory| memory.read_ahead());
-            if progress.bytes_ahead > 0 && progress.bytes_ahead + location.bytes > ahead {
-                break;
-            }
-            if let Some(Err(why)) = self.memory.as_ref().map(|it| it.check_stored(location.bytes)) {
-                return Err(self.job.dataset.too_large((*sample, location), why));
-            }
-            let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
-            let file = match (&location.file, self.job.dataset.contents(location.part)) {
-                (Some(file), Some((folder, contents))) => {
-                    match self.contents[folder].file(file, contents, &mut *self.engine) {
-                        Ok(file) => file,
-                        Err(error) => {
-                            let error = self.job.dataset.in_place(*sample, location, error);
-                            self.pass(position, progress);
-                            self.replace_damaged(position, error, progress)?;
-                            continue;
-                        }
-                    }
-                }
-                _ => self.files[location.part],
-            };
-            let request = Request {
-                token: read_token(self.call, position),
-                file,
-                kind: RequestKind::Read,
-                offset: location.offset,
-                bytes,
-                buffer: self.pool.take(&mut *self.engine, bytes),
-            };
-            match self.engine.submit(request) {
-                Ok(()) => {
-                    progress.bytes_ahead += bytes as u64;
-                    self.pass(position, progress);
-                }
-                Err(refused) => {
-                    self.pool.give(refused.request.buffer);
-                    if !matches!(refused.error, StorageError::QueueFull { .. }) {
-                        let (sample, location) = &self.samples[position];
-                        return Err(self.read_failed((*sample, location), refused.error));
-                    }
-                    break;
-                }
-            }
-        }
-        let is_stuck = self.engine.in_flight() == 0 && self.completions.is_empty();
-        let position = self.small.again.last().copied().unwrap_or(progress.next);
-        if is_stuck && position < self.samples.len() {
-            return self.read_plainly(position, progress);
-        }
-        Ok(())
-    }
-
-    /// Goes on to the sample behind the one at a position, which is the next.
-    fn pass(&mut self, position: usize, progress: &mut BatchProgress<'_>) {
-        if self.small.again.last() == Some(&position) {
-            self.small.again.pop();
-        } else {
-            progress.next += 1;
-        }
-    }
-
-    /// Reads one sample without the engine: for an engine that takes no request at all.
-    fn read_plainly(
-        &mut self,
-        position: usize,
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<(), Error> {
-        self.pass(position, progress);
-        let (sample, location) = self.samples[position].clone();
-        let outcome = self.read_and_decode_into(position, (sample, &location), progress);
-        outcome.or_else(|error| self.replace_damaged(position, error, progress))
-    }
-
-    /// Reads a sample without the engine, and decodes it into the place of the one at `position`.
-    fn read_and_decode_into(
-        &mut self,
-        position: usize,
-        (sample, location): (u64, &SampleLocation),
-        progress: &mut BatchProgress<'_>,
-    ) -> Result<(), Error> {
-        if !self.table.has_images() {
-            return self.take_columns(position, (sample, location), progress);
-        }
-        let bytes = usize::try_from(location.bytes).expect("at most IMAGE_BYTES_MAX");
-        let mut buffer = self.pool.take(&mut *self.engine, bytes);
-        let started = Instant::now();
-        let into = &mut buffer.as_mut_slice()[..bytes];
-        let read = self.job.dataset.read_image(sample, location, into);
-        progress.stats.read_wait_ns += nanoseconds(started.elapsed());
-        let outcome = match read {
-            Ok(()) => {
-                let stored = &buffer.as_slice()[..bytes];
-                self.decode_into(position, (sample, location), stored, progress)
-            }
-            Err(error) => Err(error),
-        };
-        self.pool.give(buffer);
-        outcome
-    }
-
-    fn read_failed(
-        &self,
-        (sample, location): (u64, &SampleLocation),
-        source: StorageError,
-    ) -> Error {
-        let (_, row, key) = self.job.dataset.location_in_words(sample, location);
-        Error::Read { row, key, source }
-    }
-
-    /// Waits for the reads that are still in flight, whose bytes are no longer needed.
-    ///
-    /// Reads that do not complete in time stay with the engine. If they complete during a later
-    /// batch, they are ignored because of their tokens.
-    fn drain(&mut self) {
-        let started = Instant::now();
-        while self.engine.in_flight() > 0 && started.elapsed() < DRAIN_TIMEOUT {
-            if self.engine.wait(WAIT_SLICE, &mut self.completions).is_err() {
-                break;
-            }
-        }
-        for completion in self.completions.drain(..) {
-            self.pool.give(completion.buffer);
-        }
-    }
 }
 
 impl Preparer for CpuPreparer {
@@ -561,12 +407,6 @@ impl Preparer for CpuPreparer {
     fn counters(&self) -> Counters {
         self.engine.counters()
     }
-}
-
-/// The token of a read: the number of the call, and a position of its batch.
-fn read_token(call: u32, position: usize) -> u64 {
-    let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
-    u64::from(call) << 32 | u64::from(position)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {
