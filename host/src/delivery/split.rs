@@ -365,7 +365,7 @@ mod tests {
         };
         let text = format!(
             "operation = [{{name = 'decode'}}]
-            view = [{{column = 'global', count = 2, {}}}, {{column = 'local', count = 6, {}}},
+            views = [{{column = 'global', count = 2, {}}}, {{column = 'local', count = 6, {}}},
                 {{column = 'bytes', operations = [{{name = 'center_crop', size = 4}}]}}]",
             tail(8),
             tail(4)

@@ -144,7 +144,7 @@ fn several_pictures_of_a_sample_are_converted_on_the_device() {
     let views =
         [view("a", 2, 8, &float), view("b", 1, 5, ""), view("c", 3, 4, &format!(", {FLOAT}"))];
     let views = views.join(", ");
-    let recipe = format!("operation = [{{name = 'decode'}}]\nview = [{views}]");
+    let recipe = format!("operation = [{{name = 'decode'}}]\nviews = [{views}]");
     let recipe = Recipe::from_toml(&recipe).unwrap();
     let split = Split::of(&recipe, &Collate::Stack);
     assert_eq!(compare_split(recipe, &split, DeliveryLimits::default()), None);
