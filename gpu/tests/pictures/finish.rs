@@ -95,7 +95,8 @@ fn mixed_batches_are_equal() {
 fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     let recipe = recipe(operations);
     let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
-    let format = tensor_format(&preparer.export_tensor().expect("the samples are prepared"));
+    let formats = preparer.export_tensors().expect("the samples are prepared");
+    let format = tensor_format(&formats[0]);
     let (mut images, mut spec) = (Vec::new(), None::<TensorSpec>);
     for sample in 0..samples {
         let picture = png(16, 14, sample);
