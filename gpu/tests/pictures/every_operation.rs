@@ -18,6 +18,9 @@ const CASES: u64 = 10;
 
 const SIZES: [(u32, u32); 4] = [(1, 1), (8, 2), (23, 17), (14, 20)];
 
+/// A picture that is larger than every crop of several.
+const LARGE: (u32, u32) = (64, 63);
+
 #[test]
 fn every_operation_is_executed_or_listed() {
     let mut compute = start();
@@ -28,10 +31,12 @@ fn every_operation_is_executed_or_listed() {
             if case.content != (Content::Picture { has_alpha: false }) {
                 continue;
             }
+            let crops = (!case.recipe.gives_one_picture()).then_some(LARGE);
             let pictures: Vec<Vec<u8>> = SIZES
-                .iter()
+                .into_iter()
+                .chain(crops)
                 .enumerate()
-                .map(|(index, (width, height))| png(*width, *height, number * 7 + index as u64))
+                .map(|(index, (width, height))| png(width, height, number * 7 + index as u64))
                 .collect();
             if !after(declaration).is_empty() {
                 // It needs targets, with which there are no programs.
