@@ -1,9 +1,9 @@
-//! The execution of a recipe on the picture of one sample, as plain data without pixels, for
+//! The execution of a recipe on the pictures of one sample, as plain data without pixels, for
 //! executors outside this crate.
 //!
 //! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes,
-//! without further decisions. Executing it on the decoded region gives the same bytes as the
-//! preparer.
+//! without further decisions. Executing it on its part of the decoded region gives the same bytes
+//! as the preparer.
 
 pub use crate::resize::program::{AxisProgram, OUTSIDE};
 
