@@ -5,7 +5,7 @@ use super::jobs::{
     WarpJob, Writer,
 };
 use super::memory::{ALIGNMENT, align};
-use super::program::{Program, TensorPlace};
+use super::program::{Program, TensorLocation};
 use super::round::Round;
 use super::steps::Rounds;
 use crate::buffer::{Buffer, needed};
@@ -108,9 +108,14 @@ impl PictureBatch {
     }
 
     /// Adds a picture: the region that the first stage of its program takes. Its address is an
-    /// offset in the memory of pictures, and `tensor` the place of its tensor; [`PictureBatch::run`]
-    /// says where both lie.
-    pub fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: TensorPlace) {
+    /// offset in the memory of pictures, and `tensor` the location of its tensor in the memory of
+    /// its column; [`PictureBatch::run`] says where both lie.
+    pub fn add(
+        &mut self,
+        source: &PictureDescriptor,
+        program: &Program<'_>,
+        tensor: TensorLocation,
+    ) {
         assert!(tensor.column < self.format_of.len(), "a column of the batch");
         self.rounds.add(source, program, tensor);
     }
@@ -188,9 +193,9 @@ impl PictureBatch {
         self.rounds.between_bytes()
     }
 
-    /// Starts the work on all pictures, which lie at offsets from the address `sources`; the tensors
-    /// of each column lie at offsets from its address in `tensors`. Before it is done, the batch
-    /// must neither be cleared, nor added to, nor run again.
+    /// Starts the work on all pictures, which lie at offsets from the address `sources`; the
+    /// tensors of each column lie at offsets from its address in `tensors`. Before it is done, the
+    /// batch must neither be cleared, nor added to, nor run again.
     pub fn run(
         &mut self,
         compute: &mut dyn Compute,

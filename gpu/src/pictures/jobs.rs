@@ -1,7 +1,7 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
 use super::program::{
-    ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, TensorPlace, WarpForm,
+    ErasedValues, Erasure, NoiseRange, PositionMap, SampleMix, TensorLocation, WarpForm,
 };
 
 /// An address that is known when a batch starts.
@@ -33,7 +33,7 @@ pub(super) struct Bases<'a> {
 }
 
 impl Address {
-    pub(super) fn of(TensorPlace { column, offset }: TensorPlace) -> Self {
+    pub(super) fn of(TensorLocation { column, offset }: TensorLocation) -> Self {
         Self::Tensor { column, offset }
     }
 

@@ -19,5 +19,5 @@ pub use batch::{PictureBatch, TensorFormat};
 pub use mix::{BatchOnDevice, Partner, SampleMixer};
 pub use program::{
     Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, OUTSIDE, PositionMap, Program,
-    Region, SampleMix, Stage, TensorPlace, Turn, WarpForm,
+    Region, SampleMix, Stage, TensorLocation, Turn, WarpForm,
 };

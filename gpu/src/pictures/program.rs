@@ -22,9 +22,9 @@ pub struct Program<'a> {
     pub erasures: &'a [Erasure],
 }
 
-/// Where the tensor of a picture is written.
+/// The location at which the tensor of a picture is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TensorPlace {
+pub struct TensorLocation {
     /// Index of the column.
     pub column: usize,
     /// Offset in bytes in the memory of the column's tensors, a multiple of the element size.

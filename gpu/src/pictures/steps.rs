@@ -6,7 +6,7 @@ use super::jobs::{
     SumJob, WarpJob, erasure_words,
 };
 use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
-use super::program::{Axis, Change, Program, Region, Stage, TensorPlace, Turn};
+use super::program::{Axis, Change, Program, Region, Stage, TensorLocation, Turn};
 use super::round::{LISTS, Round};
 use super::upload::{TABLES, UploadOffsets};
 use crate::PictureDescriptor;
@@ -68,12 +68,12 @@ impl Rounds {
         self.memory.bytes
     }
 
-    /// Adds a picture by the offset of its memory, whose tensor is written to a place.
+    /// Adds a picture by the offset of its memory, whose tensor is written to a location.
     pub(super) fn add(
         &mut self,
         source: &PictureDescriptor,
         program: &Program<'_>,
-        tensor: TensorPlace,
+        tensor: TensorLocation,
     ) {
         self.before.clear();
         self.before.extend(self.rounds[..self.used].iter().map(Round::lengths));
@@ -473,7 +473,7 @@ struct StageJob<'a> {
     turn: Turn,
     program: &'a Program<'a>,
     uploaded: UploadOffsets,
-    tensor: TensorPlace,
+    tensor: TensorLocation,
 }
 
 /// A pass from a picture to itself.

@@ -2,7 +2,7 @@
 
 use crate::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::pictures::{PictureBatch, TensorPlace};
+use meetpoint_gpu::pictures::{PictureBatch, TensorLocation};
 use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, subject};
 use meetpoint_kernels::jpeg::OutputColour;
 use meetpoint_kernels::{
@@ -192,7 +192,7 @@ pub(crate) fn outcomes(
             }
             let (memory, source) = upload(compute, encoded, &program);
             let tensor = compute.allocate(expected.data.len()).expect("the kernels run");
-            let place = TensorPlace { column: program.column, offset: tensor.address() };
+            let place = TensorLocation { column: program.column, offset: tensor.address() };
             batch.add(&source, &ConvertedProgram::default().convert(&program), place);
             held.push((memory, tensor, expected, program));
         }

@@ -47,8 +47,8 @@ impl CpuPreparer {
         });
     }
 
-    /// Whether pictures can be prepared elsewhere: they have fixed sizes, no target moves with them,
-    /// and all of their operations are executed here.
+    /// Whether pictures can be prepared elsewhere: they have fixed sizes, no target moves with
+    /// them, and all of their operations are executed here.
     pub fn can_offload(&self) -> bool {
         self.why_not_offloaded().is_none()
     }

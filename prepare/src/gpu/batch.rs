@@ -6,7 +6,7 @@ use crate::Tensors;
 use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
-use meetpoint_gpu::pictures::{PictureBatch, TensorPlace};
+use meetpoint_gpu::pictures::{PictureBatch, TensorLocation};
 use meetpoint_gpu::resident::{ResidentTensors, TensorMemory, TensorPool};
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner, precision};
@@ -322,7 +322,7 @@ impl GpuBatch {
             let part = decoded.part(from, (source.width, source.height));
             let Column { picture_bytes, sample_bytes } = self.columns[column];
             let offset = (position * sample_bytes + index * picture_bytes) as u64;
-            let place = TensorPlace { column, offset };
+            let place = TensorLocation { column, offset };
             self.pictures.add(&part, &self.converted.convert(program), place);
         }
         let end = self.end.max(position + 1);

@@ -54,8 +54,8 @@ fn resources(job: &Job) -> Resources {
     Resources { engine: shuffled(&job.dataset, 5, 4), decode_memory: None, cache: None }
 }
 
-/// Prepares a job with a share of each batch on a GPU; compares with the CPU alone. Returns what the
-/// GPU did.
+/// Prepares a job with a share of each batch on a GPU; compares with the CPU alone. Returns what
+/// the GPU did.
 fn compare_within(job: &Job, share: f64, memory: GpuMemory) -> GpuUse {
     let engine = shuffled(&job.dataset, 8, 3);
     let mut alone = CpuPreparer::new(job.clone(), engine, Cpu::Portable).unwrap();
