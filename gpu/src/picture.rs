@@ -19,6 +19,17 @@ pub struct PictureDescriptor {
 }
 
 impl PictureDescriptor {
+    /// A part of it; `x` and `y` are its first column and row. Its address may have any alignment.
+    #[must_use]
+    pub fn part(&self, (x, y): (u32, u32), (width, height): (u32, u32)) -> Self {
+        let is_inside = |from: u32, length: u32, whole: u32| {
+            from.checked_add(length).is_some_and(|end| end <= whole)
+        };
+        assert!(is_inside(x, width, self.width) && is_inside(y, height, self.height), "a part");
+        let offset = u64::from(y) * u64::from(self.row_stride) + u64::from(x);
+        Self { address: self.address + offset, width, height, ..*self }
+    }
+
     /// Its fields as words, in the layout that kernels read.
     pub fn words(&self) -> [u32; 6] {
         let Self { address, row_stride, plane_stride, width, height } = *self;

@@ -1,9 +1,9 @@
-//! The execution of a recipe on the picture of one sample, as plain data without pixels, for
+//! The execution of a recipe on the pictures of one sample, as plain data without pixels, for
 //! executors outside this crate.
 //!
 //! A [`PictureProgram`] is exported from the plan that [`crate::SamplePreparer`] itself executes,
-//! without further decisions. Executing it on the decoded region gives the same bytes as the
-//! preparer.
+//! without further decisions. Executing it on its part of the decoded region gives the same bytes
+//! as the preparer.
 
 pub use crate::resize::program::{AxisProgram, OUTSIDE};
 
@@ -15,9 +15,13 @@ use std::ops::Range;
 /// Fraction bits of a weight.
 pub const WEIGHT_BITS: u32 = crate::resize::PRECISION_BITS;
 
-/// The program for the picture of one sample. Its memory is reused from sample to sample.
+/// The program for one picture of a sample. Its memory is reused from sample to sample.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PictureProgram {
+    /// Index of its column among those that are prepared.
+    pub column: usize,
+    /// Index of the picture among those of the sample in this column.
+    pub index: usize,
     /// The part of the picture in the file that must be decoded. Turned, it is the region of the
     /// first stage.
     pub source: Region,
@@ -40,7 +44,7 @@ pub struct PictureProgram {
 }
 
 impl PictureProgram {
-    /// Clears the program of the last sample.
+    /// Clears the program of the last picture.
     pub(crate) fn clear(&mut self) {
         self.stages.clear();
         self.changes.clear();
@@ -355,7 +359,7 @@ pub enum SampleMix {
     },
 }
 
-/// How the last stage of every sample of a recipe writes its tensor.
+/// How the last stage of every sample of a recipe writes the tensors of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorProgram {
     /// Element type.
@@ -374,9 +378,6 @@ pub enum NotExported {
     /// Samples are not pictures.
     #[error("samples are not pictures")]
     NotPictures,
-    /// The recipe creates several pictures of a sample.
-    #[error("a sample becomes several pictures")]
-    Views,
     /// The pixels of the mode are not red, green and blue bytes or one grey byte.
     #[error("pictures are decoded as {0}")]
     Mode(&'static str),

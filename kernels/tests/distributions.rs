@@ -71,13 +71,13 @@ fn compare<const N: usize>(
     let text = format!("operation = [{{ name = 'decode' }}, {{ {operation} }}]");
     let mut preparer = SamplePreparer::new(&Recipe::from_toml(&text).unwrap(), Cpu::detect());
     let file = [&b"P6 32 24 255\n"[..], &[0; 32 * 24 * 3]].concat();
-    let mut program = PictureProgram::default();
+    let mut programs = Vec::new();
     let mut other = Other(SplitMix64::new(20_261_127));
     let (mut ours, mut others) = (vec![Vec::new(); N], vec![Vec::new(); N]);
     for sample in 0..VALUES {
         let id = SampleId { seed: 17, epoch: 3, sample };
-        preparer.export((&file).into(), id, &mut program).unwrap().unwrap();
-        for (values, value) in ours.iter_mut().zip(observe(&program)) {
+        preparer.export((&file).into(), id, &mut programs).unwrap().unwrap();
+        for (values, value) in ours.iter_mut().zip(observe(&programs[0])) {
             values.push(value);
         }
         for (values, value) in others.iter_mut().zip(original(&mut other)) {

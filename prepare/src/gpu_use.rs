@@ -248,8 +248,6 @@ impl fmt::Display for NotTaken {
 pub enum NotOffloaded {
     /// Batches have no pictures.
     NoPictures,
-    /// A sample becomes several pictures.
-    SeveralPictures,
     /// Pictures may have different sizes.
     VariableSize,
     /// Targets move with the pictures.
@@ -274,7 +272,6 @@ impl fmt::Display for NotOffloaded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPictures => f.write_str("batches have no pictures"),
-            Self::SeveralPictures => f.write_str("a sample becomes several pictures"),
             Self::VariableSize => f.write_str("pictures may have different sizes"),
             Self::Targets => f.write_str("targets move with the pictures"),
             Self::PreparedOffline => {
@@ -293,7 +290,6 @@ impl From<NotExported> for NotOffloaded {
     fn from(reason: NotExported) -> Self {
         match reason {
             NotExported::NotPictures => Self::NoPictures,
-            NotExported::Views => Self::SeveralPictures,
             NotExported::Mode(mode) => Self::Mode { mode: mode.to_owned() },
             NotExported::Targets => Self::Targets,
             // A property of a sample, not of a recipe.
@@ -311,6 +307,8 @@ pub enum Downloaded {
     Verified,
     /// Operations on batches are executed on the host.
     Mixed,
+    /// Batches have several columns of pictures.
+    SeveralColumns,
     /// Tensors of other batches use up the memory for tensors that stay.
     Memory {
         /// Its limit in bytes.
@@ -323,6 +321,7 @@ impl fmt::Display for Downloaded {
         match self {
             Self::Verified => f.write_str("the checksums of samples are computed on the host"),
             Self::Mixed => f.write_str("operations on batches are executed on the host"),
+            Self::SeveralColumns => f.write_str("batches have several columns of pictures"),
             Self::Memory { limit_bytes } => {
                 let limit = meetpoint_format::units::show_bytes(*limit_bytes);
                 write!(f, "the memory for tensors that stay on the GPU (up to {limit}) was used up")

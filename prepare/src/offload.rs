@@ -23,29 +23,30 @@ pub trait Offload: Send + Debug {
     /// `may_stay`, tensors may stay where they are prepared.
     fn begin(&mut self, samples: usize, may_stay: bool) -> Result<(), Error>;
 
-    /// Takes a sample, whose bytes need not outlive the call; `false` leaves it to the caller.
+    /// Takes a sample, whose bytes need not outlive the call, with all of its pictures; `false`
+    /// leaves it to the caller.
     fn take(&mut self, position: usize, encoded: Encoded<'_>, id: SampleId) -> Result<bool, Error>;
 
     /// Called after each sample that the caller prepared itself, to record when the others are
     /// done.
     fn poll(&mut self);
 
-    /// Ends the batch: writes the tensor of each taken sample to its position in `tensors`, unless
-    /// it stays where it was prepared.
+    /// Ends the batch: writes the tensors of each taken sample to its position in each column of
+    /// pictures, unless they stay where they were prepared.
     ///
     /// `own_ns` is the time that the caller spent on the samples that it prepared itself.
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error>;
+    fn finish(&mut self, columns: &mut [Tensors<'_>], own_ns: u64) -> Result<Finished, Error>;
 
     /// Its counts so far.
     fn counts(&self) -> OffloadCounts;
 }
 
-/// The tensors of a batch, one after another.
+/// The tensors of a column of a batch, sample by sample.
 #[derive(Debug)]
 pub struct Tensors<'a> {
     /// All of them.
     pub bytes: &'a mut [u8],
-    /// Bytes of each.
+    /// Bytes of those of a sample.
     pub each: usize,
 }
 
@@ -54,7 +55,7 @@ pub struct Tensors<'a> {
 pub struct Finished {
     /// Positions of samples that the caller has to prepare, in ascending order.
     pub given_back: Vec<usize>,
-    /// Tensors that stayed where they were prepared.
+    /// Tensors that stayed where they were prepared. There is one column then.
     pub resident: Option<ResidentTensors>,
 }
 

@@ -5,13 +5,13 @@ use super::jobs::{
     WarpJob, Writer,
 };
 use super::memory::{ALIGNMENT, align};
-use super::program::Program;
+use super::program::{Program, TensorLocation};
 use super::round::Round;
 use super::steps::Rounds;
 use crate::buffer::{Buffer, needed};
 use crate::{Argument, Compute, Error, HostMemory, KernelName, Launch, PictureDescriptor};
 
-/// Format of the tensors of a batch.
+/// Format of the tensors of a column of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorFormat {
     /// Bytes of an element: 1, 2 or 4.
@@ -29,7 +29,12 @@ pub struct TensorFormat {
 /// host and on the device, grows as needed and is reused.
 #[derive(Debug)]
 pub struct PictureBatch {
-    format: TensorFormat,
+    /// The different formats.
+    formats: Vec<TensorFormat>,
+    /// For each column, the index of its format.
+    format_of: Vec<usize>,
+    /// Where the elements of each format are in what is uploaded.
+    elements_at: Vec<usize>,
     rounds: Rounds,
     staging: Option<HostMemory>,
     /// Maximum bytes of `staging`, unless its content needs more.
@@ -52,6 +57,8 @@ struct PlannedLaunch {
     jobs: usize,
     /// Offset of the index of the job of each block; `None` if block b executes job b.
     jobs_of_blocks: Option<usize>,
+    /// Index of the format of its tensors; `None` if the kernel writes none.
+    format: Option<usize>,
 }
 
 const FIRST_PASS: KernelName = KernelName { module: "stages", name: "first_pass" };
@@ -66,14 +73,24 @@ const ERASE: KernelName = KernelName { module: "finish", name: "erase" };
 const SHARPEN: KernelName = KernelName { module: "colour", name: "sharpen" };
 
 impl PictureBatch {
-    /// An empty batch for tensors of this format.
-    pub fn new(format: TensorFormat) -> Self {
-        assert!(matches!(format.element_bytes, 1 | 2 | 4), "an element has 1, 2 or 4 bytes");
-        assert!(matches!(format.channels, 1 | 3), "a tensor has 1 or 3 channels");
-        let elements = 256 * format.channels * format.element_bytes;
-        assert_eq!(format.elements.len(), elements as usize, "an element for each value");
+    /// An empty batch for columns of tensors of these formats.
+    pub fn new(columns: &[TensorFormat]) -> Self {
+        let mut formats: Vec<TensorFormat> = Vec::new();
+        let index = |format: &TensorFormat| {
+            assert!(matches!(format.element_bytes, 1 | 2 | 4), "an element has 1, 2 or 4 bytes");
+            assert!(matches!(format.channels, 1 | 3), "a tensor has 1 or 3 channels");
+            let elements = 256 * format.channels * format.element_bytes;
+            assert_eq!(format.elements.len(), elements as usize, "an element for each value");
+            formats.iter().position(|it| it == format).unwrap_or_else(|| {
+                formats.push(format.clone());
+                formats.len() - 1
+            })
+        };
+        let format_of = columns.iter().map(index).collect();
         Self {
-            format,
+            formats,
+            format_of,
+            elements_at: Vec::new(),
             rounds: Rounds::default(),
             staging: None,
             staging_bytes_max: usize::MAX,
@@ -91,15 +108,24 @@ impl PictureBatch {
     }
 
     /// Adds a picture: the region that the first stage of its program takes. Its address is an
-    /// offset in the memory of pictures. `tensor` is the offset of its tensor in the memory of
-    /// tensors, a multiple of the size of an element. [`PictureBatch::run`] gets the addresses of
-    /// both memories.
-    pub fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
+    /// offset in the memory of pictures, and `tensor` the location of its tensor in the memory of
+    /// its column; [`PictureBatch::run`] gets the addresses of both memories.
+    pub fn add(
+        &mut self,
+        source: &PictureDescriptor,
+        program: &Program<'_>,
+        tensor: TensorLocation,
+    ) {
+        assert!(tensor.column < self.format_of.len(), "a column of the batch");
         self.rounds.add(source, program, tensor);
     }
 
-    /// Removes the picture that was added last. Can be called once after each
-    /// [`PictureBatch::add`].
+    /// Begins a sample, whose pictures are added next: [`Self::undo`] removes them.
+    pub fn begin_sample(&mut self) {
+        self.rounds.set_mark();
+    }
+
+    /// Removes the pictures added since [`Self::begin_sample`]. Can be called once after each.
     pub fn undo(&mut self) {
         self.rounds.undo();
     }
@@ -167,15 +193,16 @@ impl PictureBatch {
         self.rounds.between_bytes()
     }
 
-    /// Starts the work on all pictures, which lie at offsets from the address `sources`; their
-    /// tensors lie at offsets from `tensors`. Before it is done, the batch must neither be cleared,
-    /// nor added to, nor run again.
+    /// Starts the work on all pictures, which lie at offsets from the address `sources`; the
+    /// tensors of each column lie at offsets from its address in `tensors`. Before it is done, the
+    /// batch must neither be cleared, nor added to, nor run again.
     pub fn run(
         &mut self,
         compute: &mut dyn Compute,
         sources: u64,
-        tensors: u64,
+        tensors: &[u64],
     ) -> Result<(), Error> {
+        assert_eq!(tensors.len(), self.format_of.len(), "an address for each column");
         let [bytes, between, counts] = self.needs();
         self.reserve_host(compute)?;
         let uploaded = self.uploaded.grown(compute, bytes)?.address();
@@ -192,21 +219,22 @@ impl PictureBatch {
             let counts = self.counts.get().expect("it was allocated");
             compute.fill(counts, 0, self.rounds.counts_bytes, 0)?;
         }
-        let elements = Argument::Address(uploaded + self.rounds.elements_at as u64);
         for launch in &self.launches {
             let mut arguments = vec![Argument::Address(uploaded + launch.jobs as u64)];
             let map = launch.jobs_of_blocks.map(|map| Argument::Address(uploaded + map as u64));
             arguments.extend(map);
-            if launch.kernel == LAST_PASS {
-                let TensorFormat { element_bytes, is_interleaved, channels, .. } = self.format;
-                arguments.push(elements);
-                let words = [element_bytes, channels, u32::from(is_interleaved), QUADS_PER_THREAD];
-                arguments.extend(words.map(Argument::Word));
-            }
-            if launch.kernel == ERASE {
-                let TensorFormat { element_bytes, is_interleaved, channels, .. } = self.format;
+            if let Some(index) = launch.format {
+                let TensorFormat { element_bytes, is_interleaved, channels, .. } =
+                    self.formats[index];
                 let words = [element_bytes, channels, u32::from(is_interleaved)];
+                if launch.kernel == LAST_PASS {
+                    let elements = uploaded + self.elements_at[index] as u64;
+                    arguments.push(Argument::Address(elements));
+                }
                 arguments.extend(words.map(Argument::Word));
+                if launch.kernel == LAST_PASS {
+                    arguments.push(Argument::Word(QUADS_PER_THREAD));
+                }
             }
             compute.launch(&Launch {
                 kernel: launch.kernel,
@@ -221,20 +249,33 @@ impl PictureBatch {
 
     /// Maximum bytes of the uploaded data.
     fn uploaded_bytes(&self) -> usize {
-        self.rounds.uploaded_bytes() + self.format.elements.len() + 2 * ALIGNMENT
+        let elements = self.formats.iter().map(|it| it.elements.len() + ALIGNMENT).sum::<usize>();
+        self.rounds.uploaded_bytes(self.formats.len()) + elements + ALIGNMENT
     }
 
     /// Appends changes, elements and jobs to the uploaded data, and plans the launches.
-    fn write_jobs(&mut self, bases: Bases) {
+    fn write_jobs(&mut self, bases: Bases<'_>) {
         self.launches.clear();
         let mut data = std::mem::take(&mut self.rounds.data);
         align(&mut data);
         let changes = Address::Uploaded(data.len());
         let mut writer = Writer { bytes: &mut data, bases };
         self.rounds.changes.iter().for_each(|change| change.write(&mut writer));
-        align(&mut data);
-        self.rounds.elements_at = data.len();
-        data.extend_from_slice(&self.format.elements);
+        self.elements_at.clear();
+        for format in &self.formats {
+            align(&mut data);
+            self.elements_at.push(data.len());
+            data.extend_from_slice(&format.elements);
+        }
+        // Pictures that are not tensors are written with any format.
+        let format_of = |target: Address| match target {
+            Address::Tensor { column, .. } => self.format_of[column],
+            Address::Null
+            | Address::Source(_)
+            | Address::Uploaded(_)
+            | Address::Between(_)
+            | Address::Counts(_) => 0,
+        };
         for round in self.rounds.rounds() {
             let Round {
                 first_passes,
@@ -250,9 +291,15 @@ impl PictureBatch {
             planner.plan(FIRST_PASS, first_passes, Pass::first_blocks, |job, block, to| {
                 job.write(block, changes, to);
             });
-            planner.plan(LAST_PASS, last_passes, Pass::last_blocks, |job, block, to| {
-                job.write(block, changes, to);
-            });
+            for format in 0..self.formats.len() {
+                let jobs = last_passes.iter().filter(|job| format_of(job.target.address) == format);
+                let launches = planner.launches.len();
+                planner.plan(LAST_PASS, jobs, Pass::last_blocks, |job, block, to| {
+                    job.write(block, changes, to);
+                });
+                let launched = planner.launches[launches..].iter_mut();
+                launched.for_each(|launch| launch.format = Some(format));
+            }
             let counted =
                 planner.plan(COUNT_VALUES, statistics, Statistic::blocks, Statistic::write);
             planner.launches.extend(counted.map(|jobs| PlannedLaunch {
@@ -260,6 +307,7 @@ impl PictureBatch {
                 blocks: statistics.len() as u32,
                 jobs,
                 jobs_of_blocks: None,
+                format: None,
             }));
             planner.plan(SHARPEN, sharpened, Neighbours::blocks, Neighbours::write);
             planner.plan(BLUR, blurs, Blur::blocks, Blur::write);
@@ -267,13 +315,18 @@ impl PictureBatch {
             planner.plan(NOISE, noises, NoiseJob::blocks, NoiseJob::write);
             planner.plan(SUM, sums, SumJob::blocks, SumJob::write);
         }
-        if !self.rounds.erased.is_empty() {
+        for format in 0..self.formats.len() {
+            let erased = self.rounds.erased.iter().filter(|job| format_of(job.tensor) == format);
+            let blocks = erased.clone().count() as u32;
+            if blocks == 0 {
+                continue;
+            }
             align(&mut data);
             let jobs = data.len();
             let writer = &mut Writer { bytes: &mut data, bases };
-            self.rounds.erased.iter().for_each(|job| job.write(writer));
-            let blocks = self.rounds.erased.len() as u32;
-            self.launches.push(PlannedLaunch { kernel: ERASE, blocks, jobs, jobs_of_blocks: None });
+            erased.for_each(|job| job.write(writer));
+            let (kernel, jobs_of_blocks, format) = (ERASE, None, Some(format));
+            self.launches.push(PlannedLaunch { kernel, blocks, jobs, jobs_of_blocks, format });
         }
         self.rounds.data = data;
     }
@@ -282,26 +335,25 @@ impl PictureBatch {
 /// Appends jobs to the uploaded data.
 struct Planner<'a> {
     data: &'a mut Vec<u8>,
-    bases: Bases,
+    bases: Bases<'a>,
     launches: &'a mut Vec<PlannedLaunch>,
 }
 
 impl Planner<'_> {
     /// Appends jobs, and the index of the job of each block, and plans their launch. Returns the
     /// offset of the jobs; `None` without jobs.
-    fn plan<J>(
+    fn plan<'j, J: 'j>(
         &mut self,
         kernel: KernelName,
-        jobs: &[J],
+        jobs: impl IntoIterator<Item = &'j J, IntoIter: Clone>,
         blocks: impl Fn(&J) -> u32,
         write: impl Fn(&J, u32, &mut Writer<'_>),
     ) -> Option<usize> {
-        if jobs.is_empty() {
-            return None;
-        }
+        let jobs = jobs.into_iter();
+        jobs.clone().next()?;
         align(self.data);
         let (at, mut all_blocks) = (self.data.len(), 0);
-        for job in jobs {
+        for job in jobs.clone() {
             write(job, all_blocks, &mut Writer { bytes: self.data, bases: self.bases });
             all_blocks += blocks(job);
         }
@@ -312,7 +364,8 @@ impl Planner<'_> {
                 self.data.extend(number.to_le_bytes());
             }
         }
-        self.launches.push(PlannedLaunch { kernel, blocks: all_blocks, jobs: at, jobs_of_blocks });
+        let (blocks, jobs, format) = (all_blocks, at, None);
+        self.launches.push(PlannedLaunch { kernel, blocks, jobs, jobs_of_blocks, format });
         Some(at)
     }
 }

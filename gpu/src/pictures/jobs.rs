@@ -1,6 +1,6 @@
 //! Jobs as kernels read them: the structs of the modules, byte by byte.
 
-use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, WarpForm};
+use super::program::{ErasedValues, Erasure, NoiseRange, PositionMap, TensorLocation, WarpForm};
 
 /// An address as an offset in a memory region, whose base is known when a batch starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,8 +9,8 @@ pub(super) enum Address {
     Null,
     /// In the memory of decoded pictures.
     Source(u64),
-    /// In the memory of tensors.
-    Tensor(u64),
+    /// In the memory of the tensors of a column.
+    Tensor { column: usize, offset: u64 },
     /// In the uploaded data.
     Uploaded(usize),
     /// In the memory for results between two steps.
@@ -21,20 +21,25 @@ pub(super) enum Address {
 
 /// Base addresses of the memory regions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bases {
+pub(super) struct Bases<'a> {
     pub(super) sources: u64,
-    pub(super) tensors: u64,
+    /// Of each column.
+    pub(super) tensors: &'a [u64],
     pub(super) uploaded: u64,
     pub(super) between: u64,
     pub(super) counts: u64,
 }
 
 impl Address {
-    fn at(self, bases: Bases) -> u64 {
+    pub(super) fn of(TensorLocation { column, offset }: TensorLocation) -> Self {
+        Self::Tensor { column, offset }
+    }
+
+    fn at(self, bases: Bases<'_>) -> u64 {
         match self {
             Self::Null => 0,
             Self::Source(offset) => bases.sources + offset,
-            Self::Tensor(offset) => bases.tensors + offset,
+            Self::Tensor { column, offset } => bases.tensors[column] + offset,
             Self::Uploaded(offset) => bases.uploaded + offset as u64,
             Self::Between(offset) => bases.between + offset as u64,
             Self::Counts(offset) => bases.counts + offset as u64,
@@ -57,7 +62,9 @@ impl Planes {
         let address = match self.address {
             Address::Null => Address::Null,
             Address::Source(at) => Address::Source(at + offset as u64),
-            Address::Tensor(at) => Address::Tensor(at + offset as u64),
+            Address::Tensor { column, offset: at } => {
+                Address::Tensor { column, offset: at + offset as u64 }
+            }
             Address::Uploaded(at) => Address::Uploaded(at + offset),
             Address::Between(at) => Address::Between(at + offset),
             Address::Counts(at) => Address::Counts(at + offset),
@@ -121,7 +128,7 @@ pub(super) struct Pass {
 /// Appends numbers as a device reads them.
 pub(super) struct Writer<'a> {
     pub(super) bytes: &'a mut Vec<u8>,
-    pub(super) bases: Bases,
+    pub(super) bases: Bases<'a>,
 }
 
 impl Writer<'_> {

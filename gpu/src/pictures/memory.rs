@@ -46,7 +46,7 @@ impl Picture {
             Address::Between(offset) => Some((offset, bytes.next_multiple_of(ALIGNMENT))),
             Address::Null
             | Address::Source(_)
-            | Address::Tensor(_)
+            | Address::Tensor { .. }
             | Address::Uploaded(_)
             | Address::Counts(_) => None,
         }

@@ -16,5 +16,5 @@ mod upload;
 pub use batch::{PictureBatch, TensorFormat};
 pub use program::{
     Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, OUTSIDE, PositionMap, Program,
-    Region, Stage, Turn, WarpForm,
+    Region, Stage, TensorLocation, Turn, WarpForm,
 };

@@ -22,6 +22,15 @@ pub struct Program<'a> {
     pub erasures: &'a [Erasure],
 }
 
+/// The location at which the tensor of a picture is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorLocation {
+    /// Index of the column.
+    pub column: usize,
+    /// Offset in bytes in the memory of the column's tensors, a multiple of the element size.
+    pub offset: u64,
+}
+
 /// How a picture is turned and mirrored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Turn {

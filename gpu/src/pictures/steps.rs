@@ -6,7 +6,7 @@ use super::jobs::{
     SumJob, WarpJob, erasure_words,
 };
 use super::memory::{ALIGNMENT, Memory, Picture, Walk, align};
-use super::program::{Axis, Change, Program, Region, Stage, Turn};
+use super::program::{Axis, Change, Program, Region, Stage, TensorLocation, Turn};
 use super::round::{LISTS, Round};
 use super::upload::{TABLES, UploadOffsets};
 use crate::PictureDescriptor;
@@ -19,16 +19,16 @@ pub(super) struct Rounds {
     pub(super) changes: Vec<PixelChange>,
     /// The uploaded data before all jobs: positions, weights and tables.
     pub(super) data: Vec<u8>,
-    /// Offset in the uploaded data of the elements for the 256 values of each channel.
-    pub(super) elements_at: usize,
     /// Tensors of which rectangles are replaced after all rounds.
     pub(super) erased: Vec<EraseJob>,
     memory: Memory,
     pub(super) counts_bytes: usize,
     /// Bytes of the jobs of all rounds.
     jobs_bytes: usize,
-    /// The state before the picture that was added last.
+    /// The state to which [`Self::undo`] returns.
     mark: Mark,
+    /// Lengths of the lists of each round before the picture that was added last.
+    before: Vec<[usize; LISTS]>,
     /// Changes of pixels that the next step makes.
     pending: Vec<PixelChange>,
     /// The original and the sum of a weighted sum that has begun.
@@ -68,9 +68,15 @@ impl Rounds {
         self.memory.bytes
     }
 
-    /// Adds a picture by the offset of its memory, whose tensor is written to an offset.
-    pub(super) fn add(&mut self, source: &PictureDescriptor, program: &Program<'_>, tensor: u64) {
-        self.set_mark();
+    /// Adds a picture by the offset of its memory, whose tensor is written to a location.
+    pub(super) fn add(
+        &mut self,
+        source: &PictureDescriptor,
+        program: &Program<'_>,
+        tensor: TensorLocation,
+    ) {
+        self.before.clear();
+        self.before.extend(self.rounds[..self.used].iter().map(Round::lengths));
         self.memory.free.clear();
         self.pending.clear();
         self.summed = None;
@@ -101,14 +107,14 @@ impl Rounds {
             let words = program.erasures.iter().flat_map(erasure_words);
             self.data.extend(words.flat_map(u32::to_le_bytes));
             let (count, size) = (program.erasures.len() as u32, picture.size);
-            let tensor = Address::Tensor(tensor);
+            let tensor = Address::of(tensor);
             self.erased.push(EraseJob { tensor, erasures, count, size });
         }
         self.count_jobs();
     }
 
-    /// Saves the lengths of all lists, so that the next picture can be removed again.
-    fn set_mark(&mut self) {
+    /// Saves the lengths of all lists, so that the pictures added from now on can be removed again.
+    pub(super) fn set_mark(&mut self) {
         let mark = &mut self.mark;
         mark.rounds.clear();
         mark.rounds.extend(self.rounds[..self.used].iter().map(Round::lengths));
@@ -117,7 +123,7 @@ impl Rounds {
         (mark.counts_bytes, mark.jobs_bytes) = (self.counts_bytes, self.jobs_bytes);
     }
 
-    /// Removes the picture that was added last.
+    /// Removes the pictures added since [`Self::set_mark`].
     pub(super) fn undo(&mut self) {
         let mark = &self.mark;
         for (at, round) in self.rounds[..self.used].iter_mut().enumerate() {
@@ -134,17 +140,20 @@ impl Rounds {
 
     /// Adds the bytes of the jobs of the picture that was added last to `jobs_bytes`.
     fn count_jobs(&mut self) {
-        let jobs = self.rounds[..self.used].iter().enumerate().map(|(at, round)| {
-            round.bytes_from(self.mark.rounds.get(at).copied().unwrap_or_default())
-        });
+        let jobs = self.rounds[..self.used]
+            .iter()
+            .enumerate()
+            .map(|(at, round)| round.bytes_from(self.before.get(at).copied().unwrap_or_default()));
         self.jobs_bytes += jobs.sum::<usize>();
     }
 
-    /// Maximum bytes of the uploaded data, without elements.
-    pub(super) fn uploaded_bytes(&self) -> usize {
+    /// Maximum bytes of the uploaded data, without elements, for tensors in a number of formats.
+    pub(super) fn uploaded_bytes(&self, formats: usize) -> usize {
         let changes = CHANGE_BYTES * self.changes.len() + ALIGNMENT;
-        let erased = ERASE_BYTES * self.erased.len() + ALIGNMENT;
-        let alignment = self.used * LISTS * 2 * ALIGNMENT;
+        let erased = ERASE_BYTES * self.erased.len() + formats * ALIGNMENT;
+        // The last passes are a list for each format.
+        let lists = LISTS - 1 + formats;
+        let alignment = self.used * lists * 2 * ALIGNMENT;
         self.data.len() + self.jobs_bytes + alignment + changes + erased
     }
 
@@ -236,8 +245,7 @@ impl Rounds {
         }
         let result = match stage.is_last {
             true => {
-                let planes =
-                    Planes { address: Address::Tensor(tensor), row_bytes: 0, plane_bytes: 0 };
+                let planes = Planes { address: Address::of(tensor), row_bytes: 0, plane_bytes: 0 };
                 Picture { planes, size: stage.canvas, count: 3 }
             }
             false => self.take_picture(stage.canvas),
@@ -465,7 +473,7 @@ struct StageJob<'a> {
     turn: Turn,
     program: &'a Program<'a>,
     uploaded: UploadOffsets,
-    tensor: u64,
+    tensor: TensorLocation,
 }
 
 /// A pass from a picture to itself.

@@ -2,7 +2,7 @@
 
 use crate::program::{ConvertedProgram, tensor_format};
 use meetpoint_format::recipe::Recipe;
-use meetpoint_gpu::pictures::PictureBatch;
+use meetpoint_gpu::pictures::{PictureBatch, TensorLocation};
 use meetpoint_gpu::{Compute, DeviceMemory, PictureDescriptor, subject};
 use meetpoint_kernels::jpeg::OutputColour;
 use meetpoint_kernels::{
@@ -112,13 +112,13 @@ fn upload(
     (memory, PictureDescriptor { address, row_stride, plane_stride, width, height })
 }
 
-/// The result of a picture.
+/// The result of a picture, or of all pictures of a sample.
 pub(crate) enum Outcome {
     /// Both ways gave the same bytes.
     Equal,
     /// The bytes differ; how.
     Different(String),
-    /// There is no program.
+    /// There are no programs.
     NotExported(NotExported),
     /// The operations do not fit the picture.
     Refused,
@@ -126,7 +126,7 @@ pub(crate) enum Outcome {
     Large,
 }
 
-/// Executes a recipe on pictures both ways. Returns why the recipe or a picture has no program.
+/// Executes a recipe on samples both ways. Returns why the recipe or a sample has no programs.
 pub(crate) fn compare(
     compute: &mut dyn Compute,
     recipe: &Recipe,
@@ -144,8 +144,8 @@ pub(crate) fn compare(
     Ok(())
 }
 
-/// As [`compare`], with the result of each picture; if the recipe has no programs, one result for
-/// all. Results of more pixels than `pixels_max` are not compared.
+/// As [`compare`], with the result of each picture, or of samples that have none; if the recipe has
+/// no programs, one result for all. Results of more pixels than `pixels_max` are not compared.
 pub(crate) fn outcomes(
     compute: &mut dyn Compute,
     recipe: &Recipe,
@@ -153,18 +153,18 @@ pub(crate) fn outcomes(
     pixels_max: u32,
 ) -> Vec<Outcome> {
     let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
-    let format = match preparer.export_tensor() {
-        Ok(format) => format,
+    let formats = match preparer.export_tensors() {
+        Ok(formats) => formats.iter().map(tensor_format).collect::<Vec<_>>(),
         Err(reason) => return vec![Outcome::NotExported(reason)],
     };
-    let mut batch = PictureBatch::new(tensor_format(&format));
+    let mut batch = PictureBatch::new(&formats);
     let (mut held, mut outcomes) = (Vec::new(), Vec::new());
     for (sample, encoded) in (0..).zip(pictures) {
         let id = SampleId { seed: 3, epoch: 1, sample };
         let encoded = Encoded::from(&encoded[..]);
-        let mut program = PictureProgram::default();
-        let expected = preparer.prepare_tensor(encoded, id);
-        let (expected, exported) = match (expected, preparer.export(encoded, id, &mut program)) {
+        let mut programs = Vec::new();
+        let expected = preparer.prepare_tensors(encoded, id);
+        let (expected, exported) = match (expected, preparer.export(encoded, id, &mut programs)) {
             (Ok(expected), Ok(exported)) => (expected, exported),
             (Err(_), Err(_)) => {
                 outcomes.push(Outcome::Refused);
@@ -176,17 +176,28 @@ pub(crate) fn outcomes(
             outcomes.push(Outcome::NotExported(reason));
             continue;
         }
-        if expected.spec.height * expected.spec.width > pixels_max {
-            outcomes.push(Outcome::Large);
-            continue;
+        let expected = expected.into_iter().enumerate().flat_map(|(column, pictures)| {
+            let place = move |(index, picture)| ((column, index), picture);
+            pictures.into_iter().enumerate().map(place)
+        });
+        let expected: Vec<_> = expected.collect();
+        assert_eq!(programs.len(), expected.len(), "a program for each picture");
+        batch.begin_sample();
+        for (program, (place, expected)) in programs.into_iter().zip(expected) {
+            assert_eq!((program.column, program.index), place);
+            assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
+            if expected.spec.height * expected.spec.width > pixels_max {
+                outcomes.push(Outcome::Large);
+                continue;
+            }
+            let (memory, source) = upload(compute, encoded, &program);
+            let tensor = compute.allocate(expected.data.len()).expect("the kernels run");
+            let place = TensorLocation { column: program.column, offset: tensor.address() };
+            batch.add(&source, &ConvertedProgram::default().convert(&program), place);
+            held.push((memory, tensor, expected, program));
         }
-        assert_eq!(program.tensor, (expected.spec.height, expected.spec.width));
-        let (memory, source) = upload(compute, encoded, &program);
-        let tensor = compute.allocate(expected.data.len()).expect("the kernels run");
-        batch.add(&source, &ConvertedProgram::default().convert(&program), tensor.address());
-        held.push((memory, tensor, expected, program));
     }
-    batch.run(compute, 0, 0).expect("the kernels run");
+    batch.run(compute, 0, &vec![0; formats.len()]).expect("the kernels run");
     for (_, tensor, expected, program) in &held {
         let mut got = vec![0; expected.data.len()];
         compute.download(tensor, 0, &mut got).expect("the kernels run");

@@ -2,7 +2,8 @@
 //! CPU executes here: the same batches, whatever the share and whatever fails.
 
 use crate::support::device::{Behaviour, FakeDevice};
-use crate::support::{config, consume, dataset, mixed, pack, picture, sorted};
+use crate::support::{config, consume, dataset, mixed, pack, picture, recipe, sorted, views};
+use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, subject};
 use meetpoint_host::group::{self, GroupCallbacks, Progress};
@@ -320,25 +321,36 @@ fn a_request_to_stop_ends_the_wait_for_a_gpu_that_hangs() {
     }
 }
 
+/// Five crops of a whole picture.
+fn crops() -> Arc<Recipe> {
+    let text = "operation = [{name = 'decode'}, {name = 'resize', size = [20, 22]},
+        {name = 'five_crop', size = 12}, {name = 'random_horizontal_flip'}]";
+    Arc::new(Recipe::from_toml(text).unwrap())
+}
+
 #[test]
 fn what_a_gpu_does_not_prepare_the_cpu_does() {
     let folder = mixed();
-    let config = LoaderConfig {
-        on_error: OnError::Always(Action::Replace),
-        workers: 2,
-        ..config(folder.path())
-    };
-    let mut plain = Loader::open(config.clone()).unwrap();
-    let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
-    let mut loader = Loader::open(config).unwrap();
-    for epoch in 0..2 {
-        let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
-        let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
-        assert_eq!(seen, expected);
-        let gpu = stats.gpu.unwrap();
-        assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (5, 1, 10), "{gpu:?}");
-        assert_eq!(gpu.most_frequent_reason(), Some(NotTaken::Progressive));
-        assert_eq!(stats.damage.replaced, 1);
+    for recipe in [recipe(), views(), crops()] {
+        let config = LoaderConfig {
+            on_error: OnError::Always(Action::Replace),
+            workers: 2,
+            columns: ColumnNames::of(&recipe),
+            recipe,
+            ..config(folder.path())
+        };
+        let mut plain = Loader::open(config.clone()).unwrap();
+        let config = on(Subject::sound(), ShareChoice::Fixed(1.0), config);
+        let mut loader = Loader::open(config).unwrap();
+        for epoch in 0..2 {
+            let (expected, _) = consume(plain.start_epoch(epoch).unwrap());
+            let (seen, stats) = consume(loader.start_epoch(epoch).unwrap());
+            assert_eq!(seen, expected);
+            let gpu = stats.gpu.unwrap();
+            assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (5, 1, 10), "{gpu:?}");
+            assert_eq!(gpu.most_frequent_reason(), Some(NotTaken::Progressive));
+            assert_eq!(stats.damage.replaced, 1);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Batches delivered to the GPU that prepared part of them: the same bytes as without a GPU, of
 //! which only those that the CPU prepared are uploaded. The CPU executes the kernels here.
 
-use crate::support::{config, dataset, mixed};
-use meetpoint_format::column::{Collate, ColumnSource};
+use crate::support::{BatchCopy, config, dataset, mixed, views};
+use meetpoint_format::column::{Collate, ColumnNames, ColumnSource};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, Shim};
 use meetpoint_host::delivery::{DeliveryLimits, DeliveryStage, DeliveryUse, Split};
@@ -224,6 +224,24 @@ fn bytes_become_elements_after_they_are_joined() {
 }
 
 #[test]
+fn views_of_one_column_stay_on_the_gpu() {
+    let folder = mixed();
+    // The pictures of a sample have TENSOR_BYTES together.
+    let text = "operation = [{name = 'decode'}, {name = 'resize', size = [20, 22]}]
+        [[views]]
+        column = 'view'
+        count = 2
+        operations = [{name = 'random_crop', size = [8, 16]}]";
+    let recipe = Arc::new(Recipe::from_toml(text).unwrap());
+    let columns = ColumnNames::of(&recipe);
+    let on_error = OnError::Always(Action::Skip);
+    let config = LoaderConfig { recipe, columns, on_error, ..workers(folder.path(), 2) };
+    let gpu = compare(&config, u64::MAX, ShareChoice::Fixed(1.0), ENOUGH);
+    assert_eq!((gpu.not_taken, gpu.given_back, gpu.prepared), (10, 2, 20), "{gpu:?}");
+    assert_eq!((gpu.resident, gpu.downloaded_because), (20, None));
+}
+
+#[test]
 fn refused_and_damaged_samples_come_from_the_host() {
     let folder = mixed();
     for action in [Action::Replace, Action::Skip] {
@@ -294,10 +312,17 @@ fn tensors_that_stay_are_mixed_on_the_device() {
 }
 
 #[test]
-fn operations_on_batches_of_the_host_and_verification_get_whole_batches() {
+fn operations_on_batches_of_the_host_columns_of_views_and_verification_get_whole_batches() {
     let folder = dataset(8);
     let mixing = mixing(folder.path());
-    for (config, reason) in [(mixing, Some(Downloaded::Mixed)), (config(folder.path()), None)] {
+    let columns = ColumnNames::of(&views());
+    let viewing = LoaderConfig { recipe: views(), columns, ..config(folder.path()) };
+    let cases = [
+        (mixing, Some(Downloaded::Mixed)),
+        (viewing, Some(Downloaded::SeveralColumns)),
+        (config(folder.path()), None),
+    ];
+    for (config, reason) in cases {
         let gpu = Arc::new(Subject(Device::new(u64::MAX)));
         let (choice, memory) = (ShareChoice::Fixed(1.0), GpuMemory::default());
         let preparers = GpuPreparers::new(CpuPreparers::default(), gpu, choice, memory);
@@ -311,7 +336,8 @@ fn operations_on_batches_of_the_host_and_verification_get_whole_batches() {
             (plain.start_epoch(0).unwrap(), loader.start_epoch(0).unwrap());
         while let Some(batch) = found.next_batch().unwrap() {
             assert!(batch.resident().is_none());
-            assert_eq!(batch.bytes(), expected.next_batch().unwrap().unwrap().bytes());
+            let expected = BatchCopy::from(&expected.next_batch().unwrap().unwrap());
+            assert_eq!(BatchCopy::from(&batch), expected);
         }
         let gpu = found.finish().gpu.unwrap();
         assert_eq!((gpu.prepared, gpu.resident, gpu.downloaded_because), (8, 0, reason));

@@ -17,6 +17,7 @@ use meetpoint_gpu::cuda::{Driver, Gpu, Options as GpuOptions};
 use meetpoint_jpeg_benches::{Options, Report, Row, Target, encoded_picture, jpeg_files, median};
 use meetpoint_kernels::jpeg::{Form, Restarts, Rewrite, Spacing, entry_points, rewrite, to_form};
 use meetpoint_kernels::{Cpu, Encoded, SampleId, SamplePreparer};
+use meetpoint_prepare::Tensors;
 use meetpoint_prepare::gpu::{GpuBatch, GpuMemory, OfferOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -156,9 +157,9 @@ fn compare(
     files: &[File],
     batch: usize,
 ) -> anyhow::Result<String> {
-    let mut on_gpu = GpuBatch::new(Box::new(gpu.compute()?), recipe, GpuMemory::default())?;
+    let mut on_gpu = GpuBatch::new(Box::new(gpu.compute()?), recipe, &[0], GpuMemory::default())?;
     let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
-    let bytes = on_gpu.tensor_bytes();
+    let bytes = recipe.output().context("a recipe for a GPU")?.bytes();
     let (mut equal, mut unsound, mut refused) = (0, 0, 0);
     let mut why = String::new();
     for first in [0, batch] {
@@ -175,7 +176,7 @@ fn compare(
         let flagged = on_gpu.wait()?;
         unsound += flagged.len();
         let mut tensors = vec![0; batch * bytes];
-        on_gpu.download(&mut tensors)?;
+        on_gpu.download(&mut [Tensors { bytes: &mut tensors, each: bytes }])?;
         let mut expected = vec![0; bytes];
         for position in on_gpu.positions() {
             if flagged.contains(&position) {
@@ -222,7 +223,7 @@ fn gpu_times(
             let mut batches = Vec::new();
             for _ in 0..2 {
                 let compute = Box::new(gpu.compute()?);
-                batches.push((GpuBatch::new(compute, recipe, GpuMemory::default())?, false));
+                batches.push((GpuBatch::new(compute, recipe, &[0], GpuMemory::default())?, false));
             }
             let (mut staging, mut working) = (Vec::new(), Vec::new());
             for round in 0..rounds + 6 {

@@ -2,36 +2,43 @@
 
 use super::run::apply;
 use super::{SampleId, SamplePreparer, Streams};
-use crate::Error;
 use crate::decode::{Encoded, check_size, orientation, output_colour, probe};
 use crate::finished::FinishedTensor;
 use crate::operations::Step;
 use crate::picture_program::{NotExported, PictureProgram, StageProgram, TensorProgram, Turn};
 use crate::pixels::Pixels;
 use crate::recording::Recording;
-use meetpoint_format::recipe::DecodeMode;
+use crate::tensor::TensorWriter;
+use crate::{Error, Region};
+use meetpoint_format::recipe::{DecodeMode, TensorSpec};
 use meetpoint_jpeg::DecodeScale;
 
 impl SamplePreparer {
-    /// How the tensors of all samples are written; the error is why no sample has a program.
-    pub fn export_tensor(&self) -> Result<TensorProgram, NotExported> {
-        self.check_exported().map(|()| self.program.writer.export())
+    /// How the tensors of all samples are written, for each column of the recipe, or of
+    /// [`Self::set_columns`]; the error is why no sample has programs.
+    pub fn export_tensors(&self) -> Result<Vec<TensorProgram>, NotExported> {
+        self.check_exported()?;
+        Ok(match &self.views {
+            Some(views) => views.writers().map(TensorWriter::export).collect(),
+            None => vec![self.program.writer.export()],
+        })
     }
 
-    /// Exports the program of a sample, from its headers and random parameters, into `program`.
-    /// Operations on batches are not included, and damage after the header is not detected. The
-    /// inner error is why the sample has no program; [`Self::prepare`] can prepare it instead.
+    /// Exports the programs of the pictures of a sample, from its headers and random parameters:
+    /// column by column, in the order of the pictures. Returns the part of the picture in the file
+    /// that must be decoded for them: the same as [`Self::prepare_columns`] decodes, so that both
+    /// detect the same damage. All programs have the same colour and turn. Operations on batches
+    /// are not included, and damage after the header is not detected here. The inner error is why
+    /// the sample has no programs.
     pub fn export(
         &mut self,
         encoded: Encoded<'_>,
         id: SampleId,
-        program: &mut PictureProgram,
-    ) -> Result<Result<(), NotExported>, Error> {
-        program.clear();
+        programs: &mut Vec<PictureProgram>,
+    ) -> Result<Result<Region, NotExported>, Error> {
         if let Err(reason) = self.check_exported() {
             return Ok(Err(reason));
         }
-        let id = Streams::from(id);
         // The data after the header are left to the decoder.
         let info = probe(encoded.bytes)?;
         check_size(info, None)?;
@@ -40,7 +47,23 @@ impl SamplePreparer {
             false => None,
         };
         self.turn_source(info, orientation);
-        let spec = self.plan_opened(info, &[], id)?;
+        if self.views.is_some() {
+            return self.export_views(info, id, programs);
+        }
+        programs.resize_with(1, PictureProgram::default);
+        let spec = self.plan_opened(info, &[], id.into())?;
+        let exported = self.export_picture(spec, id.into(), &mut programs[0])?;
+        Ok(exported.map(|()| programs[0].source))
+    }
+
+    /// Exports the program of a picture whose stages are planned.
+    pub(super) fn export_picture(
+        &mut self,
+        spec: TensorSpec,
+        id: Streams,
+        program: &mut PictureProgram,
+    ) -> Result<Result<(), NotExported>, Error> {
+        program.clear();
         if self.options.scale != DecodeScale::Eight {
             return Ok(Err(NotExported::Scaled));
         }
@@ -52,11 +75,7 @@ impl SamplePreparer {
                 return Ok(Err(reason));
             }
         }
-        let first = program.stages[0].region;
-        program.source = match self.orientation {
-            Some((orientation, info)) => orientation.source(first, (info.width, info.height)),
-            None => first,
-        };
+        program.source = self.in_file(program.stages[0].region);
         let size = (spec.width, spec.height);
         let recording = Recording::new(program, size);
         let pause = &mut || ();
@@ -73,12 +92,15 @@ impl SamplePreparer {
         Ok(Ok(()))
     }
 
+    /// The part of the picture in the file that becomes a part of the oriented picture.
+    pub(super) fn in_file(&self, part: Region) -> Region {
+        self.orientation
+            .map_or(part, |(orientation, info)| orientation.source(part, (info.width, info.height)))
+    }
+
     fn check_exported(&self) -> Result<(), NotExported> {
         if self.is_of_series() || self.text.is_some() {
             return Err(NotExported::NotPictures);
-        }
-        if self.views.is_some() {
-            return Err(NotExported::Views);
         }
         match self.decode.mode {
             DecodeMode::Rgb | DecodeMode::Gray => (),

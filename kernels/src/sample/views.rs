@@ -9,8 +9,10 @@ use super::plan::{ProgramEnd, choose, for_each_stage};
 use super::{Program, SampleId, SamplePreparer, Source, Streams, Tensor};
 use crate::decode::{Encoded, ImageInfo, probe};
 use crate::operations::numbers_of;
+use crate::picture_program::{NotExported, PictureProgram};
 use crate::points::Points;
 use crate::stage::{Geometry, Stage};
+use crate::tensor::TensorWriter;
 use crate::{Cpu, Error, Region};
 use meetpoint_format::recipe::{Recipe, TensorSpec};
 use meetpoint_jpeg::DecodeScale;
@@ -98,6 +100,11 @@ impl Views {
             }
         }
         found
+    }
+
+    /// The writer of the tensors of each requested column.
+    pub(super) fn writers(&self) -> impl Iterator<Item = &TensorWriter> {
+        self.wanted.iter().map(|column| &self.columns[*column].programs[0].writer)
     }
 
     /// Plans the stages of the common operations on a picture of this size.
@@ -310,8 +317,18 @@ impl SamplePreparer {
         id: SampleId,
     ) -> Result<(), Error> {
         let info = self.open(encoded)?;
-        views.info = Some(info);
         views.common = views.plan_common(self.source, id)?;
+        self.plan_pictures(views, info, id)
+    }
+
+    /// Plans the stages of all pictures of a sample whose common operations are planned.
+    fn plan_pictures(
+        &mut self,
+        views: &mut Views,
+        info: ImageInfo,
+        id: SampleId,
+    ) -> Result<(), Error> {
+        views.info = Some(info);
         views.pictures.clear();
         for (out, column, program, streams) in views.wanted(id) {
             let mut stages = Vec::new();
@@ -366,6 +383,17 @@ impl SamplePreparer {
         Ok(())
     }
 
+    /// The part of the decoded picture that the pictures of a resolution need together.
+    fn shared_region(&mut self, views: &Views, scale: DecodeScale) -> Region {
+        let of_scale = views.pictures.iter().filter(|picture| picture.scale == scale);
+        let regions = of_scale.map(|picture| self.needed_region(&picture.stages[0]));
+        regions.reduce(around).expect("a resolution is that of a picture")
+    }
+
+    fn needed_region(&mut self, stage: &Stage) -> Region {
+        stage.region(self.resizer.begin(&stage.work()))
+    }
+
     /// Prepares the shared picture for a resolution.
     fn share(
         &mut self,
@@ -387,13 +415,7 @@ impl SamplePreparer {
             return Ok(());
         }
         self.options.scale = scale;
-        let mut needed: Option<Region> = None;
-        for picture in views.pictures.iter().filter(|picture| picture.scale == scale) {
-            let stage = &picture.stages[0];
-            let region = stage.region(self.resizer.begin(&stage.work()));
-            needed = Some(needed.map_or(region, |other| around(other, region)));
-        }
-        let region = needed.expect("a resolution is that of a picture");
+        let region = self.shared_region(views, scale);
         self.shared_at = (region.x, region.y);
         if self.orientation.is_some() {
             self.decode_oriented(encoded, region, after_stage)?;
@@ -422,6 +444,20 @@ impl SamplePreparer {
         out: &mut [u8],
         after_stage: &mut dyn FnMut(),
     ) -> Result<(), Error> {
+        self.with_picture(views, index, |preparer, spec, streams| {
+            preparer.run(Source::Shared, streams, out, after_stage)?;
+            preparer.finish(spec, streams, out, after_stage)
+        })
+    }
+
+    /// Calls a function while the operations and stages of the preparer are those of one planned
+    /// picture.
+    fn with_picture<T>(
+        &mut self,
+        views: &mut Views,
+        index: usize,
+        run: impl FnOnce(&mut Self, TensorSpec, Streams) -> T,
+    ) -> T {
         let picture = &mut views.pictures[index];
         let program = &mut views.columns[picture.column].programs[picture.program];
         let mut swap = |preparer: &mut Self| {
@@ -430,11 +466,45 @@ impl SamplePreparer {
             std::mem::swap(&mut preparer.chosen, &mut picture.chosen);
         };
         swap(self);
-        let (spec, streams) = (picture.spec, picture.streams);
-        let ran = self.run(Source::Shared, streams, out, after_stage);
-        let finished = ran.and_then(|()| self.finish(spec, streams, out, after_stage));
+        let result = run(self, picture.spec, picture.streams);
         swap(self);
-        finished
+        result
+    }
+
+    /// Exports the programs of all pictures of a sample whose orientation is known. Each includes
+    /// the common operations.
+    pub(super) fn export_views(
+        &mut self,
+        info: ImageInfo,
+        id: SampleId,
+        programs: &mut Vec<PictureProgram>,
+    ) -> Result<Result<Region, NotExported>, Error> {
+        self.with_views(|preparer, views| {
+            // What the common operations refuse, the programs refuse as well.
+            let common = views.plan_common(preparer.source, id)?;
+            // As much is decoded as for the shared picture, even if the programs need less of it.
+            let shared = common.is_shared.then(|| preparer.needed_region(&common.stages[0]));
+            let picture = Some(preparer.source);
+            views.common = CommonOperations { is_shared: false, picture, ..common };
+            preparer.plan_pictures(views, info, id)?;
+            programs.resize_with(views.pictures.len(), PictureProgram::default);
+            let mut next = vec![0; views.wanted.len()];
+            for (index, program) in programs.iter_mut().enumerate() {
+                let Picture { out, scale, .. } = views.pictures[index];
+                (program.column, program.index) = (out, next[out]);
+                next[out] += 1;
+                preparer.options.scale = scale;
+                let exported = preparer.with_picture(views, index, |preparer, spec, streams| {
+                    preparer.export_picture(spec, streams, program)
+                });
+                if let Err(reason) = exported? {
+                    return Ok(Err(reason));
+                }
+            }
+            let full = DecodeScale::Eight;
+            let region = shared.unwrap_or_else(|| preparer.shared_region(views, full));
+            Ok(Ok(preparer.in_file(region)))
+        })
     }
 }
 

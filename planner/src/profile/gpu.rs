@@ -72,7 +72,7 @@ impl ProfiledGpu {
         let pinned_bytes = MemoryLimit::of_this_process().available_bytes / 2;
         let threads = u32::try_from(threads).unwrap_or(u32::MAX);
         let memory = GpuMemory::default().within(pinned_bytes).divided(threads);
-        let batch = GpuBatch::new(compute, recipe, memory);
+        let batch = GpuBatch::new(compute, recipe, &[0], memory);
         let batch = batch.map_err(|source| Error::GpuRecipe { gpu, source })?;
         Ok(GpuOffload::new(batch, choice))
     }
@@ -188,7 +188,7 @@ impl<'a> Batch<'a> {
             let bytes = &mut self.tensors[..samples * self.each];
             let tensors = Tensors { bytes, each: self.each };
             let own_ns = u64::try_from(self.own.as_nanos()).unwrap_or(u64::MAX);
-            for position in self.offload.finish(tensors, own_ns)?.given_back {
+            for position in self.offload.finish(&mut [tensors], own_ns)?.given_back {
                 self.load(position, index_of(position), Self::prepare_here)?;
             }
         }

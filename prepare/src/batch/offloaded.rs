@@ -1,5 +1,6 @@
 //! One thread's use of what prepares pictures elsewhere.
 
+use super::pictures::Pictures;
 use super::{BatchProgress, CpuPreparer, nanoseconds};
 use crate::gpu_use::NotOffloaded;
 use crate::{BatchMemory, Error, Finished, Offload};
@@ -28,8 +29,8 @@ impl Offloading {
 }
 
 impl CpuPreparer {
-    /// Lets something else prepare some of the pictures, where each sample is one picture of a
-    /// fixed size that is stored as an encoded file: [`CpuPreparer::can_offload`].
+    /// Lets something else prepare some of the samples, where their pictures have fixed sizes and
+    /// are stored as encoded files: [`CpuPreparer::can_offload`].
     ///
     /// # Panics
     ///
@@ -46,8 +47,8 @@ impl CpuPreparer {
         });
     }
 
-    /// Whether pictures can be prepared elsewhere: one of a fixed size for each sample, with no
-    /// target that moves with it, all of whose operations are executed here.
+    /// Whether pictures can be prepared elsewhere: they have fixed sizes, no target moves with
+    /// them, and all of their operations are executed here.
     pub fn can_offload(&self) -> bool {
         self.why_not_offloaded().is_none()
     }
@@ -56,13 +57,18 @@ impl CpuPreparer {
     pub fn why_not_offloaded(&self) -> Option<NotOffloaded> {
         let reasons = [
             (!self.table.has_images(), NotOffloaded::NoPictures),
-            (self.pictures.is_empty(), NotOffloaded::VariableSize),
-            (!self.pictures.is_one(), NotOffloaded::SeveralPictures),
+            (!self.pictures.are_fixed(), NotOffloaded::VariableSize),
             (self.table.has_targets(), NotOffloaded::Targets),
             (self.resumer.is_some(), NotOffloaded::PreparedOffline),
             (self.cached.is_some(), NotOffloaded::Cached),
         ];
         reasons.into_iter().find_map(|(applies, reason)| applies.then_some(reason))
+    }
+
+    /// The prepared columns of the recipe, by their indices in
+    /// [`Recipe::images`](meetpoint_format::recipe::Recipe::images), in the order of the batch.
+    pub(crate) fn columns_of_recipe(&self) -> Vec<usize> {
+        Pictures::of_recipe(self.table.columns())
     }
 
     /// Whether the operations of the recipe on batches need every tensor in host memory.
@@ -128,11 +134,11 @@ impl CpuPreparer {
             return Ok(());
         };
         let started = Instant::now();
-        let tensors = self.pictures.tensors(self.samples.len(), progress.memory.bytes_mut());
+        let columns = &mut self.pictures.tensors(self.samples.len(), progress.memory.bytes_mut());
         let own_ns = nanoseconds(offloading.own);
         let Finished { given_back, resident } = match offloading.is_poisoned {
             true => std::mem::take(&mut offloading.taken).into(),
-            false => offloading.offload.finish(tensors, own_ns)?,
+            false => offloading.offload.finish(columns, own_ns)?,
         };
         if resident.is_some() {
             let place = progress.memory.on_gpu();

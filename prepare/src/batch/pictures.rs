@@ -74,20 +74,23 @@ impl Pictures {
         self.places(samples).last().map_or(0, |&(start, bytes)| start + samples * bytes)
     }
 
-    /// Whether there is one column.
-    pub(super) fn is_one(&self) -> bool {
-        self.held.len() == 1
+    /// Whether the pictures of each column of the batch have one shape.
+    pub(super) fn are_fixed(&self) -> bool {
+        self.held.len() == self.columns.pictures().count()
     }
 
-    /// Whether there is none.
-    pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-
-    /// The memory of all samples of a batch, if there is one column.
-    pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Tensors<'a> {
-        let &(start, each) = self.places(samples).first().expect("there is one column");
-        Tensors { bytes: &mut out[start..start + samples * each], each }
+    /// The memory of all samples of a batch, for each column.
+    pub(super) fn tensors<'a>(&self, samples: usize, out: &'a mut [u8]) -> Vec<Tensors<'a>> {
+        let places = self.places(samples);
+        let mut columns = Vec::with_capacity(places.len());
+        let (mut rest, mut passed) = (out, 0);
+        for &(start, each) in &*places {
+            let (_, behind) = std::mem::take(&mut rest).split_at_mut(start - passed);
+            let (bytes, behind) = behind.split_at_mut(samples * each);
+            columns.push(Tensors { bytes, each });
+            (rest, passed) = (behind, start + samples * each);
+        }
+        columns
     }
 
     /// The memory of the sample at a position of a batch of a given number, for each column.

@@ -2,10 +2,11 @@
 
 use super::memory::GpuMemory;
 use super::program::{ConvertedProgram, tensor_format};
-use meetpoint_format::recipe::Recipe;
+use crate::Tensors;
+use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
-use meetpoint_gpu::pictures::PictureBatch;
+use meetpoint_gpu::pictures::{PictureBatch, TensorLocation};
 use meetpoint_gpu::resident::{ResidentTensors, TensorMemory, TensorPool};
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner, precision};
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// How long the GPU may take for a batch.
 const HANG_LIMIT: Duration = Duration::from_secs(20);
 
-/// Extra bytes after the tensors, because kernels write whole words.
+/// The tensors of each column begin at a multiple of this many bytes.
 const TENSOR_ALIGNMENT: usize = 16;
 
 /// How long dropping a batch waits for its work. Memory of unfinished work is not freed.
@@ -71,18 +72,20 @@ pub enum OfferOutcome {
 pub struct GpuBatch {
     compute: Box<dyn Compute>,
     preparer: SamplePreparer,
-    tensor_bytes: usize,
+    /// The columns of the batch, in order.
+    columns: Vec<Column>,
     planner: Planner,
     plan: DecodePlan,
     jpeg: JpegBatch,
     pictures: PictureBatch,
-    /// The operations on the current sample. Its memory is reused for later samples.
-    program: PictureProgram,
+    /// The operations on the current sample, for each of its pictures. Their memory is reused for
+    /// later samples.
+    programs: Vec<PictureProgram>,
     converted: ConvertedProgram,
     /// Positions of the samples and of their tensors in the batch.
     positions: Vec<usize>,
-    /// Number of tensors, up to the last one in use.
-    tensors: usize,
+    /// Number of positions, up to the last one in use.
+    end: usize,
     /// Tensors that are copied to the host.
     out: Buffer,
     /// Memory for tensors that stay on the GPU; `None`: none stays.
@@ -93,6 +96,22 @@ pub struct GpuBatch {
     interrupt: Interrupt,
     most: MemoryUse,
     is_started: bool,
+}
+
+/// A column of pictures.
+#[derive(Debug, Clone, Copy)]
+struct Column {
+    /// Bytes of the tensor of a picture.
+    picture_bytes: usize,
+    /// Bytes of all pictures of a sample.
+    sample_bytes: usize,
+}
+
+impl Column {
+    fn of(images: &Images) -> Result<Self, GpuRefusal> {
+        let spec = images.spec().ok_or(GpuRefusal::VariableSize)?;
+        Ok(Self { picture_bytes: spec.bytes(), sample_bytes: images.bytes(&spec) })
+    }
 }
 
 /// Number of device buffers: those of JPEGs, those of programs, and tensors.
@@ -120,28 +139,32 @@ impl std::fmt::Debug for GpuBatch {
 }
 
 impl GpuBatch {
-    /// Creates a batch for a recipe whose pictures each become one tensor of a fixed size, with a
-    /// memory limit.
+    /// Creates a batch for a recipe whose tensors each have a fixed size, with a memory limit.
+    /// `columns` are the prepared columns of the recipe, by their indices in [`Recipe::images`], in
+    /// the order of the batch.
     pub fn new(
         compute: Box<dyn Compute>,
         recipe: &Recipe,
+        columns: &[usize],
         memory: GpuMemory,
     ) -> Result<Self, GpuRefusal> {
-        let preparer = SamplePreparer::new(recipe, Cpu::detect());
-        let format = tensor_format(&preparer.export_tensor()?);
-        let spec = recipe.output().ok_or(GpuRefusal::VariableSize)?;
+        let mut preparer = SamplePreparer::new(recipe, Cpu::detect());
+        preparer.set_columns(columns.to_vec());
+        let formats: Vec<_> = preparer.export_tensors()?.iter().map(tensor_format).collect();
+        let columns = columns.iter().map(|index| Column::of(&recipe.images()[*index]));
+        let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
         let mut batch = Self {
             compute,
             preparer,
-            tensor_bytes: spec.bytes(),
+            columns,
             planner: Planner::default(),
             plan: DecodePlan::default(),
             jpeg: JpegBatch::new(JpegLimits::default()),
-            pictures: PictureBatch::new(format),
-            program: PictureProgram::default(),
+            pictures: PictureBatch::new(&formats),
+            programs: Vec::new(),
             converted: ConvertedProgram::default(),
             positions: Vec::new(),
-            tensors: 0,
+            end: 0,
             out: Buffer::default(),
             pool: None,
             staying: None,
@@ -156,7 +179,12 @@ impl GpuBatch {
 
     /// Lets tensors stay on the GPU, in memory of a pool, if the caller of [`Self::start`] allows
     /// it.
+    ///
+    /// # Panics
+    ///
+    /// If they cannot: [`Self::can_stay`].
     pub fn set_pool(&mut self, pool: Arc<TensorPool>) {
+        assert!(self.can_stay(), "the tensors are one column");
         self.pool = Some(pool);
     }
 
@@ -201,9 +229,9 @@ impl GpuBatch {
         self.compute.name()
     }
 
-    /// Bytes of a tensor.
-    pub fn tensor_bytes(&self) -> usize {
-        self.tensor_bytes
+    /// Whether the tensors can stay on the GPU: they can if they are one column.
+    pub fn can_stay(&self) -> bool {
+        self.columns.len() == 1
     }
 
     /// Bytes of device memory that are allocated.
@@ -239,7 +267,7 @@ impl GpuBatch {
         self.jpeg.clear();
         self.pictures.clear();
         self.positions.clear();
-        self.tensors = 0;
+        self.end = 0;
         Ok(())
     }
 
@@ -257,7 +285,7 @@ impl GpuBatch {
         self.positions.clear();
     }
 
-    /// Takes a sample, whose tensor goes to a position of the batch.
+    /// Takes a sample, whose tensors go to a position of the batch: all of them, or none.
     pub fn take(
         &mut self,
         position: usize,
@@ -281,16 +309,25 @@ impl GpuBatch {
         encoded: Encoded<'_>,
         id: SampleId,
     ) -> Result<(), GpuRefusal> {
-        let program = &mut self.program;
-        self.preparer.export(encoded, id, program)??;
-        let options = DecodeOptions { colour: program.colour, ..DecodeOptions::default() };
+        let Self { preparer, programs, .. } = self;
+        // All pictures begin with parts of this part, which is decoded once.
+        let region = preparer.export(encoded, id, programs)??;
+        let options = DecodeOptions { colour: programs[0].colour, ..DecodeOptions::default() };
         self.planner.open(encoded, OnDamage::Fail)?;
-        self.planner.plan_opened(encoded, program.source, &options, &mut self.plan)?;
-        let source = self.jpeg.next_picture(&self.plan);
-        let tensor = (position * self.tensor_bytes) as u64;
-        self.pictures.add(&source, &self.converted.convert(program), tensor);
-        let tensors = self.tensors.max(position + 1);
-        let added = match self.fits(tensors) {
+        self.planner.plan_opened(encoded, region, &options, &mut self.plan)?;
+        let decoded = self.jpeg.next_picture(&self.plan);
+        self.pictures.begin_sample();
+        for program in &self.programs {
+            let PictureProgram { column, index, source, .. } = *program;
+            let from = (source.x - region.x, source.y - region.y);
+            let part = decoded.part(from, (source.width, source.height));
+            let Column { picture_bytes, sample_bytes } = self.columns[column];
+            let offset = (position * sample_bytes + index * picture_bytes) as u64;
+            let place = TensorLocation { column, offset };
+            self.pictures.add(&part, &self.converted.convert(program), place);
+        }
+        let end = self.end.max(position + 1);
+        let added = match self.fits(end) {
             false => Err(GpuRefusal::Memory { limit: self.memory.device_bytes }),
             true => self
                 .jpeg
@@ -302,33 +339,51 @@ impl GpuBatch {
             self.pictures.undo();
             return Err(refused);
         }
-        self.tensors = tensors;
+        self.end = end;
         self.positions.push(position);
         Ok(())
     }
 
-    /// Whether the batch, including the picture whose program was just added, fits its limit.
-    fn fits(&self, tensors: usize) -> bool {
-        let needs = self.needs(tensors, Some(&self.plan));
+    /// Whether the batch, including the sample whose pictures were just added, fits its limit.
+    fn fits(&self, end: usize) -> bool {
+        let needs = self.needs(end, Some(&self.plan));
         let device: u64 = needs.iter().map(|bytes| *bytes as u64).sum();
         device <= self.memory.device_bytes
             && self.pictures.host_needs() <= self.memory.programs_bytes()
     }
 
     /// Bytes that each device buffer needs, with `more` if given.
-    fn needs(&self, tensors: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
+    fn needs(&self, end: usize, more: Option<&DecodePlan>) -> [usize; BUFFERS] {
         let [a, b, c, d, e] = self.jpeg.needs(more);
         let [f, g, h] = self.pictures.needs();
-        [a, b, c, d, e, f, g, h, buffer::needed(self.bytes_of(tensors))]
+        [a, b, c, d, e, f, g, h, buffer::needed(self.tensors_bytes(end))]
     }
 
-    fn bytes_of(&self, tensors: usize) -> usize {
-        tensors.saturating_mul(self.tensor_bytes).saturating_add(TENSOR_ALIGNMENT)
+    /// Bytes of the tensors of each column up to a position, with those up to the next column.
+    fn column_bytes(&self, end: usize) -> impl Iterator<Item = usize> {
+        let bytes = move |column: &Column| end.saturating_mul(column.sample_bytes);
+        let aligned = |bytes: usize| bytes.checked_next_multiple_of(TENSOR_ALIGNMENT);
+        self.columns.iter().map(move |column| aligned(bytes(column)).unwrap_or(usize::MAX))
+    }
+
+    /// Bytes of the tensors of all columns up to a position.
+    fn tensors_bytes(&self, end: usize) -> usize {
+        self.column_bytes(end).fold(0, usize::saturating_add)
+    }
+
+    /// Where the tensors of each column begin in their memory.
+    fn column_offsets(&self) -> Vec<usize> {
+        let mut end = 0;
+        let offset = |bytes| {
+            end += bytes;
+            end - bytes
+        };
+        self.column_bytes(self.end).map(offset).collect()
     }
 
     /// Allocates the memory for the batch before any of its work is started.
     fn reserve(&mut self) -> Result<(), GpuError> {
-        let copied = if self.staying.is_some() { 0 } else { self.tensors };
+        let copied = if self.staying.is_some() { 0 } else { self.end };
         let needs = self.needs(copied, None);
         let [a, b, c, d, e] = self.jpeg.buffer_bytes();
         let [f, g, h] = self.pictures.buffer_bytes();
@@ -355,7 +410,7 @@ impl GpuBatch {
     /// ([`GpuError::is_out_of_memory`]), no work was started. With `may_stay`, the tensors stay on
     /// the GPU if the pool has memory for them: [`Self::resident`].
     pub fn start(&mut self, may_stay: bool) -> Result<(), GpuError> {
-        let bytes = self.bytes_of(self.tensors);
+        let bytes = self.tensors_bytes(self.end);
         self.staying = match self.pool.as_ref().filter(|_| may_stay) {
             Some(pool) => match pool.take(bytes, &mut *self.compute) {
                 // The memory for tensors that are copied may already exist.
@@ -370,7 +425,9 @@ impl GpuBatch {
         self.jpeg.run(&mut *self.compute)?;
         let sources = self.jpeg.pixels_address();
         let tensors = self.tensors().expect("memory was reserved").address();
-        self.pictures.run(&mut *self.compute, sources, tensors)
+        let tensors: Vec<u64> =
+            self.column_offsets().into_iter().map(|offset| tensors + offset as u64).collect();
+        self.pictures.run(&mut *self.compute, sources, &tensors)
     }
 
     fn wait_for_work(&mut self) -> Result<(), GpuError> {
@@ -412,18 +469,23 @@ impl GpuBatch {
         let mut positions = self.positions();
         positions.retain(|position| !unsound.contains(position));
         let memory = self.staying.take().expect("as above");
-        Ok(Some(ResidentTensors::new(memory, ready, self.tensor_bytes, positions)))
+        let sample_bytes = self.columns[0].sample_bytes;
+        Ok(Some(ResidentTensors::new(memory, ready, sample_bytes, positions)))
     }
 
-    /// Copies the tensors of samples that were taken to their positions among `tensors`. Positions
+    /// Copies the tensors of samples that were taken to their positions in each column. Positions
     /// next to each other are one copy.
-    pub fn download(&mut self, tensors: &mut [u8]) -> Result<(), GpuError> {
+    pub fn download(&mut self, columns: &mut [Tensors<'_>]) -> Result<(), GpuError> {
         let Some(out) = self.out.get() else { return Ok(()) };
-        for run in self.positions().chunk_by(|before, after| before + 1 == *after) {
-            let (first, end) = (run[0], run[run.len() - 1] + 1);
-            let bytes = first * self.tensor_bytes..end * self.tensor_bytes;
-            let start = bytes.start;
-            self.compute.download(out, start, &mut tensors[bytes])?;
+        let positions = self.positions();
+        assert_eq!(columns.len(), self.columns.len(), "memory for each column");
+        for (offset, tensors) in self.column_offsets().into_iter().zip(columns) {
+            for run in positions.chunk_by(|before, after| before + 1 == *after) {
+                let (first, end) = (run[0], run[run.len() - 1] + 1);
+                let bytes = first * tensors.each..end * tensors.each;
+                let start = offset + bytes.start;
+                self.compute.download(out, start, &mut tensors.bytes[bytes])?;
+            }
         }
         Ok(())
     }

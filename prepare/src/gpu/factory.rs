@@ -67,7 +67,9 @@ impl GpuPreparers {
             return Err(NoGpu::Job(reason));
         }
         let compute = self.gpu.compute().map_err(NoGpu::Gpu)?;
-        GpuBatch::new(compute, &job.recipe, self.memory).map_err(|refused| match refused {
+        let columns = preparer.columns_of_recipe();
+        let batch = GpuBatch::new(compute, &job.recipe, &columns, self.memory);
+        batch.map_err(|refused| match refused {
             GpuRefusal::Recipe(reason) => NoGpu::Job(reason.into()),
             GpuRefusal::VariableSize => NoGpu::Job(NotOffloaded::VariableSize),
             // These apply to samples, not to recipes.
@@ -92,7 +94,10 @@ impl PreparerFactory for GpuPreparers {
         match self.batch(job, &preparer) {
             Ok(mut batch) => {
                 if let Some(pool) = &self.pool {
-                    batch.set_pool(Arc::clone(pool));
+                    match batch.can_stay() {
+                        true => batch.set_pool(Arc::clone(pool)),
+                        false => self.shared.note_downloaded(Downloaded::SeveralColumns),
+                    }
                     if preparer.mixes_batches() {
                         self.shared.note_downloaded(Downloaded::Mixed);
                     }

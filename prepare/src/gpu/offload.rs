@@ -155,12 +155,12 @@ impl GpuOffload {
     }
 
     /// Waits for the batch, and copies its tensors to the host unless they stay on the GPU.
-    fn end(&mut self, tensors: &mut [u8]) -> Result<Ended, GpuError> {
+    fn end(&mut self, columns: &mut [Tensors<'_>]) -> Result<Ended, GpuError> {
         let unsound = self.batch.wait()?;
         let waited_until = self.started.map_or(Duration::ZERO, |started| started.elapsed());
         let resident = self.batch.resident(&unsound)?;
         if resident.is_none() {
-            self.batch.download(tensors)?;
+            self.batch.download(columns)?;
         }
         // It ended between the last two polls.
         let took = self.finished.map(|finished| (self.unfinished + finished) / 2);
@@ -240,7 +240,7 @@ impl Offload for GpuOffload {
         }
     }
 
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error> {
+    fn finish(&mut self, columns: &mut [Tensors<'_>], own_ns: u64) -> Result<Finished, Error> {
         let taken = self.batch.positions();
         if self.is_usable() && self.started.is_none() && !taken.is_empty() {
             // Samples of its share could not be read.
@@ -249,7 +249,7 @@ impl Offload for GpuOffload {
         self.poll();
         let ended = match self.is_usable() {
             false => None,
-            true => match self.end(tensors.bytes) {
+            true => match self.end(columns) {
                 Ok(ended) => Some(ended),
                 Err(error) => {
                     self.fail(error)?;

@@ -19,7 +19,6 @@ impl From<&GpuRefusal> for NotTaken {
             }
             GpuRefusal::Recipe(
                 NotExported::NotPictures
-                | NotExported::Views
                 | NotExported::Mode(_)
                 | NotExported::Targets
                 | NotExported::Operation(_),

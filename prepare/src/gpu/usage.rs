@@ -180,8 +180,8 @@ impl Offload for CountedOffload {
         self.inner.poll();
     }
 
-    fn finish(&mut self, tensors: Tensors<'_>, own_ns: u64) -> Result<Finished, Error> {
-        let finished = self.inner.finish(tensors, own_ns);
+    fn finish(&mut self, columns: &mut [Tensors<'_>], own_ns: u64) -> Result<Finished, Error> {
+        let finished = self.inner.finish(columns, own_ns);
         self.note();
         finished
     }

@@ -9,6 +9,7 @@ mod csx;
 mod damage;
 mod extents;
 mod faulty;
+mod gpu_views;
 mod limits;
 mod mixing;
 mod offloaded;

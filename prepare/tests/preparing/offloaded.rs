@@ -24,7 +24,14 @@ pub(crate) fn on_gpu(job: &Job, choice: ShareChoice) -> GpuOffload {
 /// The same within a limit of memory.
 pub(crate) fn on_gpu_within(job: &Job, choice: ShareChoice, memory: GpuMemory) -> GpuOffload {
     let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
-    GpuOffload::new(GpuBatch::new(compute, &job.recipe, memory).unwrap(), choice)
+    let columns = columns_of(job);
+    GpuOffload::new(GpuBatch::new(compute, &job.recipe, &columns, memory).unwrap(), choice)
+}
+
+/// The columns of the recipe of a job, in the order of its batches.
+pub(crate) fn columns_of(job: &Job) -> Vec<usize> {
+    let index = |name: &String| job.recipe.images().iter().position(|it| it.column == *name);
+    job.columns.iter().filter_map(index).collect()
 }
 
 /// Accepts two of three samples, and returns every second of them.
@@ -88,7 +95,8 @@ impl Offload for PartialOffload {
 
     fn poll(&mut self) {}
 
-    fn finish(&mut self, tensors: Tensors<'_>, _own_ns: u64) -> Result<Finished, Error> {
+    fn finish(&mut self, columns: &mut [Tensors<'_>], _own_ns: u64) -> Result<Finished, Error> {
+        let [tensors] = columns else { panic!("one column") };
         assert_eq!(tensors.each, self.bytes);
         let mut given_back = Vec::new();
         for (position, tensor) in self.taken.drain(..) {

@@ -18,7 +18,7 @@ fn a_gpu_prepares_turned_jpegs_with_the_bits_of_the_cpu() {
                 [[operation]]\nname = 'random_horizontal_flip'\n";
     let recipe = Recipe::from_toml(text).unwrap();
     let compute = subject(env!("CARGO_TARGET_TMPDIR").as_ref()).unwrap();
-    let batch = GpuBatch::new(compute, &recipe, GpuMemory::default()).unwrap();
+    let batch = GpuBatch::new(compute, &recipe, &[0], GpuMemory::default()).unwrap();
     let mut offload = GpuOffload::new(batch, ShareChoice::Fixed(1.0));
     let mut preparer = SamplePreparer::new(&recipe, Cpu::detect());
     let each = recipe.output().unwrap().bytes();
@@ -31,7 +31,7 @@ fn a_gpu_prepares_turned_jpegs_with_the_bits_of_the_cpu() {
             assert!(offload.take(position, encoded, id(position as u64)).unwrap());
         }
         let tensors = Tensors { bytes: &mut bytes, each };
-        assert_eq!(offload.finish(tensors, 0).unwrap().given_back, Vec::<usize>::new());
+        assert_eq!(offload.finish(&mut [tensors], 0).unwrap().given_back, Vec::<usize>::new());
         for ((sample, file), got) in (0..).zip(&files).zip(bytes.chunks_exact(each)) {
             let expected = preparer.prepare_tensor((&file[..]).into(), id(sample)).unwrap();
             assert_eq!(got, expected.data, "orientation {}, epoch {epoch}", sample + 1);

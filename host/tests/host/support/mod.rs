@@ -56,6 +56,20 @@ pub(crate) fn recipe() -> Arc<Recipe> {
     Arc::new(Recipe::from_toml(text).unwrap())
 }
 
+/// Views of different sizes in two columns, of a whole picture.
+pub(crate) fn views() -> Arc<Recipe> {
+    let text = "operation = [{name = 'decode'}, {name = 'resize', size = [20, 22]}]
+        [[views]]
+        column = 'global'
+        operations = [{name = 'random_resized_crop', size = 14}, {name = 'random_solarize', \
+        threshold = 128}]
+        [[views]]
+        column = 'local'
+        count = 3
+        operations = [{name = 'random_crop', size = 7}, {name = 'random_horizontal_flip'}]";
+    Arc::new(Recipe::from_toml(text).unwrap())
+}
+
 /// A folder with a dataset of `samples` pictures in two parts and two labels.
 pub(crate) fn dataset(samples: u32) -> tempfile::TempDir {
     dataset_in_parts(samples, 2)
