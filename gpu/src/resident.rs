@@ -167,11 +167,27 @@ pub struct ResidentTensors {
     memory: TensorMemory,
     /// After it, they are complete.
     ready: Fence,
-    tensor_bytes: usize,
+    columns: Vec<ResidentColumn>,
     runs: Vec<Run>,
 }
 
-/// Consecutive tensors.
+/// The tensors of a column of pictures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResidentColumn {
+    /// Offset of the first tensor in the memory.
+    pub offset: usize,
+    /// Bytes of the tensors of a sample.
+    pub sample_bytes: usize,
+}
+
+/// A column of [`ResidentTensors`].
+#[derive(Debug, Clone, Copy)]
+pub struct ResidentPart<'a> {
+    tensors: &'a ResidentTensors,
+    column: ResidentColumn,
+}
+
+/// Consecutive samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     /// Position of the first one in the batch.
@@ -182,16 +198,25 @@ struct Run {
 }
 
 impl ResidentTensors {
-    /// The tensors at these positions of a batch, in ascending order, each at the same index in the
-    /// memory; complete after `ready`.
+    /// The tensors of the samples at these positions of a batch, in ascending order, each at the
+    /// same index in each column; complete after `ready`.
     pub fn new(
         memory: TensorMemory,
         ready: Fence,
-        tensor_bytes: usize,
+        columns: Vec<ResidentColumn>,
         positions: impl IntoIterator<Item = usize>,
     ) -> Self {
         let runs = runs(positions.into_iter().map(|position| (position, position)));
-        Self { memory, ready, tensor_bytes, runs }
+        Self { memory, ready, columns, runs }
+    }
+
+    /// The tensors of a column, by its index among the columns of pictures of the batch.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such column.
+    pub fn column(&self, index: usize) -> ResidentPart<'_> {
+        ResidentPart { tensors: self, column: self.columns[index] }
     }
 
     /// Whether there are none.
@@ -199,7 +224,7 @@ impl ResidentTensors {
         self.runs.is_empty()
     }
 
-    /// Number of tensors.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.runs.iter().map(|run| run.count).sum()
     }
@@ -214,32 +239,37 @@ impl ResidentTensors {
         let kept = kept.iter().enumerate();
         self.runs = runs(kept.filter_map(|(to, from)| Some((to, index_of(*from)?))));
     }
+}
 
+impl ResidentPart<'_> {
     /// The ranges of tensors that are not on the device, among the `bytes` bytes of all tensors of
-    /// the batch.
+    /// the column.
     pub fn others(&self, bytes: usize) -> impl Iterator<Item = Range<usize>> {
-        let starts = self.runs.iter().map(|run| run.range().start * self.tensor_bytes);
-        let ends = self.runs.iter().map(|run| run.range().end * self.tensor_bytes);
+        let (runs, each) = (&self.tensors.runs, self.column.sample_bytes);
+        let starts = runs.iter().map(move |run| run.range().start * each);
+        let ends = runs.iter().map(move |run| run.range().end * each);
         let between = std::iter::once(0).chain(ends).zip(starts.chain([bytes]));
         between.map(|(start, end)| start..end).filter(|range| !range.is_empty())
     }
 
     /// Starts copying them to their positions in `to`, memory of the same device in which the
-    /// tensors of the batch begin at `offset`. Returns the number of bytes.
+    /// tensors of the column begin at `offset`. Returns the number of bytes.
     pub(crate) fn copy_to(
         &self,
         compute: &mut (impl Compute + ?Sized),
         to: &DeviceMemory,
         offset: usize,
     ) -> Result<usize, Error> {
-        let (from, each) = (self.memory.memory(), self.tensor_bytes);
-        compute.wait_for_fence(&self.ready)?;
-        let copied = self.runs.iter().try_for_each(|run| {
-            let to_offset = offset + run.position * each;
-            compute.copy(from, run.index * each, to, to_offset, run.count * each)
+        let ResidentTensors { memory, ready, runs, .. } = self.tensors;
+        let ResidentColumn { offset: begin, sample_bytes } = self.column;
+        compute.wait_for_fence(ready)?;
+        let copied = runs.iter().try_for_each(|run| {
+            let (from_offset, to_offset) =
+                (begin + run.index * sample_bytes, offset + run.position * sample_bytes);
+            compute.copy(memory.memory(), from_offset, to, to_offset, run.count * sample_bytes)
         });
-        self.memory.read_by(compute);
-        copied.map(|()| self.len() * each)
+        memory.read_by(compute);
+        copied.map(|()| self.tensors.len() * sample_bytes)
     }
 }
 

@@ -307,8 +307,6 @@ pub enum Downloaded {
     Verified,
     /// Operations on batches are executed on the host.
     Mixed,
-    /// Batches have several columns of pictures.
-    SeveralColumns,
     /// Tensors of other batches use up the memory for tensors that stay.
     Memory {
         /// Its limit in bytes.
@@ -321,7 +319,6 @@ impl fmt::Display for Downloaded {
         match self {
             Self::Verified => f.write_str("the checksums of samples are computed on the host"),
             Self::Mixed => f.write_str("operations on batches are executed on the host"),
-            Self::SeveralColumns => f.write_str("batches have several columns of pictures"),
             Self::Memory { limit_bytes } => {
                 let limit = meetpoint_format::units::show_bytes(*limit_bytes);
                 write!(f, "the memory for tensors that stay on the GPU (up to {limit}) was used up")

@@ -8,7 +8,7 @@ use super::mixing::Mixing;
 use super::pool::{Pool, PoolSlot, Release, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
-use crate::resident::ResidentTensors;
+use crate::resident::ResidentPart;
 use crate::{DeviceMemory, Error};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct Piece<'a> {
     /// The bytes in host memory; undefined at the positions of `resident`.
     pub bytes: &'a [u8],
     /// Tensors of the piece that are already on the device.
-    pub resident: Option<&'a ResidentTensors>,
+    pub resident: Option<ResidentPart<'a>>,
     /// Whether a [`PageLock`](crate::PageLock) covers all of them, so that they are copied
     /// directly.
     pub is_locked: bool,
@@ -44,7 +44,7 @@ impl<'a> Piece<'a> {
     /// The ranges of its bytes that are in host memory.
     fn host_ranges(&self) -> impl Iterator<Item = Range<usize>> {
         let (none, bytes) = (self.resident.is_none(), self.bytes.len());
-        let others = self.resident.into_iter().flat_map(move |tensors| tensors.others(bytes));
+        let others = self.resident.iter().flat_map(move |tensors| tensors.others(bytes));
         others.chain(none.then_some(0..bytes))
     }
 }

@@ -207,7 +207,7 @@ impl<S: Streams> DeliveryStage<S> {
             end = begin + bytes;
             begin
         };
-        let mut columns = Vec::new();
+        let (mut columns, mut pictures_before) = (Vec::new(), 0);
         for (index, column) in batch.columns().iter().enumerate() {
             if matches!(column.kind, ColumnKind::Text | ColumnKind::Bytes) {
                 columns.push(None);
@@ -235,6 +235,8 @@ impl<S: Streams> DeliveryStage<S> {
                 }
             };
             let resident = batch.resident().filter(|_| is_picture);
+            let resident = resident.map(|tensors| tensors.column(pictures_before));
+            pictures_before += usize::from(is_picture);
             let mixing = self.mixer.as_ref().and_then(|mixer| mixer.mixing(column, samples));
             pieces.push(Piece { resident, is_locked, mixing, ..Piece::new(bytes, target) });
             columns.push(Some(GpuColumn { offset: target.offset(), element }));

@@ -1,7 +1,7 @@
 //! Batches delivered to the GPU that prepared part of them: the same bytes as without a GPU, of
 //! which only those that the CPU prepared are uploaded. The CPU executes the kernels here.
 
-use crate::support::{BatchCopy, config, dataset, mixed, views};
+use crate::support::{BatchCopy, config, dataset, mixed};
 use meetpoint_format::column::{Collate, ColumnNames, ColumnSource};
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, Shim};
@@ -141,10 +141,14 @@ impl Subjects {
                 on_gpu.memory.read(stage.streams(), offset, &mut to).unwrap();
                 to
             };
-            let image = batch.columns().iter().position(|it| it.source.is_picture()).unwrap();
-            let column = on_gpu.columns[image].unwrap();
-            let element_bytes = if column.element.name() == "float32" { 4 } else { 1 };
-            let pictures = read(column.offset, count * TENSOR_BYTES as usize * element_bytes);
+            let mut pictures = Vec::new();
+            for (column, place) in batch.columns().iter().zip(&on_gpu.columns) {
+                if column.source.is_picture() {
+                    let (place, axes) = (place.unwrap(), batch.axes(&column.name).unwrap());
+                    let elements = axes.iter().product::<u32>() as usize;
+                    pictures.extend(read(place.offset, count * elements * place.element.bytes()));
+                }
+            }
             // Two classes.
             let rows = batch.columns().iter().position(|it| it.source == ColumnSource::Label);
             let labels = match (on_gpu.labels, rows) {
@@ -224,13 +228,16 @@ fn bytes_become_elements_after_they_are_joined() {
 }
 
 #[test]
-fn views_of_one_column_stay_on_the_gpu() {
+fn columns_of_views_stay_on_the_gpu() {
     let folder = mixed();
     // The pictures of a sample have TENSOR_BYTES together.
     let text = "operation = [{name = 'decode'}, {name = 'resize', size = [20, 22]}]
         [[views]]
-        column = 'view'
+        column = 'pair'
         count = 2
+        operations = [{name = 'random_crop', size = 8}]
+        [[views]]
+        column = 'other'
         operations = [{name = 'random_crop', size = [8, 16]}]";
     let recipe = Arc::new(Recipe::from_toml(text).unwrap());
     let columns = ColumnNames::of(&recipe);
@@ -312,16 +319,10 @@ fn tensors_that_stay_are_mixed_on_the_device() {
 }
 
 #[test]
-fn operations_on_batches_of_the_host_columns_of_views_and_verification_get_whole_batches() {
+fn operations_on_batches_of_the_host_and_verification_get_whole_batches() {
     let folder = dataset(8);
     let mixing = mixing(folder.path());
-    let columns = ColumnNames::of(&views());
-    let viewing = LoaderConfig { recipe: views(), columns, ..config(folder.path()) };
-    let cases = [
-        (mixing, Some(Downloaded::Mixed)),
-        (viewing, Some(Downloaded::SeveralColumns)),
-        (config(folder.path()), None),
-    ];
+    let cases = [(mixing, Some(Downloaded::Mixed)), (config(folder.path()), None)];
     for (config, reason) in cases {
         let gpu = Arc::new(Subject(Device::new(u64::MAX)));
         let (choice, memory) = (ShareChoice::Fixed(1.0), GpuMemory::default());

@@ -7,7 +7,7 @@ use meetpoint_format::recipe::{Images, Recipe};
 use meetpoint_gpu::buffer::{self, Buffer};
 use meetpoint_gpu::jpeg::{JpegBatch, JpegError, JpegLimits};
 use meetpoint_gpu::pictures::{PictureBatch, TensorLocation};
-use meetpoint_gpu::resident::{ResidentTensors, TensorMemory, TensorPool};
+use meetpoint_gpu::resident::{ResidentColumn, ResidentTensors, TensorMemory, TensorPool};
 use meetpoint_gpu::{Compute, DeviceMemory, Error as GpuError};
 use meetpoint_kernels::jpeg::{DecodeOptions, DecodePlan, OnDamage, PlanError, Planner, precision};
 use meetpoint_kernels::{
@@ -179,12 +179,7 @@ impl GpuBatch {
 
     /// Lets tensors stay on the GPU, in memory of a pool, if the caller of [`Self::start`] allows
     /// it.
-    ///
-    /// # Panics
-    ///
-    /// If they cannot: [`Self::can_stay`].
     pub fn set_pool(&mut self, pool: Arc<TensorPool>) {
-        assert!(self.can_stay(), "the tensors are one column");
         self.pool = Some(pool);
     }
 
@@ -227,11 +222,6 @@ impl GpuBatch {
     /// What it runs on.
     pub fn name(&self) -> &str {
         self.compute.name()
-    }
-
-    /// Whether the tensors can stay on the GPU: they can if they are one column.
-    pub fn can_stay(&self) -> bool {
-        self.columns.len() == 1
     }
 
     /// Bytes of device memory that are allocated.
@@ -469,8 +459,12 @@ impl GpuBatch {
         let mut positions = self.positions();
         positions.retain(|position| !unsound.contains(position));
         let memory = self.staying.take().expect("as above");
-        let sample_bytes = self.columns[0].sample_bytes;
-        Ok(Some(ResidentTensors::new(memory, ready, sample_bytes, positions)))
+        let columns = self.column_offsets().into_iter().zip(&self.columns);
+        let columns = columns.map(|(offset, Column { sample_bytes, .. })| ResidentColumn {
+            offset,
+            sample_bytes: *sample_bytes,
+        });
+        Ok(Some(ResidentTensors::new(memory, ready, columns.collect(), positions)))
     }
 
     /// Copies the tensors of samples that were taken to their positions in each column. Positions

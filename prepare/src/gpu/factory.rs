@@ -94,10 +94,7 @@ impl PreparerFactory for GpuPreparers {
         match self.batch(job, &preparer) {
             Ok(mut batch) => {
                 if let Some(pool) = &self.pool {
-                    match batch.can_stay() {
-                        true => batch.set_pool(Arc::clone(pool)),
-                        false => self.shared.note_downloaded(Downloaded::SeveralColumns),
-                    }
+                    batch.set_pool(Arc::clone(pool));
                     if preparer.mixes_batches() {
                         self.shared.note_downloaded(Downloaded::Mixed);
                     }

@@ -4,7 +4,7 @@ use super::{NEVER, content, noise};
 use crate::Compute;
 use crate::delivery::tests::recorded::{Recorded, lines, recorded};
 use crate::delivery::{Conversion, Delivery, DeliveryLimits, ElementBytes, Order, Piece, Target};
-use crate::resident::{ResidentTensors, TensorPool};
+use crate::resident::{ResidentColumn, ResidentTensors, TensorPool};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ fn moved(
         tensors[range].fill(0xee);
     }
     let ready = memory.written_by(queue).unwrap();
-    ResidentTensors::new(memory, ready, EACH, positions.iter().copied())
+    let columns = vec![ResidentColumn { offset: 0, sample_bytes: EACH }];
+    ResidentTensors::new(memory, ready, columns, positions.iter().copied())
 }
 
 /// Delivers tensors unchanged, of which those at some positions are on the device.
@@ -39,7 +40,8 @@ fn compare(samples: usize, positions: &[usize], is_locked: bool) {
     let resident = moved(&pool, &mut queue, &mut bytes, positions);
     log.lock().unwrap().uploaded = 0;
     let target = Target::Copied { offset: 256 };
-    let piece = Piece { resident: Some(&resident), is_locked, ..Piece::new(&bytes, target) };
+    let piece =
+        Piece { resident: Some(resident.column(0)), is_locked, ..Piece::new(&bytes, target) };
     let batch = delivery.deliver(&[piece], 256 + bytes.len(), NEVER).unwrap();
     assert!(content(&mut delivery, batch.address() + 256, bytes.len()) == expected);
     let on_device = positions.len() * EACH;
@@ -84,7 +86,7 @@ proptest! {
         let (expected, host) = (of_kept(&bytes), of_kept(&host));
         prop_assert_eq!(resident.len(), chosen(|it| it.0 && it.1).len());
         let target = Target::Copied { offset: 0 };
-        let piece = Piece { resident: Some(&resident), ..Piece::new(&host, target) };
+        let piece = Piece { resident: Some(resident.column(0)), ..Piece::new(&host, target) };
         let batch = delivery.deliver(&[piece], host.len(), NEVER).unwrap();
         prop_assert!(content(&mut delivery, batch.address(), host.len()) == expected);
     }
@@ -112,8 +114,11 @@ fn tensors_on_the_device_are_converted_with_the_others() {
             samples: 4,
             is_rounded: false,
         };
-        let piece =
-            Piece { resident: Some(&resident), is_locked: true, ..Piece::new(&bytes, target) };
+        let piece = Piece {
+            resident: Some(resident.column(0)),
+            is_locked: true,
+            ..Piece::new(&bytes, target)
+        };
         let batch = delivery.deliver(&[piece], 4 * bytes.len(), NEVER).unwrap();
         contents.push(content(&mut delivery, batch.address(), 4 * bytes.len()));
     }
@@ -133,7 +138,7 @@ fn the_streams_wait_for_each_other_and_the_host_for_neither() {
     let resident = moved(&pool, &mut queue, &mut bytes, &[0, 1]);
     let written = log.lock().unwrap().events - 1;
     let target = Target::Copied { offset: 0 };
-    let piece = Piece { resident: Some(&resident), ..Piece::new(&bytes, target) };
+    let piece = Piece { resident: Some(resident.column(0)), ..Piece::new(&bytes, target) };
     // No work ends, and the host does not wait for it.
     let batch = delivery.deliver(&[piece], bytes.len(), NEVER).unwrap();
     let found = lines(&log);
