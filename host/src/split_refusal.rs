@@ -23,6 +23,8 @@ pub enum SplitRefusal {
         /// Element type of the result.
         dtype: String,
     },
+    /// The conversion was executed when the dataset was prepared.
+    PreparedOffline,
     /// Batches are compared with those of the host alone, which are whole.
     Compared,
 }
@@ -37,6 +39,9 @@ impl fmt::Display for SplitRefusal {
             }
             Self::NotBytes { dtype } => {
                 write!(f, "samples are not 8-bit pictures before they become {dtype}")
+            }
+            Self::PreparedOffline => {
+                f.write_str("the dataset contains the results of operations up to the conversion")
             }
             Self::Compared => {
                 f.write_str("the run compares batches with those that the host prepares alone")

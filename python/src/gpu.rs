@@ -13,6 +13,7 @@ use meetpoint_host::{
 use meetpoint_python_macros::guarded;
 use pyo3::prelude::*;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A dictionary with exactly these keys.
 #[derive(Debug, FromPyObject)]
@@ -111,7 +112,9 @@ impl GpuSettings {
             buffers: prefetch + 4,
             ..DeliveryLimits::default()
         };
-        let mut split = Split::of(&config.recipe, &config.columns.collate());
+        let (recipe, collate) = (Arc::clone(&config.recipe), config.columns.collate());
+        let dataset = &config.dataset;
+        let mut split = py.detach(|| Split::for_dataset(&recipe, &collate, dataset));
         if bfloat16 {
             split = split.to_bfloat16().ok_or_else(|| {
                 let why = match split.undivided() {
@@ -211,6 +214,7 @@ impl Gpu {
             SplitRefusal::DifferentSizes
             | SplitRefusal::FollowedBy { .. }
             | SplitRefusal::NotBytes { .. }
+            | SplitRefusal::PreparedOffline
             | SplitRefusal::Compared => Some(Notice::NotConvertedOnGpu {
                 device: self.settings.device.to_string(),
                 dtype: self.settings.dtype.to_owned(),

@@ -228,6 +228,28 @@ def test_views_and_crops_are_converted_on_the_gpu(libraries: Path, dataset: str)
     )
 
 
+def test_a_dataset_of_finished_tensors_is_not_converted_again(
+    libraries: Path, dataset: str, tmp_path: Path
+) -> None:
+    run(
+        libraries,
+        dataset,
+        f"""
+        to = {str(tmp_path / "prepared.set")!r}
+        meetpoint.prepare(FLOAT, dataset, to, cut=len(FLOAT))
+        host = meetpoint.Loader(to, recipe=FLOAT, batch_size=8)
+        gpu = loader_of(to, recipe=FLOAT)
+        (notice,) = gpu.report()["notices"]
+        assert "contains the results of operations up to the conversion" in notice["message"]
+        for (wanted, _), (found, _) in zip(host, gpu):
+            assert numpy.array_equal(content(found), wanted)
+        # Before the conversion, the GPU executes it.
+        meetpoint.prepare(FLOAT, dataset, to + "2", cut=len(FLOAT) - 1)
+        assert loader_of(to + "2", recipe=FLOAT).report()["notices"] == []
+        """,
+    )
+
+
 def test_time_without_work_is_measured_where_the_stream_is_known(
     libraries: Path, dataset: str
 ) -> None:

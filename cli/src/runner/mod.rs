@@ -195,7 +195,7 @@ fn measure(
         // The verification and a ledger need the checksums of whole batches.
         let split = match job.verify || ledger.is_some() {
             true => Split::refused(&job.recipe, SplitRefusal::Compared),
-            false => Split::of(&job.recipe, &job.columns.collate()),
+            false => Split::for_dataset(&job.recipe, &job.columns.collate(), &job.dataset),
         };
         DeviceOut { gpu, split }
     });

@@ -10,6 +10,7 @@ use meetpoint_format::recipe::{
 use meetpoint_gpu::GpuIndex;
 use meetpoint_gpu::delivery::{Arithmetic, Conversion, ElementBytes, Float, Order};
 use meetpoint_kernels::element_table;
+use meetpoint_prepare::{Dataset, DatasetPaths};
 use std::sync::Arc;
 
 /// A recipe, divided between the host and a GPU.
@@ -86,8 +87,16 @@ impl Split {
         Self { head: recipe.clone(), conversions: Err(reason), mixing: None }
     }
 
-    /// Divides a recipe whose pictures are collated in a way.
-    pub fn of(recipe: &Recipe, collate: &Collate) -> Self {
+    /// Divides a recipe for a dataset. An error of the dataset is left to those who use it.
+    pub fn for_dataset(recipe: &Recipe, collate: &Collate, dataset: &DatasetPaths) -> Self {
+        let opened = Dataset::open_for_samples(dataset).ok();
+        let prepared = opened.as_ref().and_then(|dataset| dataset.manifest().prepared());
+        Self::of(recipe, collate, prepared.map_or(0, |prepared| prepared.operations as usize))
+    }
+
+    /// Divides a recipe whose pictures are collated in a way, and whose first `prepared` operations
+    /// were executed when the dataset was prepared.
+    pub fn of(recipe: &Recipe, collate: &Collate, prepared: usize) -> Self {
         let is_mixed = recipe.mixes_tensors();
         let are_bytes = recipe.images().iter().all(|it| it.result.dtype == Dtype::Uint8);
         if are_bytes && !is_mixed {
@@ -100,7 +109,8 @@ impl Split {
         if is_mixed && mixing.is_none() {
             return Self::refused(recipe, not_bytes(recipe.result().dtype));
         }
-        let divided: Result<Vec<_>, _> = recipe.images().iter().map(divided).collect();
+        let divided: Result<Vec<_>, _> =
+            recipe.images().iter().map(|it| divided(it, prepared)).collect();
         let (heads, conversions): (Vec<_>, _) = match divided {
             _ if are_bytes => (undivided(recipe), Err(SplitRefusal::Bytes)),
             Err(reason) => (undivided(recipe), Err(reason)),
@@ -193,7 +203,10 @@ fn head(recipe: &Recipe, operations: &[Vec<Operation>], is_mixed: bool) -> Recip
 
 /// The operations on samples of a column of pictures for the host, and the conversion for the GPU;
 /// none if they give bytes.
-fn divided(images: &Images) -> Result<(Vec<Operation>, Option<SplitConversion>), SplitRefusal> {
+fn divided(
+    images: &Images,
+    prepared: usize,
+) -> Result<(Vec<Operation>, Option<SplitConversion>), SplitRefusal> {
     let Images { operations, result, .. } = images;
     if result.dtype == Dtype::Uint8 {
         return Ok((operations.clone(), None));
@@ -201,6 +214,9 @@ fn divided(images: &Images) -> Result<(Vec<Operation>, Option<SplitConversion>),
     let not_bytes = || not_bytes(result.dtype);
     let is_conversion = |it: &Operation| matches!(it, Operation::ToDtype(_));
     let first = operations.iter().position(is_conversion).ok_or_else(not_bytes)?;
+    if prepared > first {
+        return Err(SplitRefusal::PreparedOffline);
+    }
     let (before, tail) = operations.split_at(first);
     // Operations that are left out come last, so that the numbers of the others, from which their
     // random parameters follow, stay the same.
@@ -282,7 +298,7 @@ mod tests {
 
     fn split(operations: &str) -> Split {
         let recipe = Recipe::from_toml(&format!("operation = [{operations}]")).unwrap();
-        Split::of(&recipe, &Collate::Stack)
+        Split::of(&recipe, &Collate::Stack, 0)
     }
 
     /// The conversion of a recipe without views.
@@ -371,7 +387,7 @@ mod tests {
             tail(4)
         );
         let recipe = Recipe::from_toml(&text).unwrap();
-        let divided = Split::of(&recipe, &Collate::Stack);
+        let divided = Split::of(&recipe, &Collate::Stack, 0);
         let [Some(global), Some(local), None] = &divided.conversions.as_ref().unwrap()[..] else {
             panic!("{divided:?}")
         };
@@ -401,7 +417,11 @@ mod tests {
         let wide = refusal(&format!("{wide}, {FLOAT}"));
         assert_eq!(wide, Some(SplitRefusal::NotBytes { dtype: "float32".to_owned() }));
         let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
-        let padded = Split::of(&recipe, &Collate::Pad(Pad::default()));
+        let prepared = |operations| Split::of(&recipe, &Collate::Stack, operations);
+        assert_eq!(prepared(3).undivided(), None);
+        assert_eq!(prepared(4).undivided(), Some(&SplitRefusal::PreparedOffline));
+        assert_eq!(prepared(4).head, recipe);
+        let padded = Split::of(&recipe, &Collate::Pad(Pad::default()), 0);
         assert_eq!(padded.undivided(), Some(&SplitRefusal::DifferentSizes));
     }
 }

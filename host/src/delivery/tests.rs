@@ -32,7 +32,7 @@ fn compare(recipe: &str, is_divided: bool) {
 /// The same with limits; why batches were not copied from where they were.
 fn compare_within(recipe: &str, is_divided: bool, limits: DeliveryLimits) -> Option<Unlocked> {
     let recipe = Recipe::from_toml(&format!("operation = [{recipe}]")).unwrap();
-    let split = Split::of(&recipe, &Collate::Stack);
+    let split = Split::of(&recipe, &Collate::Stack, 0);
     assert_eq!(split.undivided().is_none(), is_divided, "{split:?}");
     assert_eq!(split.mixing.is_some(), recipe.mixes_tensors());
     compare_split(recipe, &split, limits)
@@ -146,7 +146,7 @@ fn several_pictures_of_a_sample_are_converted_on_the_device() {
     let views = views.join(", ");
     let recipe = format!("operation = [{{name = 'decode'}}]\nviews = [{views}]");
     let recipe = Recipe::from_toml(&recipe).unwrap();
-    let split = Split::of(&recipe, &Collate::Stack);
+    let split = Split::of(&recipe, &Collate::Stack, 0);
     assert_eq!(compare_split(recipe, &split, DeliveryLimits::default()), None);
 }
 
@@ -173,7 +173,7 @@ fn mixed_samples_are_rounded_to_bfloat16_last() {
     for mix in ["", ", {name = 'mix_up', num_classes = 10, mode = 'elem'}"] {
         let recipe = format!("operation = [{HEAD}, {FLOAT}, {NORMALIZE}{mix}]");
         let recipe = Recipe::from_toml(&recipe).unwrap();
-        let split = Split::of(&recipe, &Collate::Stack).to_bfloat16().unwrap();
+        let split = Split::of(&recipe, &Collate::Stack, 0).to_bfloat16().unwrap();
         assert_eq!(compare_split(recipe, &split, DeliveryLimits::default()), None);
     }
 }
@@ -190,7 +190,7 @@ struct Steps {
 impl Steps {
     fn of(step: Duration, limits: DeliveryLimits) -> Self {
         let recipe = Recipe::from_toml(&format!("operation = [{HEAD}, {FLOAT}]")).unwrap();
-        let split = Split::of(&recipe, &Collate::Stack);
+        let split = Split::of(&recipe, &Collate::Stack, 0);
         let stage = DeliveryStage::new(shim(), &split, limits).unwrap();
         let (outcome, stop) = (DeliveryOutcome::default(), StopHandle::new());
         let accelerator = GpuAccelerator::new(stage, step, stop.clone(), outcome.clone());

@@ -112,7 +112,7 @@ impl Subjects {
         device: &Arc<Device>,
         decode: Option<(ShareChoice, u64)>,
     ) -> Self {
-        let split = Split::of(&config.recipe, &Collate::Stack);
+        let split = Split::of(&config.recipe, &Collate::Stack, 0);
         let recipe = Arc::new(split.head.clone());
         let mut config = LoaderConfig { verify_samples: false, recipe, ..config };
         if let Some((choice, tensors_bytes)) = decode {
