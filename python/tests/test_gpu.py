@@ -236,7 +236,7 @@ def test_a_dataset_of_finished_tensors_is_not_converted_again(
         dataset,
         f"""
         to = {str(tmp_path / "prepared.set")!r}
-        meetpoint.prepare(FLOAT, dataset, to, cut=len(FLOAT))
+        meetpoint.prepare(FLOAT, dataset, to, cut="to_dtype")
         host = meetpoint.Loader(to, recipe=FLOAT, batch_size=8)
         gpu = loader_of(to, recipe=FLOAT)
         (notice,) = gpu.report()["notices"]
@@ -244,7 +244,7 @@ def test_a_dataset_of_finished_tensors_is_not_converted_again(
         for (wanted, _), (found, _) in zip(host, gpu):
             assert numpy.array_equal(content(found), wanted)
         # Before the conversion, the GPU executes it.
-        meetpoint.prepare(FLOAT, dataset, to + "2", cut=len(FLOAT) - 1)
+        meetpoint.prepare(FLOAT, dataset, to + "2", cut="center_crop")
         assert loader_of(to + "2", recipe=FLOAT).report()["notices"] == []
         """,
     )
