@@ -9,6 +9,10 @@ use std::time::Duration;
 /// Maximum time between two checks for a request to stop while waiting for a device.
 pub const ASK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long to wait for work after a request to stop, before its memory is freed. Memory of work
+/// that is still not done is never freed.
+pub(crate) const END_AFTER_STOP: Duration = Duration::from_millis(50);
+
 /// Runs kernels, one after another in the order of the calls, copies and fills included.
 ///
 /// Calls return before the work is done; [`Compute::wait`] waits for it.
@@ -68,6 +72,21 @@ pub trait Compute: Send {
     /// least every [`ASK_EVERY`]; if it returns true, returns [`Error::Stopped`] while the work
     /// continues.
     fn wait_unless(&mut self, limit: Duration, is_stopped: &dyn Fn() -> bool) -> Result<(), Error>;
+
+    /// Like [`Self::wait_unless`], for work whose memory is freed next: after a request to stop, it
+    /// waits a little longer, so that memory of a device that is not hung can be freed.
+    fn wait_before_free(
+        &mut self,
+        limit: Duration,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<(), Error> {
+        let waited = self.wait_unless(limit, is_stopped);
+        if matches!(waited, Err(Error::Stopped)) {
+            // If this fails, the memory is never freed.
+            drop(self.wait(END_AFTER_STOP));
+        }
+        waited
+    }
 
     /// Like [`Self::wait_unless`], without a request to stop.
     fn wait(&mut self, limit: Duration) -> Result<(), Error> {

@@ -37,8 +37,8 @@ impl Diagnose for Error {
                     .or("pip install nvidia-cuda-nvrtc-cu12, where the Python package finds it")
             }
             Self::Compile { .. } => Remedy::advice(
-                "use a run-time compiler that knows the GPU: pip install -U \
-                                nvidia-cuda-nvrtc-cu12",
+                "use a run-time compiler that knows the GPU (pip install -U \
+                 nvidia-cuda-nvrtc-cu12); GPUs below compute capability 7.5 are not supported",
             ),
             Self::OutOfMemory { .. } => {
                 Remedy::advice("use smaller batches").or("free memory of the GPU")
@@ -54,6 +54,11 @@ impl Diagnose for Error {
                 "start worker processes with the method \"spawn\" or \"forkserver\"".into()
             }
             Self::WrongResults { .. } => "update the driver, and check the GPU's memory".into(),
+            Self::Driver { call: "cuInit", .. } => {
+                "check with nvidia-smi that the driver, its kernel module and, where the GPUs are \
+                 linked, the fabric manager have the same version and run"
+                    .into()
+            }
             Self::Driver { .. } => "restart the process, and look for errors of the GPU in the \
                                     kernel's log (dmesg: Xid)"
                 .into(),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// This machine has no driver for GPUs.
-    #[error("no NVIDIA driver: libcuda.so.1 was not found")]
+    #[error("no NVIDIA driver: libcuda.so.1 was not found, or cannot be loaded")]
     NoDriver,
     /// The driver is older than the required version.
     #[error("the NVIDIA driver supports CUDA {found_major}.{found_minor}, 12.0 is needed")]

@@ -5,6 +5,7 @@ use crate::events::DeviceLabel;
 use crate::split_refusal::SplitRefusal;
 use meetpoint_diagnose::{Change, Diagnose, Remedy, Setting, shown};
 use meetpoint_format::units::{show_bytes, show_bytes_at_least};
+use meetpoint_prepare::gpu::NotOffloaded;
 use meetpoint_scheduler::StrategyName;
 use meetpoint_storage::EngineNote;
 use serde::{Deserialize, Serialize};
@@ -66,6 +67,13 @@ pub enum Notice {
         dtype: String,
         /// Why.
         reason: SplitRefusal,
+    },
+    /// A GPU that should prepare part of each batch prepares nothing.
+    NotDecodedOnGpu {
+        /// The GPU.
+        gpu: String,
+        /// Why.
+        reason: NotOffloaded,
     },
     /// The program was built without optimisation.
     UnoptimisedBuild,
@@ -131,6 +139,9 @@ impl fmt::Display for Notice {
             Self::NotConvertedOnGpu { device, dtype, reason } => {
                 write!(f, "batches for {device} are prepared as {dtype} on the host: {reason}")
             }
+            Self::NotDecodedOnGpu { gpu, reason } => {
+                write!(f, "the CPU prepares every sample, and {gpu} none: {reason}")
+            }
             Self::UnoptimisedBuild => {
                 f.write_str("this is an unoptimised build, so its times are not representative")
             }
@@ -167,6 +178,7 @@ impl Diagnose for Notice {
             Self::SpoolNotReserved { .. } => "spool_not_reserved",
             Self::SpoolSpace { .. } => "spool_space",
             Self::NotConvertedOnGpu { .. } => "not_converted_on_gpu",
+            Self::NotDecodedOnGpu { .. } => "not_decoded_on_gpu",
             Self::UnoptimisedBuild => "unoptimised_build",
             Self::StrategyLeftOut { .. } => "strategy_left_out",
             Self::TraceWritten { .. } => "trace_written",
@@ -191,6 +203,7 @@ impl Diagnose for Notice {
             | Self::SpoolNotReserved { .. }
             | Self::SpoolSpace { .. }
             | Self::NotConvertedOnGpu { .. }
+            | Self::NotDecodedOnGpu { .. }
             | Self::Replayed { .. } => None,
         }
     }

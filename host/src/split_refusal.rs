@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why batches are prepared completely on the host, although a GPU takes them.
+/// Why the host executes the conversion of samples, although batches are delivered to a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum SplitRefusal {
@@ -25,7 +25,7 @@ pub enum SplitRefusal {
     },
     /// The conversion was executed when the dataset was prepared.
     PreparedOffline,
-    /// Batches are compared with those of the host alone, which are whole.
+    /// The checksums of whole batches are computed on the host.
     Compared,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SplitRefusal {
                 f.write_str("the dataset contains the results of operations up to the conversion")
             }
             Self::Compared => {
-                f.write_str("the run compares batches with those that the host prepares alone")
+                f.write_str("the checksums of whole batches are computed on the host")
             }
         }
     }

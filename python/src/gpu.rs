@@ -102,6 +102,11 @@ impl GpuSettings {
     ) -> PyResult<Self> {
         let GpuArguments { device, prefetch, memory, pinned, bfloat16, packages } = arguments;
         let device = gpu_index(py, "device_out", &device)?;
+        if pinned < DeliveryLimits::STAGING_BYTES_MIN {
+            let message = format!("gpu_pinned_memory is {pinned} bytes");
+            let remedy = "set gpu_pinned_memory to at least \"8MiB\", or leave it out";
+            return Err(plain(py, "SettingError", (message, remedy)));
+        }
         let staging_bytes = pinned.min(DeliveryLimits::default().staging_bytes);
         let limits = DeliveryLimits {
             staging_bytes,
@@ -160,6 +165,9 @@ impl GpuFailure {
                 let remedy = "drop tensors that are not used any more, raise gpu_memory, or use \
                               smaller batches";
                 plain(py, "BudgetError", (message, remedy))
+            }
+            DeliveryError::TooLarge { .. } => {
+                plain(py, "BudgetError", (message, "raise gpu_memory, or use smaller batches"))
             }
             DeliveryError::Gpu(error) => of_gpu(py, message, error),
         }

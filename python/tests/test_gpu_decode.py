@@ -224,6 +224,8 @@ def test_a_recipe_that_no_gpu_prepares_says_why(libraries: Path, dataset: str) -
         dataset,
         """
         gpu = loader_of(dataset, cache="32MiB")
+        (notice,) = gpu.report()["notices"]
+        assert notice["kind"] == "not_decoded_on_gpu" and notice["reason"] == {"reason": "cached"}
         list(gpu)
         used = gpu.explain().gpu
         assert used.unused_because == {"reason": "cached"} and used.prepared == 0

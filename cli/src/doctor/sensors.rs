@@ -59,7 +59,7 @@ pub(super) fn gpu(system: &System) -> Finding {
         .count();
     let used = "through CUDA, which is listed below";
     match (devices, has_libcuda(system)) {
-        (0, _) => Finding::missing(topic, "no /dev/nvidia0", used),
+        (0, _) => Finding::missing(topic, "no /dev/nvidia0", "the CPU alone"),
         (devices, true) => Finding::ready(topic, format!("{devices} with libcuda.so.1"), used),
         (devices, false) => {
             Finding::limited(topic, format!("{devices} without libcuda.so.1"), used)

@@ -94,8 +94,8 @@ mod cuda {
             Ok(Self { opened: Some(Opened { gpu, split, stages, outcomes }) })
         }
 
-        /// An emulated accelerator for a rank, whose batches are delivered to the GPU first; `None` if
-        /// there is no GPU.
+        /// An emulated accelerator for a rank, whose batches are delivered to the GPU first; `None`
+        /// if there is no GPU.
         pub(in super::super) fn accelerator(
             &self,
             step: Duration,
@@ -121,10 +121,13 @@ mod cuda {
             };
             let mut uses = Vec::new();
             let outcomes = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
-            for outcome in &*outcomes {
+            let ranks = outcomes.len();
+            for (rank, outcome) in outcomes.iter().enumerate() {
                 match outcome.take_failure() {
                     Some(DeliveryError::Gpu(error)) => return Err(fault(*gpu, &error)),
-                    Some(error @ DeliveryError::NoMemory { .. }) => {
+                    Some(
+                        error @ (DeliveryError::NoMemory { .. } | DeliveryError::TooLarge { .. }),
+                    ) => {
                         return Err(Fault::new(
                             "gpu_out_of_memory",
                             error.to_string(),
@@ -134,7 +137,8 @@ mod cuda {
                     Some(DeliveryError::Stopped) | None => {}
                 }
                 let used = outcome.usage(gpu.to_string(), split);
-                output.line(&format!("{strategy}: {used}"));
+                let of_rank = if ranks > 1 { format!(", rank {rank}") } else { String::new() };
+                output.line(&format!("{strategy}{of_rank}: {used}"));
                 uses.push(used);
             }
             Ok(uses)

@@ -118,18 +118,26 @@ impl Compiler {
     pub(super) fn find(options: &Options, driver: Version) -> Result<Self, Error> {
         let candidates = candidates(options, driver, Path::new("/"));
         let is_named = options.nvrtc.is_some();
-        let mut found = candidates.iter().filter_map(|path| Self::load(path));
-        let usable = found.find(|it| is_named || it.info.version.major <= driver.major);
-        usable.ok_or_else(|| {
-            let names: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
-            Error::NoCompiler { names: names.join(", ") }
-        })
+        let mut names = Vec::new();
+        for path in &candidates {
+            names.push(match Self::load(path) {
+                Ok(found) if is_named || found.info.version.major <= driver.major => {
+                    return Ok(found);
+                }
+                Ok(_) => format!("{} (newer than the driver)", path.display()),
+                Err(Some(reason)) => format!("{} ({reason})", path.display()),
+                Err(None) => path.display().to_string(),
+            });
+        }
+        Err(Error::NoCompiler { names: names.join(", ") })
     }
 
-    fn load(path: &Path) -> Option<Self> {
+    /// Loads a library. The error is the reason; `None` if there is no such file.
+    fn load(path: &Path) -> Result<Self, Option<String>> {
         // Loading anything but a regular file may block forever.
         if path.components().count() > 1 && !regular::is_readable(path) {
-            return None;
+            let is_there = path.symlink_metadata().is_ok();
+            return Err(is_there.then(|| "not a readable file".to_owned()));
         }
         // The compiler loads its built-in functions by name; one that is loaded already is found.
         for builtins in builtins_beside(path) {
@@ -137,18 +145,22 @@ impl Compiler {
             std::mem::forget(unsafe { Library::new(&builtins) });
         }
         // SAFETY: it is the run-time compiler, which any thread may load.
-        let library = ManuallyDrop::new(unsafe { Library::new(path) }.ok()?);
+        let library = ManuallyDrop::new(unsafe { Library::new(path) }.map_err(|error| {
+            // The system does not say whether a name was found in one of its folders.
+            (path.components().count() > 1).then(|| error.to_string())
+        })?);
+        let unusable = || Some("not a usable compiler".to_owned());
         let (mut major, mut minor) = (0, 0);
         let version: Function<'_, unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int> =
-            function(&library, "nvrtcVersion")?;
+            function(&library, "nvrtcVersion").ok_or_else(unusable)?;
         // SAFETY: the pointers are to local variables.
         if unsafe { version(&raw mut major, &raw mut minor) } != 0 {
-            return None;
+            return Err(unusable());
         }
-        let architectures = architectures(&library)?;
+        let architectures = architectures(&library).ok_or_else(unusable)?;
         let version = Version { major: major.cast_unsigned(), minor: minor.cast_unsigned() };
         let info = CompilerInfo { path: loaded_path(path), version };
-        Some(Self { library, info, architectures })
+        Ok(Self { library, info, architectures })
     }
 
     /// What to compile for a GPU with this compute capability; `None`: the compiler does not know

@@ -22,7 +22,7 @@ impl Gpu {
             shared_bytes: 0,
             arguments: &[(&squares).into(), COUNT.into()],
         })?;
-        compute.wait_unless(self.hang_limit, is_stopped)?;
+        compute.wait_before_free(self.hang_limit, is_stopped)?;
         let mut bytes = vec![0; squares.bytes()];
         compute.download(&squares, 0, &mut bytes)?;
         let mut found = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word));

@@ -1,5 +1,6 @@
 //! Conversion of the bytes of pictures to elements, and the kernels that execute it.
 
+use super::limits::OPEN_AFTER;
 use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 
 /// Maximum number of elements of a launch, so that a kernel can count in 32 bits.
@@ -226,7 +227,7 @@ impl Loaded {
             let memory = compute.allocate(bytes.len())?;
             compute.upload(&bytes, &memory, 0)?;
             // The bytes are dropped here, so the copy must be done.
-            compute.wait_unless(super::limits::HUNG_AFTER, is_stopped)?;
+            compute.wait_before_free(OPEN_AFTER, is_stopped)?;
             table = Some(memory);
         }
         let loaded = Self { conversion, table, factors };
@@ -237,7 +238,7 @@ impl Loaded {
         let pixel =
             Pixels { from: &from, from_offset: 0, to: &to, to_offset: 0, plane: 1, samples: 1 };
         loaded.launch(compute, &pixel)?;
-        compute.wait_unless(super::limits::HUNG_AFTER, is_stopped)?;
+        compute.wait_before_free(OPEN_AFTER, is_stopped)?;
         Ok(loaded)
     }
 

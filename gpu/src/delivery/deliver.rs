@@ -3,11 +3,12 @@
 use super::batch::DeviceBatch;
 use super::conversion::{Conversion, Loaded, Pixels, round_to_bfloat16};
 use super::idle::Idle;
-use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, END_AFTER_STOP, HUNG_AFTER};
+use super::limits::{DeliveryError, DeliveryLimits, END_AFTER, HUNG_AFTER};
 use super::mixing::Mixing;
 use super::pool::{Pool, PoolSlot, Release, Usage};
 use super::staging::Staging;
 use super::streams::{Consumers, Event, Streams};
+use crate::compute::END_AFTER_STOP;
 use crate::resident::ResidentPart;
 use crate::{DeviceMemory, Error};
 use std::collections::VecDeque;
@@ -129,8 +130,8 @@ struct Times<E> {
     is_computed: bool,
 }
 
-/// Offsets in the memory of a delivery for a piece that is converted.
-struct ScratchPlaces {
+/// Offsets in the scratch memory for a piece that is converted.
+struct ScratchOffsets {
     /// Of the pixels.
     pixels: usize,
     /// Of the elements, if they are rounded later.
@@ -324,10 +325,13 @@ impl<S: Streams> Delivery<S> {
             if let Target::Converted { is_rounded, .. } = piece.target {
                 let pixels = reserve(piece.bytes.len());
                 let elements = if is_rounded { reserve(4 * piece.bytes.len()) } else { 0 };
-                places.push(ScratchPlaces { pixels, elements });
+                places.push(ScratchOffsets { pixels, elements });
             }
         }
-        self.reserve_scratch(scratch_bytes, is_stopped)?;
+        if !places.is_empty() {
+            // Also for pictures of an empty batch.
+            self.reserve_scratch(scratch_bytes.max(1), is_stopped)?;
+        }
         let scratch = self.scratch.as_ref();
         let scratch = || scratch.expect("it is reserved for pieces that are converted");
         let mut place = places.iter();
@@ -360,7 +364,7 @@ impl<S: Streams> Delivery<S> {
             let (memory, at) = match piece.target {
                 Target::Copied { offset } => (to, offset),
                 Target::Converted { offset, conversion, plane, samples, is_rounded } => {
-                    let ScratchPlaces { pixels, elements } = *place.next().expect("as above");
+                    let ScratchOffsets { pixels, elements } = *place.next().expect("as above");
                     let (from, from_offset) = (scratch(), pixels);
                     let (to, to_offset) =
                         if is_rounded { (scratch(), elements) } else { (to, offset) };

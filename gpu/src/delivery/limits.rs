@@ -12,8 +12,8 @@ pub(super) const HUNG_AFTER: Duration = Duration::from_secs(12 * 60);
 /// unfinished work is not freed.
 pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 
-/// How long the end of a delivery waits after a request to stop.
-pub(super) const END_AFTER_STOP: Duration = Duration::from_millis(50);
+/// Timeout of the first kernels, which are run when a delivery is opened.
+pub(super) const OPEN_AFTER: Duration = Duration::from_secs(60);
 
 /// Limits of a [`Delivery`](super::Delivery).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,11 @@ pub struct DeliveryLimits {
     pub buffers: usize,
     /// How long to wait for the consumer to drop a batch when the device memory is used up.
     pub wait: Duration,
+}
+
+impl DeliveryLimits {
+    /// Minimum page-locked memory for staging.
+    pub const STAGING_BYTES_MIN: u64 = 8 << 20;
 }
 
 impl Default for DeliveryLimits {
@@ -61,6 +66,17 @@ pub enum DeliveryError {
         limit_bytes: u64,
         /// Batches that the consumer holds.
         lent: u32,
+    },
+    /// A batch exceeds the limit alone.
+    #[error(
+        "a batch needs {bytes} bytes of GPU memory, which is allocated in units of 2 MiB; the limit \
+         is {limit_bytes} bytes"
+    )]
+    TooLarge {
+        /// Bytes of the batch.
+        bytes: u64,
+        /// Limit for all batches.
+        limit_bytes: u64,
     },
     /// The loader was closed during the delivery.
     #[error("the loader was closed")]

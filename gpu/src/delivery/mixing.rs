@@ -1,6 +1,6 @@
 //! Samples of a batch mixed with one another.
 
-use super::limits::HUNG_AFTER;
+use super::limits::OPEN_AFTER;
 use crate::{Argument, Compute, DeviceMemory, Error, KernelName, Launch};
 
 /// The partner with which each sample is mixed, in its state before the mix.
@@ -115,7 +115,7 @@ impl Mixing<'_> {
         let steps = &[BatchMix { partner: Partner::Previous, mixes: elements }];
         let mixing = Mixing { format: MixedFormat::row(1), samples, steps };
         mixing.launch(compute, (&memory, 0), &memory)?;
-        compute.wait_unless(HUNG_AFTER, is_stopped)
+        compute.wait_before_free(OPEN_AFTER, is_stopped)
     }
 
     /// Starts mixing the tensors from an offset of `tensors` on, a multiple of 4. `batch` is the

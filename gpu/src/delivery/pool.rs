@@ -108,6 +108,10 @@ impl<E: Event> Pool<E> {
         limit: Duration,
     ) -> Result<PoolSlot<E>, DeliveryError> {
         let rounded = rounded(bytes);
+        if rounded as u64 > self.limit_bytes {
+            let (bytes, limit_bytes) = (rounded as u64, self.limit_bytes);
+            return Err(DeliveryError::TooLarge { bytes, limit_bytes });
+        }
         let since = Instant::now();
         let mut state = self.lock();
         loop {

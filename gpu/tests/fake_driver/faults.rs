@@ -3,7 +3,9 @@
 use crate::{SOON, ask, launch, options, with_driver};
 use libloading::Library;
 use meetpoint_gpu::cuda::{Gpu, Options};
-use meetpoint_gpu::delivery::{Consumers, Streams};
+use meetpoint_gpu::delivery::{
+    Consumers, Conversion, Delivery, DeliveryLimits, ElementBytes, Order, Streams,
+};
 use meetpoint_gpu::{Compute, Error, GpuIndex, KernelName, Launch, MODULES};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -130,6 +132,24 @@ fn a_hanging_gpu_is_an_error_after_the_limit_and_blocks_no_destructor() {
         assert!(gpu.check().is_ok(), "work that is late may still end");
         drop(memory);
         assert_eq!(ask("fake_device_bytes"), 100, "the driver would wait for the GPU");
+    });
+}
+
+#[test]
+fn a_stop_while_the_first_kernels_hang_frees_nothing() {
+    let name = named!("a_stop_while_the_first_kernels_hang_frees_nothing");
+    with_driver(name, &[("FAKE_CUDA_HANG_LAUNCH", "1")], || {
+        let gpu = Gpu::open(0, &options()).unwrap();
+        assert!(matches!(gpu.self_test(&|| true), Err(Error::Stopped)));
+        let squares = ask("fake_device_bytes");
+        assert_ne!(squares, 0, "the driver would wait for the GPU");
+        let (order, channels) = (Order::Planes, 3);
+        let elements = ElementBytes::Table32(Box::new([0; 768]));
+        let conversion = Conversion { elements, order, channels };
+        let (compute, limits) = (gpu.compute().unwrap(), DeliveryLimits::default());
+        let opened = Delivery::new_unless(compute, &[conversion], limits, &|| true);
+        assert!(matches!(opened, Err(Error::Stopped)), "{opened:?}");
+        assert!(ask("fake_device_bytes") > squares);
     });
 }
 

@@ -16,8 +16,8 @@ pub type CudaBatch = GpuBatch<CudaCompute>;
 /// The memory of such a batch.
 pub type CudaMemory = DeviceBatch<CudaCompute>;
 
-/// Opens a GPU for batches of the head of a divided recipe. Also searches `package_folders`, folders
-/// of Python packages, for the run-time compiler. A request to stop ends its waits.
+/// Opens a GPU for batches of the head of a divided recipe. Also searches `package_folders`,
+/// folders of Python packages, for the run-time compiler. A request to stop ends its waits.
 pub fn open_cuda(
     device: GpuIndex,
     split: &Split,

@@ -107,7 +107,7 @@ impl fmt::Display for DeliveryUse {
             write!(f, " The stream of the consumer waited {mean_ms:.2} ms for a batch")?;
             write!(f, " on average, {:.2} s in all.", total_ms / 1e3)?;
         }
-        if let Some(reason) = &self.undivided {
+        if let Some(reason) = self.undivided.as_ref().filter(|it| **it != SplitRefusal::Bytes) {
             write!(f, " They were converted on the host: {reason}.")?;
         }
         match &self.staged {

@@ -37,6 +37,7 @@ use meetpoint_format::recipe::Dtype;
 use meetpoint_kernels::{BatchId, Interrupt};
 use meetpoint_link::DeviceInfo;
 use meetpoint_prepare::cache::SampleCache;
+use meetpoint_prepare::gpu::GpuUse;
 use meetpoint_prepare::{DecodeMemory, Job, RemoteUse};
 use meetpoint_scheduler::{
     BatchIndex, CommonTimes, Config, DeviceId, Learned, Level, Record, Source,
@@ -342,7 +343,10 @@ impl Loader {
 
     /// Fallbacks and limits that were reached.
     pub fn notices(&self) -> Vec<Notice> {
-        self.notices.clone()
+        let unused = self.gpu_use().and_then(|GpuUse { gpu, unused_because, .. }| {
+            Some(Notice::NotDecodedOnGpu { gpu, reason: unused_because? })
+        });
+        self.notices.iter().cloned().chain(unused).collect()
     }
 
     /// A handle that ends every wait.

@@ -2,9 +2,9 @@
 //!
 //! In reading order: this file (the course of a batch), `reading` (reading ahead), `decoding` (from
 //! bytes to a place in the batch), `pictures` (the positions of the images of a sample), `cached`
-//! (samples in memory), `small` (small samples), `table` (the columns other than images), `collated`
-//! (pictures of different sizes), `offloaded` (pictures that a GPU prepares), `damaged` (damaged
-//! samples).
+//! (samples in memory), `small` (small samples), `table` (the columns other than images),
+//! `collated` (pictures of different sizes), `offloaded` (pictures that a GPU prepares), `damaged`
+//! (damaged samples).
 
 mod cached;
 mod collated;
@@ -407,6 +407,12 @@ impl Preparer for CpuPreparer {
     fn counters(&self) -> Counters {
         self.engine.counters()
     }
+}
+
+/// The token of a read: the number of the call, and a position of its batch.
+fn read_token(call: u32, position: usize) -> u64 {
+    let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
+    u64::from(call) << 32 | u64::from(position)
 }
 
 fn nanoseconds(duration: Duration) -> u64 {

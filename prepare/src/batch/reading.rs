@@ -1,7 +1,7 @@
 //! Reads the samples of a batch ahead of their decoding.
 
 use super::small::NextSmall;
-use super::{BatchProgress, CpuPreparer, WAIT_SLICE, nanoseconds};
+use super::{BatchProgress, CpuPreparer, WAIT_SLICE, nanoseconds, read_token};
 use crate::Error;
 use crate::read_limits::{BYTES_AHEAD_MAX, READS_MAX};
 use meetpoint_format::dataset::SampleLocation;
@@ -163,10 +163,4 @@ impl CpuPreparer {
             self.pool.give(completion.buffer);
         }
     }
-}
-
-/// The token of a read: the number of the call, and a position of its batch.
-pub(super) fn read_token(call: u32, position: usize) -> u64 {
-    let position = u32::try_from(position).expect("a batch has less than 2^32 samples");
-    u64::from(call) << 32 | u64::from(position)
 }

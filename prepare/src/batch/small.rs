@@ -1,7 +1,6 @@
 //! Prepares small samples from memory, or from one read of their whole record batch.
 
-use super::reading::read_token;
-use super::{BatchProgress, CpuPreparer};
+use super::{BatchProgress, CpuPreparer, read_token};
 use crate::Error;
 use crate::read_limits::READS_MAX;
 use crate::small_samples::{Content, Retained, Room};

@@ -171,3 +171,20 @@ fn bfloat16_is_rounded_to_nearest_even() {
         assert_eq!(bfloat16_bits(value), bits, "{value}");
     }
 }
+
+#[test]
+fn a_batch_without_samples_is_delivered_first() {
+    let (streams, _log) = recorded();
+    let elements = ElementBytes::Arithmetic(ARITHMETIC, Float::Float32);
+    let conversion = Conversion { elements, order: Order::Planes, channels: 3 };
+    let conversions = std::slice::from_ref(&conversion);
+    let mut delivery = Delivery::new(streams, conversions, DeliveryLimits::default()).unwrap();
+    for (plane, samples) in [(0, 0), (16, 1)] {
+        let bytes = noise(3 * (plane * samples) as usize);
+        let target =
+            Target::Converted { offset: 0, conversion: 0, plane, samples, is_rounded: false };
+        let batch = delivery.deliver(&[Piece::new(&bytes, target)], 256, NEVER).unwrap();
+        let expected = expected(&conversion, &bytes, plane as usize, samples as usize);
+        assert!(content(&mut delivery, batch.address(), expected.len()) == expected);
+    }
+}

@@ -209,7 +209,7 @@ fn memory_is_bounded_and_used_again() {
     let piece = Piece::new(&[1], Target::Copied { offset: 3 << 20 });
     delivery.deliver(&[piece], 4 << 20, NEVER).unwrap();
     let refused = delivery.deliver(&[piece], 5 << 20, NEVER).unwrap_err();
-    assert!(matches!(refused, DeliveryError::NoMemory { lent: 0, .. }), "{refused}");
+    assert!(matches!(refused, DeliveryError::TooLarge { .. }), "{refused}");
 }
 
 #[test]
