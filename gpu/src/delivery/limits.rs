@@ -69,8 +69,8 @@ pub enum DeliveryError {
     },
     /// A batch exceeds the limit alone.
     #[error(
-        "a batch needs {bytes} bytes of GPU memory, which is allocated in units of 2 MiB; the limit \
-         is {limit_bytes} bytes"
+        "a batch needs {bytes} bytes of GPU memory, which is allocated in units of 2 MiB; the \
+         limit is {limit_bytes} bytes"
     )]
     TooLarge {
         /// Bytes of the batch.
