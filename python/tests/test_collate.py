@@ -252,7 +252,13 @@ def test_what_cannot_be_collated_is_refused_with_the_remedy(varied: str) -> None
     for given, words in wrong:
         with pytest.raises(meetpoint.SettingError, match=words):
             load(varied, collate=given)
-    for options in ({"multiple_of": 0}, {"fill": float("nan")}, {"max_size": 5}, {"max_size": (1,)}):
+    for options in (
+        {"multiple_of": 0},
+        {"fill": float("nan")},
+        {"fill": 10**400},
+        {"max_size": 5},
+        {"max_size": (1,)},
+    ):
         with pytest.raises(meetpoint.SettingError):
             collate.Pad(**options)
     with pytest.raises(meetpoint.SettingError, match="fill"):

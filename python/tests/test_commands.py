@@ -240,6 +240,7 @@ def test_datasets_are_shuffled_split_merged_sampled_and_selected(
         (lambda d, t: meetpoint.dataset.sample(d, t), "fraction"),
         (lambda d, t: meetpoint.dataset.sample(d, t, n=1, fraction=0.5), "fraction"),
         (lambda d, t: meetpoint.dataset.sample(d, t, fraction="half"), "fraction"),
+        (lambda d, t: meetpoint.dataset.sample(d, t, fraction=10**400), "fraction"),
         (lambda d, t: meetpoint.dataset.sample(d, t, n=10**6), "ask for at most 66"),
         (lambda d, t: meetpoint.dataset.split(d), "parts"),
         (lambda d, t: meetpoint.dataset.split(d, ["a"]), "parts"),

@@ -20,6 +20,7 @@ import pytest
 
 import meetpoint
 from meetpoint import transforms as T
+from meetpoint.collate import List
 
 SOURCES = Path(__file__).parents[2] / "gpu" / "tests" / "fake_cuda"
 LIMIT = 120
@@ -48,6 +49,33 @@ def test_arguments_that_contradict_each_other_are_refused(dataset: str) -> None:
         loader_of(dataset, gpu_prefetch=-1)
     with pytest.raises(meetpoint.SettingError, match="gpu_memory"):
         loader_of(dataset, gpu_memory="much")
+
+
+@pytest.mark.parametrize(
+    "name", ["gpu_prefetch", "gpu_memory", "gpu_pinned_memory", "batch_size", "seed", "workers"]
+)
+def test_numbers_out_of_range_are_refused(dataset: str, name: str) -> None:
+    for value in (10**400, -1, float("nan"), float("inf"), True):
+        with pytest.raises(meetpoint.SettingError, match=f"{name} is "):
+            loader_of(dataset, **{name: value})
+
+
+def test_bfloat16_without_a_column_of_pictures_is_refused(dataset: str) -> None:
+    for columns in (["key"], ["label"], "sample"):
+        with pytest.raises(meetpoint.SettingError, match="device_dtype is set") as raised:
+            loader_of(dataset, recipe=FLOAT, device_dtype="bfloat16", columns=columns)
+        assert raised.value.remedy == "add 'image' to columns, or leave device_dtype out"
+    recipe = [T.Views({"a": T.View([T.RandomResizedCrop(16), T.ToTensor()])})]
+    with pytest.raises(meetpoint.SettingError, match="the columns label contain no pictures"):
+        loader_of(dataset, recipe=recipe, device_dtype="bfloat16", columns=["label"])
+
+
+def test_a_list_of_tensors_that_cannot_be_indexed_is_refused(dataset: str) -> None:
+    for collate in ("list", List(max_size=(64, 64))):
+        with pytest.raises(meetpoint.SettingError, match='collate is "list".* device_out') as raised:
+            loader_of(dataset, collate=collate)
+        assert raised.value.remedy is not None and "set output" in raised.value.remedy
+    loader_of(dataset, collate="list", device_out=None).close()
 
 
 @pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="there is a driver")

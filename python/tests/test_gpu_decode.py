@@ -43,7 +43,7 @@ def test_a_text_that_names_no_gpu_is_refused(dataset: str, device: Any) -> None:
     assert isinstance(raised.value, meetpoint.SettingError)
 
 
-@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), "half", True, "0.5", [1]])
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan"), 10**400, "half", True, "0.5", [1]])
 def test_a_share_that_is_no_part_of_a_batch_is_refused(dataset: str, share: Any) -> None:
     with pytest.raises(ValueError, match="gpu_share is .*a number from 0 to 1") as raised:
         loader_of(dataset, gpu_share=share)
@@ -51,12 +51,13 @@ def test_a_share_that_is_no_part_of_a_batch_is_refused(dataset: str, share: Any)
 
 
 def test_a_share_without_a_gpu_is_refused(dataset: str) -> None:
-    for decode in (None, False):
+    for decode, off in ((None, "gpu_decode is not"), (False, "gpu_decode is False")):
         for share in (0.5, "auto"):
-            with pytest.raises(meetpoint.SettingError, match="gpu_decode is not") as raised:
+            with pytest.raises(meetpoint.SettingError, match=f"gpu_share is set, but {off}") as raised:
                 loader_of(dataset, gpu_decode=decode, gpu_share=share)
             assert raised.value.remedy is not None and "leave gpu_share out" in raised.value.remedy
-        with pytest.raises(meetpoint.SettingError, match="gpu_memory is set"):
+        memory = f"gpu_memory is set, but device_out is not, and {off}"
+        with pytest.raises(meetpoint.SettingError, match=memory):
             loader_of(dataset, gpu_decode=decode, gpu_memory="1GiB")
         loader_of(dataset, gpu_decode=decode).close()
 

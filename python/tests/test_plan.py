@@ -1,5 +1,7 @@
 """Plans, profiles and the cache of prepared samples in Python."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -80,3 +82,71 @@ def test_a_plan_is_made_and_applied_and_refused_for_another_recipe(dataset, tmp_
         meetpoint.plan(RECIPE, dataset, profile=tmp_path / "results.csv", memory_limit=1000)
     with pytest.raises(TypeError, match="needs dataset"):
         meetpoint.Loader(recipe=RECIPE)
+
+
+@pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="there is a driver")
+def test_a_gpu_that_cannot_be_used_is_one_error_and_nothing_is_printed(dataset, capfd):
+    for function in (meetpoint.profile, meetpoint.plan):
+        with pytest.raises(meetpoint.GpuError, match="no NVIDIA driver") as raised:
+            function(RECIPE, dataset, gpu_decode="cuda:0", samples=2, runs=1)
+        assert raised.value.cause == "gpu_no_driver"
+        # An option of another program.
+        assert raised.value.remedy.endswith("(docker: --gpus all)")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_gpu_that_is_false_is_none(dataset):
+    profiled = meetpoint.profile(
+        RECIPE, dataset, samples=2, runs=1, codecs=["none"], gpu_decode=False
+    )
+    assert profiled.results
+    plan = meetpoint.plan(
+        RECIPE, dataset, samples=2, runs=1, gpu_decode=False, step=86_400, device="emulated"
+    )
+    assert "gpu_decode" not in plan.text
+
+
+@pytest.mark.parametrize("step", [float("nan"), float("inf"), 1e308, 10**400, 0, -1.0, 86_401, "1s"])
+def test_a_step_out_of_its_range_is_refused(dataset, step):
+    with pytest.raises(meetpoint.SettingError, match="step is .* above 0 and at most 86400, a day"):
+        meetpoint.plan(RECIPE, dataset, step=step)
+
+
+@pytest.mark.parametrize(
+    "function, wrong",
+    [
+        (meetpoint.profile, {"epochs": 2.5}),
+        (meetpoint.profile, {"samples": 1}),
+        (meetpoint.profile, {"runs": 1001}),
+        (meetpoint.profile, {"samples": 1000}),
+        (meetpoint.profile, {"threads": 2}),
+        (meetpoint.profile, {"threads": ["one"]}),
+        (meetpoint.profile, {"gpu_decode": "tpu"}),
+        (meetpoint.profile, {"batch_size": 4}),
+        (meetpoint.profile, {"confidence": 7}),
+        (meetpoint.profile, {"storage_limit": "much"}),
+        (meetpoint.plan, {"seed": -1}),
+        (meetpoint.plan, {"batch_size": 1000}),
+        (meetpoint.plan, {"step_gpu": "cuda:0"}),
+        (meetpoint.plan, {"goal": "speed"}),
+        (meetpoint.plan, {"force": True}),
+    ],
+)
+def test_a_wrong_argument_is_named_as_in_python(dataset, capfd, function, wrong):
+    (name,) = wrong
+    with pytest.raises(meetpoint.SettingError, match=name) as raised:
+        function(RECIPE, dataset, **wrong)
+    said = str(raised.value)
+    assert "--" not in said and "meetpoint --help" not in said
+    assert raised.value.remedy is not None
+    assert capfd.readouterr() == ("", "")
+
+
+def test_remedies_name_arguments_and_functions(dataset, tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text("")
+    with pytest.raises(meetpoint.SettingError) as raised:
+        meetpoint.plan(RECIPE, dataset, file)
+    assert (raised.value.cause, raised.value.remedy) == ("exists", "replace it with force=True")
+    with pytest.raises(meetpoint.DatasetError, match=r"`meetpoint\.pack\(\)`"):
+        meetpoint.profile(RECIPE, tmp_path / "nowhere")

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from pathlib import Path
 from typing import Any, Iterator, Set
@@ -144,6 +145,32 @@ def test_a_job_of_the_command_starts_its_device(dataset: str, tmp_path: Path) ->
     ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["runs"][0]["totals"]["device_batches"] == 17
+
+
+def test_ctrl_c_ends_a_command_as_it_ends_the_native_program(dataset: str, tmp_path: Path) -> None:
+    job = tmp_path / "job.toml"
+    job.write_text(
+        f'dataset = "{dataset}"\nbatch_size = 4\nepochs = 1000000\nstrategy = "device-only"\n'
+        '[device]\nkind = "emulated"\nallow_shared = true\n'
+        '[[recipe.operation]]\nname = "decode"\n[[recipe.operation]]\nname = "center_crop"\n'
+        "size = 8\n"
+    )
+    # In the background of a shell, SIGINT is ignored unless a handler is set.
+    code = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from meetpoint.__main__ import main
+main()
+"""
+    with python(code, "run", str(job), folder=tmp_path) as process:
+        # The command handles signals before it starts the device.
+        while not children(process.pid):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT)
+    assert process.returncode == 1, errors
+    assert errors.splitlines()[-1] == "interrupted" and "Traceback" not in errors
 
 
 def test_ctrl_c_ends_a_wait_and_leaves_nothing(

@@ -129,6 +129,7 @@ def check(given: Dict[str, Any], further: Dict[str, Any]) -> Checked:
         sizes = [f"{column}_size" for column in pictures] if is_padded else []
         columns = [*pictures, *sizes, "label"]
         settings["columns"] = columns
+    _gpu.check_pictures(given, collate, settings["columns"], [*recipe.views] or ["image"])
     delivery = Delivery(convert, columns, ranges, transform)
     return Checked(
         settings, recipe, sampler, delivery, given_world, world, rendezvous, pin

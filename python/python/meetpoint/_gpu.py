@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Sequence
 
 from . import _native
+from . import collate as _collate
 from ._arguments import whole
 from ._options import size
 from .errors import SettingError
@@ -28,15 +29,17 @@ def settings(given: Dict[str, Any]) -> Optional[_native.GpuArguments]:
     if device is None:
         for name in _NAMES:
             # This one limits the memory of decoding as well.
-            is_used = name == "gpu_memory" and _decodes(given)
+            is_used = name == "gpu_memory" and _is_on(given["gpu_decode"])
             if given[name] is not None and not is_used:
-                decode = ' or gpu_decode="cuda:0"' if name == "gpu_memory" else ""
+                needed, remedy = "device_out is not", 'set device_out="cuda:0"'
+                if name == "gpu_memory":
+                    needed += f", and {_off(given)}"
+                    remedy += ' or gpu_decode="cuda:0"'
                 raise SettingError(
-                    f"{name} is set, but device_out is not",
-                    remedy=f'set device_out="cuda:0"{decode}, or leave {name} out',
+                    f"{name} is set, but {needed}", remedy=f"{remedy}, or leave {name} out"
                 )
         return None
-    device = _name("device_out", device)
+    device = name_of("device_out", device)
     if given["output"] == "numpy":
         raise SettingError(
             f"device_out is {device!r}, but NumPy's arrays are on the host",
@@ -68,14 +71,14 @@ def decoding(given: Dict[str, Any]) -> Optional[_native.DecodeArguments]:
 
     :raises SettingError: an argument out of its range, or one that has no effect.
     """
-    if not _decodes(given):
+    if not _is_on(given["gpu_decode"]):
         if given["gpu_share"] is not None:
             raise SettingError(
-                "gpu_share is set, but gpu_decode is not",
+                f"gpu_share is set, but {_off(given)}",
                 remedy='set gpu_decode="cuda:0", or leave gpu_share out',
             )
         return None
-    device = _name("gpu_decode", given["gpu_decode"])
+    device = name_of("gpu_decode", given["gpu_decode"])
     share = None if given["gpu_share"] is None else _share(given["gpu_share"])
     memory = given["gpu_memory"]
     memory = None if memory is None else size("gpu_memory", memory)
@@ -92,9 +95,36 @@ def decoding(given: Dict[str, Any]) -> Optional[_native.DecodeArguments]:
     }
 
 
-def _decodes(given: Dict[str, Any]) -> bool:
-    """Whether a GPU decodes. ``False`` turns off that of a plan."""
-    return given["gpu_decode"] is not None and given["gpu_decode"] is not False
+def check_pictures(
+    given: Dict[str, Any], collate: _collate.Collate, columns: Sequence[str], pictures: Sequence[str]
+) -> None:
+    """Checks what ``device_out`` requires of pictures; ``pictures`` names their columns.
+
+    :raises SettingError: pictures that cannot be delivered, or none for ``device_dtype``.
+    """
+    if given["device_out"] is None:
+        return
+    if given["device_dtype"] is not None and not set(columns).intersection(pictures):
+        raise SettingError(
+            f"device_dtype is set, but the columns {', '.join(columns)} contain no pictures",
+            remedy=f"add {pictures[0]!r} to columns, or leave device_dtype out",
+        )
+    if isinstance(collate, _collate.List) and given["output"] == "dlpack":
+        raise SettingError(
+            'collate is "list", but the tensors that output="dlpack" gives with device_out cannot '
+            "be indexed",
+            remedy='set output to "torch" or "jax", collate to "pad", or leave device_out out',
+        )
+
+
+def _is_on(gpu_decode: Any) -> bool:
+    """Whether an argument names a GPU that decodes. ``False`` turns off that of a plan."""
+    return gpu_decode is not None and gpu_decode is not False
+
+
+def _off(given: Dict[str, Any]) -> str:
+    """How ``gpu_decode``, which names no GPU, is given."""
+    return "gpu_decode is False" if given["gpu_decode"] is False else "gpu_decode is not"
 
 
 def _share(value: Any) -> Optional[float]:
@@ -105,7 +135,7 @@ def _share(value: Any) -> Optional[float]:
     if not isinstance(value, (bool, str)):
         try:
             share = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             share = -1.0
         if 0.0 <= share <= 1.0:
             return share
@@ -114,8 +144,19 @@ def _share(value: Any) -> Optional[float]:
     )
 
 
-def _name(argument: str, device: Any) -> str:
-    """The text that names a GPU, which torch's devices have too."""
+def name_or_none(argument: str, device: Any) -> Optional[str]:
+    """As :func:`name_of`; ``None`` for ``None`` and ``False``.
+
+    :raises SettingError: it names no GPU.
+    """
+    return name_of(argument, device) if _is_on(device) else None
+
+
+def name_of(argument: str, device: Any) -> str:
+    """The text that names a GPU, which torch's devices have too.
+
+    :raises SettingError: it names none.
+    """
     if type(device).__module__.partition(".")[0] == "torch":
         device = str(device)
     if not isinstance(device, str):

@@ -148,10 +148,13 @@ class Loader(DataLoaderLike[BatchT], Closing):
         consumer, with the same content as on the host. If the recipe ends in ``ToDtype``,
         ``Normalize`` or ``Layout``, bytes are copied, and the GPU executes these operations;
         otherwise :attr:`report` has a notice that says why not. Texts and bytes stay on the host.
-        The output is ``"torch"``, ``"jax"`` or ``"dlpack"``.
+        The output is ``"torch"``, ``"jax"`` or ``"dlpack"``; the last not with ``collate="list"``,
+        whose samples could not be indexed. The GPU memory of a batch is rounded up to a multiple of
+        2 MiB.
     :param gpu_prefetch: batches that are copied to the GPU before they are requested; 2 by default.
     :param gpu_memory: maximum bytes of GPU memory for the batches of ``device_out``, including
-        those in use; ``gpu_decode`` may use the same amount again. 4 GiB by default. If batches use
+        those in use; ``gpu_decode`` may use the same amount again. 4 GiB by default. Each batch
+        takes a multiple of 2 MiB, so this must be a few times its size, rounded up. If batches use
         up the memory for 10 seconds, a :class:`BudgetError` is raised. The CPU decodes samples that
         do not fit into the memory of ``gpu_decode``, for which an eighth as much is page-locked on
         the host.
@@ -159,7 +162,9 @@ class Loader(DataLoaderLike[BatchT], Closing):
         slots of the loader and of spools, and a staging buffer of up to 32 MiB for other batches;
         2 GiB by default.
     :param device_dtype: ``"bfloat16"``: pictures that the recipe makes float32 are bfloat16 on the
-        GPU, rounded to nearest even, for ``"torch"``, ``"jax"`` or ``"dlpack"``.
+        GPU, rounded to nearest even, for ``"torch"``, ``"jax"`` or ``"dlpack"``. An error without a
+        column of pictures, or if the GPU does not convert them. They take half the memory of
+        float32, rounded up to a multiple of 2 MiB for the batch.
     :param gpu_decode: ``"cuda"`` or ``"cuda:INDEX"``: this GPU decodes and transforms a share of
         each batch of the host, to the same bits as the CPU. The CPU prepares the rest, and samples
         that the GPU cannot prepare; :meth:`report` counts both. If the GPU fails during an epoch, a

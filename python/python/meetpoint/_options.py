@@ -74,7 +74,7 @@ def share(name: str, value: Any) -> str:
         return text(name, value)
     try:
         return format(Decimal(repr(float(value))), "f")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise SettingError(
             f"{name} is {value!r}", remedy=f'set {name} to a number or text like "80%"'
         ) from None

@@ -6,21 +6,24 @@ Both run the program of this package as a separate process, whose options are th
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, List, Literal, Mapping, Optional, Sequence, Union
 
-from . import _arguments, _native
-from ._arguments import Recipe, compose
+from . import _arguments, _gpu, _native
+from ._arguments import U32, U64, Recipe, compose, number, whole
 from ._devices import Emulated, Remote
 from ._loader_types import Path
 from ._options import Size
 from ._program import own_command
-from .errors import DatasetError, MeetpointError, SettingError
+from .errors import DatasetError, GpuError, MeetpointError, SettingError
 from .samplers import Sequential, Shuffled
 
 __all__ = ["Plan", "Profile", "plan", "profile"]
@@ -70,7 +73,7 @@ def profile(
     runs: int = 3,
     threads: Sequence[int] = (0,),
     codecs: Sequence[str] = ("none", "lz4", "zstd"),
-    gpu_decode: Optional[str] = None,
+    gpu_decode: Union[str, Literal[False], None] = None,
     batch_size: Optional[int] = None,
     storage_limit: Optional[Size] = None,
     memory_limit: Optional[Size] = None,
@@ -88,7 +91,8 @@ def profile(
     :param runs: runs of each strategy; the decision cannot be certain before two.
     :param threads: numbers of threads; 0 for one per core.
     :param codecs: codecs of stored samples.
-    :param gpu_decode: GPU with which strategies are also measured, such as ``"cuda:0"``.
+    :param gpu_decode: GPU with which strategies are also measured, such as ``"cuda:0"``; none if
+        ``None`` or ``False``.
     :param batch_size: samples in each batch that is measured with this GPU; 32 by default.
     :param storage_limit: maximum number of bytes to store in addition to the dataset.
     :param memory_limit: maximum memory for caches.
@@ -98,15 +102,20 @@ def profile(
     :param csv: file to which all results are saved.
     :param plot: file for a chart, ending in ``.svg`` or ``.html``.
     :raises SettingError: an argument out of its range, or limits that no strategy fits.
+    :raises DatasetError: the dataset cannot be opened or measured.
+    :raises GpuError: the GPU of ``gpu_decode`` cannot be used.
     """
+    gpu = _gpu.name_or_none("gpu_decode", gpu_decode)
+    _require("batch_size", batch_size, "gpu_decode", gpu, "cuda:0")
     with tempfile.TemporaryDirectory() as folder:
         words = ["profile", _recipe_file(recipe, os.path.join(folder, "recipe.toml"))]
-        words += [os.fspath(dataset), f"--epochs={epochs}", f"--samples={samples}"]
-        words += [f"--runs={runs}", f"--threads={','.join(str(it) for it in threads)}"]
-        words += [f"--codecs={','.join(codecs)}", f"--confidence={confidence}", f"--seed={seed}"]
+        words += [os.fspath(dataset), *_numbers(epochs=epochs, seed=seed, runs=runs)]
+        words += _numbers(samples=None if samples == "auto" else samples, batch_size=batch_size)
+        counts = _arguments.items("threads", threads, "numbers")
+        words += [f"--threads={','.join(str(whole('threads', it)) for it in counts)}"]
+        words += [f"--codecs={','.join(codecs)}", f"--confidence={confidence}"]
         words += _sizes(storage_limit=storage_limit, memory_limit=memory_limit)
-        words += [] if gpu_decode is None else [f"--gpu-decode={gpu_decode}"]
-        words += [] if batch_size is None else [f"--batch-size={batch_size}"]
+        words += [] if gpu is None else [f"--gpu-decode={gpu}"]
         words += ["--allow-loss"] if allow_loss else []
         words += _files(temporary=temporary, csv=csv, plot=plot)
         document = _run(words)
@@ -124,7 +133,7 @@ def plan(
     seed: int = 0,
     shuffle: bool = True,
     device: Union[str, Emulated, None] = None,
-    gpu_decode: Optional[str] = None,
+    gpu_decode: Union[str, Literal[False], None] = None,
     step: Optional[float] = None,
     step_gpu: Optional[str] = None,
     goal: str = "time",
@@ -148,8 +157,10 @@ def plan(
     :param profile: results of an earlier profile (``csv=``), instead of measuring.
     :param epochs: number of epochs to plan for.
     :param device: ``"emulated"`` or an :class:`Emulated` that may prepare batches.
-    :param gpu_decode: GPU that may prepare a share of each batch of the host, such as ``"cuda:0"``.
-    :param step: seconds of a training step; without it, the accelerator never waits.
+    :param gpu_decode: GPU that may prepare a share of each batch of the host, such as ``"cuda:0"``;
+        none if ``None`` or ``False``.
+    :param step: seconds of a training step, above 0 and at most 86400, a day; without it, the
+        accelerator never waits.
     :param step_gpu: GPU of the training steps. By default, it is the one that prepares samples, and
         preparing delays the steps.
     :param goal: the quantity to minimise, ``"time"`` or ``"energy"`` (modelled).
@@ -159,24 +170,30 @@ def plan(
     :param runs: runs of each measurement; ``samples``: samples to measure.
     :param force: whether an existing file is replaced.
     :raises SettingError: an argument out of its range, or limits that no strategy fits.
+    :raises DatasetError: the dataset cannot be opened or measured.
+    :raises GpuError: the GPU of ``gpu_decode`` cannot be used.
     """
+    gpu = _gpu.name_or_none("gpu_decode", gpu_decode)
+    other = None if step_gpu is None else _gpu.name_of("step_gpu", step_gpu)
+    _require("step_gpu", other, "step", step, 0.05)
+    _require("force", force or None, "output", output, "plan.toml")
+    step_ns = None if step is None else _step_ns(step)
     with tempfile.TemporaryDirectory() as folder:
         beside = os.path.join(folder, "recipe.toml") if output is None else None
         beside = beside or f"{os.path.abspath(os.fspath(output or ''))}.recipe.toml"
         words = ["plan", _recipe_file(recipe, beside), os.fspath(dataset)]
-        words += [f"--epochs={epochs}", f"--batch-size={batch_size}", f"--seed={seed}"]
+        words += _numbers(epochs=epochs, batch_size=batch_size, seed=seed)
+        words += _numbers(runs=runs, samples=samples)
         words += [f"--goal={goal}", f"--confidence={confidence}"]
         words += [] if shuffle else ["--no-shuffle"]
         words += [] if device is None else [f"--device={_device(device)}"]
-        words += [] if gpu_decode is None else [f"--gpu-decode={gpu_decode}"]
-        words += [] if step is None else [f"--step={round(step * 1e9)}ns"]
-        words += [] if step_gpu is None else [f"--step-gpu={step_gpu}"]
+        words += [] if gpu is None else [f"--gpu-decode={gpu}"]
+        words += [] if step_ns is None else [f"--step={step_ns}ns"]
+        words += [] if other is None else [f"--step-gpu={other}"]
         words += [] if power is None else [f"--power={power}"]
         words += _sizes(storage_limit=storage_limit, memory_limit=memory_limit)
         words += [f"--pin={key}={_pinned(key, value)}" for key, value in (pin or {}).items()]
         words += ["--allow-loss"] if allow_loss else []
-        words += [] if runs is None else [f"--runs={runs}"]
-        words += [] if samples is None else [f"--samples={samples}"]
         words += ["--force"] if force else []
         words += _files(profile=profile, temporary=temporary, output=output)
         document = _run(words)
@@ -243,6 +260,7 @@ def _recipe_file(recipe: Recipe, beside: str) -> str:
 def _device(device: Union[str, Emulated]) -> str:
     if isinstance(device, str):
         return device
+    device.command()  # Raises an error for settings out of their ranges.
     units = {"read_bandwidth": "B/s", "write_bandwidth": "B/s"}
     words = ["emulated"]
     for key in ("cpu_ratio", "read_bandwidth", "write_bandwidth"):
@@ -256,6 +274,44 @@ def _device(device: Union[str, Emulated]) -> str:
 
 def _pinned(key: str, value: Any) -> str:
     return f"{value}B" if key == "cache" and isinstance(value, int) and value else str(value)
+
+
+def _step_ns(step: Any) -> int:
+    """A training step in nanoseconds, at least 1."""
+    try:
+        seconds = number("step", step, 0, _DAY)
+    except SettingError:
+        seconds = 0.0
+    if not seconds:
+        raise SettingError(
+            f"step is {step!r}", remedy=f"set step to seconds above 0 and at most {_DAY}, a day"
+        )
+    return max(1, round(seconds * 1e9))
+
+
+_DAY = 86_400
+"""Longest ``step``, in seconds."""
+
+
+def _require(name: str, value: object, other: str, given: object, example: object) -> None:
+    """Refuses an argument that has no effect without another one."""
+    if value is not None and given is None:
+        remedy = f"set {other}={example!r}, or leave {name} out"
+        raise SettingError(f"{name} has no effect without {other}", remedy=remedy)
+
+
+_RANGES = {"runs": (1, 1000), "samples": (2, U64), "seed": (0, U64)}
+"""Ranges of whole numbers; the others are from 1 to ``U32``."""
+
+
+def _numbers(**values: Any) -> List[str]:
+    """Whole numbers as options; those that are ``None`` are left out."""
+    words: List[str] = []
+    for name, value in values.items():
+        if value is not None:
+            least, most = _RANGES.get(name, (1, U32))
+            words.append(f"--{name.replace('_', '-')}={whole(name, value, most, least)}")
+    return words
 
 
 def _sizes(**limits: Optional[Size]) -> List[str]:
@@ -274,26 +330,75 @@ def _files(**files: Optional[Path]) -> List[str]:
 def _run(words: List[str]) -> Dict[str, Any]:
     """Runs the program; its document, or its error as an exception."""
     command = [*own_command(), "--json", *words]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    # The program draws its progress on a terminal. Elsewhere it writes only notes and errors, and
+    # errors become exceptions.
+    errors = None if os.isatty(2) else subprocess.PIPE
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
     try:
-        printed, _ = process.communicate()
+        printed, notes = process.communicate()
     except BaseException:
         # It removes its temporary files.
         process.send_signal(signal.SIGINT)
-        process.wait()
+        process.communicate()
         raise
+    said = (notes or b"").decode(errors="replace")
     try:
         document: Dict[str, Any] = json.loads(printed)
     except ValueError:
-        raise MeetpointError(f"the program ended with {process.returncode} and no result") from None
+        message = f"the program ended with {process.returncode} and no result"
+        raise MeetpointError(f"{message}: {said.strip()}" if said else message) from None
     error = document.get("error")
     if error is None:
+        sys.stderr.write(said)
         return document
-    message = ": ".join([error["message"], *error.get("because", [])])
-    is_usage = error.get("exit_code") == 2 or error.get("cause") in _SETTINGS
-    kind = SettingError if is_usage else DatasetError
-    raise kind(message, remedy=error.get("remedy"))
+    raise _error(error, words[0])
 
 
-_SETTINGS = ("nothing_fits", "not_measured", "no_device", "nothing_to_cache", "exists")
+def _error(error: Mapping[str, Any], function: str) -> MeetpointError:
+    """The error in a document of ``profile`` or ``plan``."""
+    cause: str = error["cause"]
+    message = _for_python(": ".join([error["message"], *error["because"]]))
+    remedy = None if error["remedy"] is None else _for_python(error["remedy"])
+    if cause == "usage":
+        return SettingError(message, remedy=f"see help(meetpoint.{function})")
+    if error["exit_code"] == 2 or cause in _SETTINGS:
+        return SettingError(message, cause=cause, remedy=remedy)
+    kind = GpuError if cause.startswith("gpu_") else DatasetError
+    return kind(message, cause=cause, remedy=remedy)
+
+
+_SETTINGS = (
+    "batch_too_large",
+    "exists",
+    "gpu_not_measured",
+    "gpu_unused",
+    "gpu_with_cache",
+    "no_device",
+    "no_gpu_watts",
+    "not_measured",
+    "nothing_fits",
+    "nothing_to_cache",
+    "samples_out_of_range",
+    "setting_empty",
+    "setting_out_of_range",
+    "slow_device",
+    "small_cache",
+)
 """Causes of errors that other arguments avoid."""
+
+
+def _for_python(text: str) -> str:
+    """A text in which options and commands are arguments and functions of Python."""
+    return _OPTION.sub(_argument, _COMMAND.sub(r"`meetpoint.\1()`", text))
+
+
+def _argument(match: "re.Match[str]") -> str:
+    """An option as an argument. Commands between backticks, and options of other programs, stay."""
+    name = (match["option"] or "").replace("-", "_")
+    if name not in {*inspect.signature(profile).parameters, *inspect.signature(plan).parameters}:
+        return match[0]
+    return f"{name}=True" if name in ("allow_loss", "force") else name
+
+
+_COMMAND = re.compile(r"`meetpoint (pack|profile|prepare|verify)`")
+_OPTION = re.compile(r"`[^`]*`|('?)--(?P<option>[a-z][a-z-]*)(?: <[^>]*>)?\1")

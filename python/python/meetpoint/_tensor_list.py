@@ -17,7 +17,9 @@ class TensorList:
     is int64 [batch + 1]: the elements of sample i are ``values[offsets[i]:offsets[i + 1]]``, and
     ``shapes[i]`` of int64 [batch, axes] is their shape (for JAX both are int32, unless 64 bits are
     enabled). All are arrays of the type that the loader's ``output`` selects, without a copy.
-    Indexing returns the array of one sample, which views the same memory.
+    Indexing returns the array of one sample, which views the same memory. With
+    ``output="dlpack"``, tensors on a GPU cannot be indexed, so a loader refuses this output together
+    with ``device_out`` and ``collate="list"``.
     """
 
     __slots__ = ("offsets", "shapes", "values")

@@ -101,7 +101,7 @@ class Pad(Collate):
     ) -> None:
         try:
             number = float(fill)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = float("nan")
         if number - number != 0:
             raise SettingError(f"fill is {fill!r}", remedy="set fill to a finite number")
