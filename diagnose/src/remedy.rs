@@ -154,7 +154,10 @@ impl Step {
             Self::Advice { text } => text.clone().into_owned(),
             Self::Run(command) => command.spelled(surface),
             Self::Set { setting, change: Change::Off, purpose: Some(purpose) } => {
-                format!("{purpose} without {}", setting.spelled(surface))
+                match setting.switched_off(surface) {
+                    Some(off) => format!("{purpose} with {off}"),
+                    None => format!("{purpose} without {}", setting.spelled(surface)),
+                }
             }
             Self::Set { setting, change, purpose: Some(purpose) } => {
                 let change = match change {
@@ -232,6 +235,8 @@ mod tests {
         assert_eq!(kind, ["choose one with --from", "choose one with from_="]);
         let anew = with(Setting::Resume, Change::Off);
         assert_eq!(anew, ["choose one without --resume", "choose one without resume=True"]);
+        let gpu = with(Setting::GpuDecode, Change::Off);
+        assert_eq!(gpu, ["choose one with --no-gpu-decode", "choose one with gpu_decode=False"]);
         let skip = with(Setting::OnError, Change::To("skip".into()));
         assert_eq!(skip, ["choose one with --on-error skip", "choose one with on_error=\"skip\""]);
     }

@@ -340,6 +340,14 @@ impl Setting {
         self.name(surface).starts_with("--")
     }
 
+    /// How a setting that is not boolean is switched off: `--no-gpu-decode`, `gpu_decode=False`.
+    pub(crate) fn switched_off(self, surface: Surface) -> Option<&'static str> {
+        (self == Self::GpuDecode).then_some(match surface {
+            Surface::CommandLine => "--no-gpu-decode",
+            Surface::Python => "gpu_decode=False",
+        })
+    }
+
     /// How it is set: `--force` or `--label`, `force=True` or `label=`.
     pub fn spelled(self, surface: Surface) -> String {
         let name = self.name(surface);

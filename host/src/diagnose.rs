@@ -73,7 +73,13 @@ impl Diagnose for Error {
         Some(match self {
             Self::Prepare(source) => return source.remedy(),
             Self::Cache(source) => return source.remedy(),
-            Self::Gpu { source, .. } => return source.remedy(),
+            Self::Gpu { source, .. } => {
+                let on_cpu = Remedy::by("use the CPU alone", Setting::GpuDecode, Change::Off);
+                match source.remedy() {
+                    Some(remedy) => remedy.or_all(on_cpu),
+                    None => on_cpu,
+                }
+            }
             Self::Storage(source) => return source.remedy(),
             Self::Job(source) => return source.remedy(),
             Self::AddressFile(source) => return source.remedy(),

@@ -1,11 +1,14 @@
-//! A measured strategy, and the CSV file that results are saved to and loaded from without loss.
+//! A measured strategy, and (in `file`) the CSV file that results are saved to and loaded from
+//! without loss.
+
+mod file;
+
+pub use file::{CsvError, RowPosition, read_csv, read_json, write_csv};
 
 use crate::enumerate::Strategy;
 use crate::statistics::{normal_quantile, student_quantile};
 use crate::vocabulary::{Cache, Codec, Form, GpuIndex, Point};
-use meetpoint_diagnose::{Command, Diagnose, Remedy};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// How the page cache was bypassed in a cold run, and whether that had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,209 +188,68 @@ impl Measured {
         self.gpu_seconds.is_none().then_some(CsvError::NoGpuSeconds { at, gpu })
     }
 
-    /// A number that is out of range: the column, its value and the permitted range.
-    fn problem(&self) -> Option<(&'static str, f64, &'static str)> {
-        let positive = [
-            ("cold_per_second", self.cold_per_second),
-            ("per_second", self.per_second),
-            ("threads", self.threads as f64),
-            ("dataset_samples", self.dataset_samples as f64),
-            ("samples", self.samples as f64),
-            ("runs", f64::from(self.runs)),
-            ("gpu_seconds", self.gpu_seconds.unwrap_or(1.0)),
-            ("gpu_joules", self.gpu_joules.unwrap_or(1.0)),
+    /// A number that is out of range.
+    fn range_problem(&self, at: RowPosition) -> Option<CsvError> {
+        let numbers = [
+            ("threads", self.threads as f64, COUNT),
+            ("dataset_samples", self.dataset_samples as f64, COUNT),
+            ("samples", self.samples as f64, COUNT),
+            ("runs", f64::from(self.runs), COUNT),
+            ("cold_per_second", self.cold_per_second, RATE),
+            ("per_second", self.per_second, RATE),
+            ("gpu_seconds", self.gpu_seconds.unwrap_or(1.0), GPU_SECONDS),
+            ("gpu_joules", self.gpu_joules.unwrap_or(1.0), GPU_JOULES),
+            ("cpu_seconds", self.cpu_seconds, SAMPLE_SECONDS),
+            ("joules", self.joules.unwrap_or_default(), JOULES),
+            ("cold_deviation", self.cold_deviation, DEVIATION),
+            ("per_second_deviation", self.per_second_deviation, DEVIATION),
+            ("offline_seconds", self.offline_seconds, AMOUNT),
+            ("offline_error", self.offline_error, AMOUNT),
+            ("process_seconds", self.process_seconds, AMOUNT),
+            ("save_seconds", self.save_seconds, AMOUNT),
+            ("stored_bytes", self.stored_bytes, AMOUNT),
+            ("stored_error", self.stored_error, AMOUNT),
+            ("cached_bytes", self.cached_bytes, AMOUNT),
+            ("sampling_error", self.sampling_error, AMOUNT),
+            ("context_switches", self.context_switches, AMOUNT),
+            ("disk_bytes_per_second", self.disk_bytes_per_second.unwrap_or_default(), AMOUNT),
         ];
-        let not_negative = [
-            ("offline_seconds", self.offline_seconds),
-            ("offline_error", self.offline_error),
-            ("process_seconds", self.process_seconds),
-            ("save_seconds", self.save_seconds),
-            ("stored_bytes", self.stored_bytes),
-            ("stored_error", self.stored_error),
-            ("cached_bytes", self.cached_bytes),
-            ("cold_deviation", self.cold_deviation),
-            ("per_second_deviation", self.per_second_deviation),
-            ("sampling_error", self.sampling_error),
-            ("cpu_seconds", self.cpu_seconds),
-            ("context_switches", self.context_switches),
-            ("disk_bytes_per_second", self.disk_bytes_per_second.unwrap_or_default()),
-            ("joules", self.joules.unwrap_or_default()),
-        ];
-        let is_bad = |value: f64| !value.is_finite() || value < 0.0;
-        let zero = positive.into_iter().find(|(_, value)| is_bad(*value) || *value == 0.0);
-        let zero = zero.map(|(name, value)| (name, value, "finite and above 0"));
-        let negative = not_negative.into_iter().find(|(_, value)| is_bad(*value));
-        zero.or(negative.map(|(name, value)| (name, value, "finite and at least 0")))
+        // Not a number is in no range.
+        let is_outside =
+            |(_, value, range): &(&str, f64, Range)| !(range.least..=range.most).contains(value);
+        let (column, value, Range { words, .. }) = numbers.into_iter().find(is_outside)?;
+        Some(CsvError::Range { at, column, value, range: words })
     }
-}
 
-/// The position of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowPosition {
-    /// Line of a CSV file, counted from 1.
-    Line(u64),
-    /// Entry of a JSON document's `results`, counted from 1.
-    Result(u64),
-}
-
-impl fmt::Display for RowPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Line(line) => write!(f, "line {line}"),
-            Self::Result(number) => write!(f, "result {number}"),
-        }
-    }
-}
-
-/// Why a file of results cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum CsvError {
-    /// It is not CSV with the columns of [`Measured`], or a value is not of its column's type.
-    #[error("not a file of results: {reason}")]
-    Csv {
-        /// The parser's message, with the line.
-        reason: String,
-    },
-    /// It has no rows.
-    #[error("no results: the file has only a header")]
-    Empty,
-    /// A value is outside of its range.
-    #[error("{at}: `{column}` is {value}, which is not {range}")]
-    Range {
-        /// The row.
-        at: RowPosition,
-        /// Column.
-        column: &'static str,
-        /// Its value.
-        value: f64,
-        /// The permitted range in words.
-        range: &'static str,
-    },
-    /// Rows belong to different datasets.
-    #[error("{at}: the dataset has {got} samples, but that of the first row has {expected}")]
-    Dataset {
-        /// The row.
-        at: RowPosition,
-        /// Samples of its dataset.
-        got: u64,
-        /// Samples of the first row's dataset.
-        expected: u64,
-    },
-    /// A row without a GPU has a figure of a GPU.
-    #[error("{at}: `{column}` has a value, but `gpu` is empty")]
-    WithoutGpu {
-        /// The row.
-        at: RowPosition,
-        /// The figure.
-        column: &'static str,
-    },
-    /// A row with a GPU lacks the busy time of the GPU.
-    #[error("{at}: `gpu` is {gpu}, but `gpu_seconds` is missing")]
-    NoGpuSeconds {
-        /// The row.
-        at: RowPosition,
-        /// The GPU.
-        gpu: GpuIndex,
-    },
-    /// A row with a GPU is of samples that no GPU prepares.
-    #[error("{at}: `gpu` is {gpu}, but no GPU prepares {what}")]
-    NotOnGpu {
-        /// The row.
-        at: RowPosition,
-        /// The GPU.
-        gpu: GpuIndex,
-        /// Stored form, codec and cache.
-        what: String,
-    },
-}
-
-impl Diagnose for CsvError {
-    fn cause(&self) -> &'static str {
-        match self {
-            Self::Csv { .. } => "results_csv",
-            Self::Empty => "results_empty",
-            Self::Range { .. } => "results_range",
-            Self::Dataset { .. } => "results_dataset",
-            Self::WithoutGpu { .. } | Self::NoGpuSeconds { .. } | Self::NotOnGpu { .. } => {
-                "results_gpu"
+    /// Whether the columns of the operations do not fit the stored form.
+    fn has_wrong_operations(&self) -> bool {
+        match self.form {
+            Form::Prepared | Form::Jpeg => self.operations == 0 || self.operation.is_empty(),
+            Form::Files | Form::Packed | Form::CoefficientsFast | Form::CoefficientsCompact => {
+                self.operations > 0 || !self.operation.is_empty()
             }
         }
     }
-
-    fn remedy(&self) -> Option<Remedy> {
-        Some(match self {
-            Self::Csv { .. }
-            | Self::Empty
-            | Self::WithoutGpu { .. }
-            | Self::NoGpuSeconds { .. }
-            | Self::NotOnGpu { .. } => Remedy::run(Command::ProfileResults),
-            Self::Range { range, .. } => format!("set it to a number that is {range}").into(),
-            Self::Dataset { .. } => "compare strategies on one dataset only".into(),
-        })
-    }
 }
 
-impl From<csv::Error> for CsvError {
-    fn from(error: csv::Error) -> Self {
-        let reason = match error.kind() {
-            csv::ErrorKind::Deserialize { pos, err } => {
-                let line = pos.as_ref().map(|it| format!("line {}: ", it.line()));
-                format!("{}{err}", line.unwrap_or_default())
-            }
-            _ => error.to_string(),
-        };
-        Self::Csv { reason }
-    }
+/// The permitted values of a column.
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    least: f64,
+    most: f64,
+    words: &'static str,
 }
 
-/// Results as CSV with a heading. Numbers have the fewest digits that parse to the same value.
-pub fn write_csv(results: &[Measured]) -> Result<String, CsvError> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    for row in results {
-        writer.serialize(row)?;
-    }
-    let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
-    Ok(String::from_utf8(bytes).expect("names and numbers are UTF-8"))
+const fn range(least: f64, most: f64, words: &'static str) -> Range {
+    Range { least, most, words }
 }
 
-/// Results from the document that `meetpoint profile --json` prints.
-pub fn read_json(text: &str) -> Result<Vec<Measured>, CsvError> {
-    #[derive(Deserialize)]
-    struct Document {
-        results: Vec<Measured>,
-    }
-    let document: Document =
-        serde_json::from_str(text).map_err(|error| CsvError::Csv { reason: error.to_string() })?;
-    checked((1..).map(RowPosition::Result).zip(document.results).collect())
-}
-
-/// Results from [`write_csv`].
-pub fn read_csv(text: &str) -> Result<Vec<Measured>, CsvError> {
-    let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let heading = reader.headers()?.clone();
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record?;
-        let line = record.position().map_or(0, csv::Position::line);
-        rows.push((RowPosition::Line(line), record.deserialize(Some(&heading))?));
-    }
-    checked(rows)
-}
-
-/// Refuses values outside of their ranges, and results of several datasets.
-fn checked(rows: Vec<(RowPosition, Measured)>) -> Result<Vec<Measured>, CsvError> {
-    let expected = rows.first().ok_or(CsvError::Empty)?.1.dataset_samples;
-    let check = |(at, row): (RowPosition, Measured)| {
-        if let Some((column, value, range)) = row.problem() {
-            return Err(CsvError::Range { at, column, value, range });
-        }
-        if let Some(problem) = row.gpu_problem(at) {
-            return Err(problem);
-        }
-        match row.dataset_samples {
-            got if got != expected => Err(CsvError::Dataset { at, got, expected }),
-            _ => Ok(row),
-        }
-    };
-    rows.into_iter().map(check).collect()
-}
+const COUNT: Range = range(1.0, 1e15, "from 1 to 1e15");
+const RATE: Range = range(1e-5, 1e9, "from 1e-5 to 1e9 samples per second");
+const DEVIATION: Range = range(0.0, 1e9, "from 0 to 1e9 samples per second");
+const SAMPLE_SECONDS: Range = range(0.0, 86_400.0, "from 0 to 86400 seconds per sample");
+const GPU_SECONDS: Range = range(1e-12, 86_400.0, "from 1e-12 to 86400 seconds per sample");
+const JOULES: Range = range(0.0, 1e9, "from 0 to 1e9 joules per sample");
+const GPU_JOULES: Range = range(1e-12, 1e9, "from 1e-12 to 1e9 joules per sample");
+/// Bytes, seconds of the whole dataset, and others.
+const AMOUNT: Range = range(0.0, 1e18, "from 0 to 1e18");

@@ -29,6 +29,8 @@ pub enum Deviation {
         /// Achieved over predicted.
         ratio: f64,
     },
+    /// The GPU of the plan prepared no samples.
+    GpuUnused,
     /// More or fewer bytes were read.
     Reads {
         /// Achieved over predicted.
@@ -74,6 +76,10 @@ impl fmt::Display for Deviation {
             Self::GpuTime { ratio } => {
                 write!(f, "the GPU was busy for {ratio:.2} times the predicted time")
             }
+            Self::GpuUnused => write!(
+                f,
+                "the GPU of the plan was not used, so the host prepared its share of the samples"
+            ),
             Self::Reads { ratio } => write!(f, "{ratio:.2} times the predicted bytes were read"),
             Self::Steps { ratio } => {
                 write!(f, "the steps of the accelerator took {ratio:.2} times the predicted time")

@@ -214,12 +214,18 @@ fn deviations(predicted: &ResourceUse, achieved: &ResourceUse, is_filling: bool)
         if it.epoch_seconds > 0.0 { it.host_core_seconds / it.epoch_seconds } else { 0.0 }
     };
     let (had, needed) = (cores(achieved), cores(predicted));
+    // Without the GPU, the host has other work than predicted, so its figures say nothing else.
+    let is_gpu_unused = predicted.gpu_seconds > 0.0 && achieved.gpu_seconds <= 0.0;
     let mut found = Vec::new();
+    if is_gpu_unused {
+        found.push(Deviation::GpuUnused);
+    }
     if !is_filling {
-        if is_notable(host) {
+        if is_notable(host) && !is_gpu_unused {
             found.push(Deviation::HostTime { ratio: host });
         }
-        if epoch > 1.0 && needed > 0.0 && had < needed * (1.0 - NOTABLE) {
+        let has_fewer_cores = epoch > 1.0 && needed > 0.0 && had < needed * (1.0 - NOTABLE);
+        if has_fewer_cores && !is_gpu_unused {
             found.push(Deviation::HostShare { cores: had, predicted_cores: needed });
         }
         let reads = of(|it| it.read_bytes);
@@ -237,7 +243,7 @@ fn deviations(predicted: &ResourceUse, achieved: &ResourceUse, is_filling: bool)
         found.push(Deviation::DeviceTime { ratio: device });
     }
     let gpu = of(|it| it.gpu_seconds);
-    if is_notable(gpu) {
+    if is_notable(gpu) && !is_gpu_unused {
         found.push(Deviation::GpuTime { ratio: gpu });
     }
     let steps = of(|it| it.accelerator_seconds);
@@ -449,6 +455,17 @@ mod tests {
         let grid = compared.grid();
         let gpu = grid.rows.iter().find(|row| row[0] == "GPU").unwrap();
         assert_eq!((gpu[2].as_str(), gpu[4].as_str()), ("60 %", "90 %"));
+    }
+
+    #[test]
+    fn a_run_without_the_gpu_of_the_plan_is_compared_without_blaming_the_host() {
+        let predicted = ResourceUse { gpu_seconds: 6.0, host_core_seconds: 4.0, ..PREDICTED };
+        let used = ResourceUse { epoch_seconds: 20.0, host_core_seconds: 3.0, ..PREDICTED };
+        assert_eq!(deviations(&predicted, &used, false), [Deviation::GpuUnused]);
+        // Other differences are still reported.
+        let steps = ResourceUse { accelerator_seconds: 8.0, ..used };
+        let expected = [Deviation::GpuUnused, Deviation::Steps { ratio: 2.0 }];
+        assert_eq!(deviations(&predicted, &steps, false), expected);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::profile::{CodecName, confidence, limit, load, measured};
 use crate::surface::failure::Fault;
+use crate::surface::units::parse_positive_duration;
 use crate::surface::{Output, chart_files, cores_allowed};
 use anyhow::Context;
 use clap::ValueEnum;
@@ -77,7 +78,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "GPU")]
     gpu_decode: Option<GpuIndex>,
     /// Duration of a training step; without it, the accelerator never waits.
-    #[arg(long, value_name = "TIME", value_parser = step)]
+    #[arg(long, value_name = "TIME", value_parser = parse_positive_duration)]
     step: Option<Duration>,
     /// GPU of the training steps. By default, it is the one that prepares samples, and preparing
     /// delays the steps.
@@ -205,11 +206,6 @@ fn device(text: &str) -> Result<Device, String> {
     Ok(Device { model, table })
 }
 
-fn step(text: &str) -> Result<Duration, String> {
-    parse_duration(text)
-        .ok_or_else(|| format!("\"{text}\" is not a time with a unit, such as 20ms"))
-}
-
 /// The output with `--json`.
 #[derive(Debug, Serialize)]
 struct Document<'a> {
@@ -230,6 +226,11 @@ pub(super) fn run(arguments: &Arguments, output: Output) -> anyhow::Result<()> {
     let mut pins = Pins::default();
     for pin in &arguments.pin {
         pins.set(pin).map_err(|error| anyhow::Error::from(Fault::usage_of(&error)))?;
+    }
+    // The GPUs of a profile are those of its rows.
+    if arguments.profile.is_none() || arguments.gpu_decode.is_some() {
+        let checked = pins.check_gpu(arguments.gpu_decode);
+        checked.map_err(|error| anyhow::Error::from(Fault::usage_of(&error)))?;
     }
     if let Some(path) = arguments.output.as_deref().filter(|it| !arguments.force && it.exists()) {
         let message = format!("{} exists", shown(path));

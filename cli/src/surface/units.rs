@@ -20,9 +20,10 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// Reads `20ms`, `100us`, `1.5s`: a time of at most a day.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("\"{text}\" is not a time; write for example 20ms, 100us or 1.5s");
+    let wrong = |what| format!("\"{text}\" is {what}; write for example 20ms, 100us or 1.5s");
+    let time = units::parse_duration(text).ok_or_else(|| wrong("not a time"))?;
     let day = Duration::from_secs(86_400);
-    units::parse_duration(text).filter(|time| *time <= day).ok_or_else(wrong)
+    Some(time).filter(|time| *time <= day).ok_or_else(|| wrong("more than a day"))
 }
 
 /// Reads a time above zero, of at most a day.
@@ -56,8 +57,11 @@ mod tests {
         for text in ["500MB", "500/s", "0MB/s"] {
             assert!(parse_rate(text).unwrap_err().contains("500MB/s"));
         }
-        for text in ["20", "-1s", "999999s", "s"] {
-            assert!(parse_duration(text).unwrap_err().contains("20ms"));
+        for text in ["20", "-1s", "s"] {
+            assert!(parse_duration(text).unwrap_err().contains("is not a time; write"), "{text}");
+        }
+        for text in ["999999s", "10000000000s"] {
+            assert!(parse_duration(text).unwrap_err().contains("is more than a day"), "{text}");
         }
         assert_eq!(parse_positive_duration("1ns"), Ok(Duration::from_nanos(1)));
         for text in ["0s", "0.0ms", "-0s", "0.1ns"] {

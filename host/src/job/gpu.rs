@@ -4,29 +4,35 @@ use super::JobError;
 use super::table::Table;
 use super::values::BYTES;
 use crate::gpu_decode::GpuDecode;
+use meetpoint_diagnose::Remedy;
 use meetpoint_format::units::{parse_bytes, show_bytes};
 use meetpoint_prepare::gpu::{GpuIndex, GpuMemory, OpenError, ShareChoice};
 use toml::de::DeValue;
 
+/// The text that leaves everything to the CPU.
+const NONE: &str = "none";
 const SHARE: &str = "\"auto\" or a number from 0 to 1";
 
 /// Reads the GPU of a job. A build without GPUs refuses it.
 pub(super) fn read(table: &Table<'_>) -> Result<Option<GpuDecode>, JobError> {
-    let Some(gpu) = table.text("gpu_decode", GpuIndex::EXPECTED)? else {
+    let expected = format!("\"{NONE}\", {}", GpuIndex::EXPECTED);
+    let gpu = table.text("gpu_decode", &expected)?;
+    let Some(gpu) = gpu.filter(|gpu| *gpu != NONE) else {
         return match ["gpu_share", "gpu_memory"].into_iter().find(|key| table.value(key).is_some())
         {
             None => Ok(None),
             Some(key) => {
-                let problem = format!("`{key}` is set, but `gpu_decode` is not");
+                let problem = format!("`{key}` is set, but `gpu_decode` names no GPU");
                 let remedy = format!("set gpu_decode = \"cuda:0\", or leave `{key}` out");
                 Err(table.fault_at(key, problem, remedy))
             }
         };
     };
-    let gpu = gpu.parse().map_err(|_| table.wrong_at("gpu_decode", GpuIndex::EXPECTED))?;
+    let gpu = gpu.parse().map_err(|_| table.wrong_at("gpu_decode", expected))?;
     if cfg!(not(feature = "cuda")) {
         let problem = format!("`gpu_decode` is {gpu}, but {}", OpenError::NotBuilt);
-        return Err(table.fault_at("gpu_decode", problem, OpenError::NOT_BUILT_REMEDY));
+        let remedy = Remedy::from(OpenError::NOT_BUILT_REMEDY).or("leave `gpu_decode` out");
+        return Err(table.fault_at("gpu_decode", problem, remedy));
     }
     let share = share(table)?.unwrap_or_default();
     let memory_bytes = table.quantity("gpu_memory", parse_bytes, BYTES)?;

@@ -3,6 +3,7 @@
 
 use crate::support::device::{Behaviour, FakeDevice};
 use crate::support::{config, consume, dataset, mixed, pack, picture, recipe, sorted, views};
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_format::column::ColumnNames;
 use meetpoint_format::recipe::Recipe;
 use meetpoint_gpu::{Compute, Error as GpuError, Hooked, Hooks, Launch, subject};
@@ -510,8 +511,15 @@ fn a_gpu_that_is_not_there_refuses_the_loader() {
     // Beyond the number of GPUs of any machine.
     let gpu_decode = Some(GpuDecode::new(GpuIndex(60_000)));
     let refused = Loader::open(LoaderConfig { gpu_decode, ..config(folder.path()) });
-    let Err(Error::Gpu { gpu: GpuIndex(60_000), source }) = refused else {
-        panic!("{refused:?}");
+    let error = refused.unwrap_err();
+    let remedy = error.remedy().unwrap();
+    for (surface, off) in
+        [(Surface::CommandLine, "--no-gpu-decode"), (Surface::Python, "gpu_decode=False")]
+    {
+        assert!(remedy.spelled(surface).ends_with(off), "{remedy:?}");
+    }
+    let Error::Gpu { gpu: GpuIndex(60_000), source } = error else {
+        panic!("{error:?}");
     };
     let is_built = !matches!(source, OpenError::NotBuilt);
     assert_eq!(is_built, cfg!(feature = "cuda"));

@@ -27,6 +27,12 @@ pub enum PlanError {
         /// As given.
         text: String,
     },
+    /// The value is fixed twice.
+    #[error("{key} is fixed more than once")]
+    RepeatedPin {
+        /// The key.
+        key: String,
+    },
     /// The key cannot be fixed.
     #[error("a plan has no value {key:?}")]
     UnknownPin {
@@ -66,6 +72,25 @@ pub enum PlanError {
         gpu: GpuIndex,
         /// The stored form.
         what: String,
+    },
+    /// The profile has rows of this form with a GPU, but none of the CPU alone.
+    #[error("the profile has no measurement of {what} without a GPU")]
+    CpuNotMeasured {
+        /// The stored form.
+        what: String,
+        /// A GPU with which it was measured.
+        gpu: GpuIndex,
+    },
+    /// The fixed GPU is not the one that is measured.
+    #[error(
+        "gpu is fixed to {pinned}, but {}",
+        measured.map_or_else(|| "no GPU is measured".to_owned(), |gpu| format!("{gpu} is measured"))
+    )]
+    OtherGpuPinned {
+        /// The fixed GPU.
+        pinned: GpuIndex,
+        /// The GPU that is measured.
+        measured: Option<GpuIndex>,
     },
     /// Both a GPU and a cache are fixed.
     #[error("the GPU is fixed to {gpu} and a cache is fixed, and no GPU prepares cached samples")]
@@ -162,10 +187,15 @@ impl Diagnose for PlanError {
             Self::NoEpochs => "no_epochs",
             Self::BatchTooLarge { .. } => "batch_too_large",
             Self::Confidence(_) => "confidence",
-            Self::PinSyntax { .. } | Self::UnknownPin { .. } | Self::PinValue { .. } => "pin",
+            Self::PinSyntax { .. }
+            | Self::RepeatedPin { .. }
+            | Self::UnknownPin { .. }
+            | Self::PinValue { .. } => "pin",
             Self::NotMeasured { .. } => "not_measured",
             Self::NeedsDevice { .. } => "no_device",
             Self::GpuNotMeasured { .. } => "gpu_not_measured",
+            Self::CpuNotMeasured { .. } => "cpu_not_measured",
+            Self::OtherGpuPinned { .. } => "other_gpu_pinned",
             Self::GpuWithCache { .. } => "gpu_with_cache",
             Self::NoGpuWatts { .. } => "no_gpu_watts",
             Self::NothingToCache { .. } => "nothing_to_cache",
@@ -187,8 +217,10 @@ impl Diagnose for PlanError {
             }
             Self::Confidence(_) => Remedy::set(Setting::Confidence, Change::To("0.95".to_owned())),
             Self::PinSyntax { .. } => "write KEY=VALUE, such as workers=2".into(),
+            Self::RepeatedPin { key } => format!("fix {key} once").into(),
             Self::UnknownPin { key, known: keys } => known(key, keys).into(),
             Self::PinValue { key, expected, .. } => format!("set {key} to {expected}").into(),
+            Self::NotMeasured { measured, .. } if measured.is_empty() => "profile it".into(),
             Self::NotMeasured { measured, .. } => {
                 format!("choose one of {}, or profile it", measured.join(", ")).into()
             }
@@ -196,6 +228,13 @@ impl Diagnose for PlanError {
             Self::GpuNotMeasured { gpu, .. } => {
                 Remedy::by("profile it", Setting::GpuDecode, Change::To(gpu.to_string()))
                     .or("choose another stored form or GPU")
+            }
+            Self::CpuNotMeasured { gpu, .. } => {
+                Remedy::from(format!("fix gpu to {gpu}")).or_run(Command::ProfileResults)
+            }
+            Self::OtherGpuPinned { pinned, .. } => {
+                Remedy::by("measure it", Setting::GpuDecode, Change::To(pinned.to_string()))
+                    .or("fix another GPU, or none")
             }
             Self::GpuWithCache { .. } => "leave out one of the two".into(),
             Self::NoGpuWatts { .. } => Remedy::by(

@@ -5,7 +5,7 @@ use super::alternatives::Alternative;
 use super::choose::{Change, PlanChoice, RankedAlternative};
 use super::gpu::{GpuEnergy, competes, watts};
 use super::model::EpochPrediction;
-use super::{Aim, Request};
+use super::{Aim, GpuPin, Request};
 use crate::vocabulary::{Codec, Form};
 use meetpoint_format::units::show_bytes;
 use meetpoint_scheduler::StrategyName;
@@ -71,24 +71,36 @@ pub struct Reasons {
 /// The reasons of the best plan.
 pub fn reasons(request: &Request, chosen: &PlanChoice) -> Reasons {
     let best = chosen.best();
-    let pinned = |is_pinned: bool, reason: String| match is_pinned {
-        true => "Fixed by the user.".to_owned(),
-        false => reason,
-    };
     let pins = &request.pins;
     let all = count(request.epochs.into(), "epoch");
-    let is_fixed = pins.stored.is_some() || pins.codec.is_some();
+    let codec = pins.codec.map(|it| format!("the codec to {}", it.name()));
+    let form = pins.stored.as_ref().map(|it| format!("the stored form to {it}"));
+    let form: Vec<String> = form.into_iter().chain(codec).collect();
+    let strategy_name = pins.strategy.map(|it| format!("the strategy to {}", it.as_str()));
+    let cache_bytes = pins.cache.map(|it| match it {
+        0 => "the cache to none".to_owned(),
+        bytes => format!("the cache to {}", show_bytes(bytes)),
+    });
     Reasons {
-        stored: pinned(is_fixed, stored(request, chosen, &all)),
-        strategy: pinned(pins.strategy.is_some(), strategy(request, chosen)),
-        workers: pinned(pins.workers.is_some(), workers(request, best)),
-        prefetch: pinned(pins.prefetch.is_some(), prefetch(best)),
-        cache: pinned(pins.cache.is_some(), cache(request, best)),
+        stored: fixed((!form.is_empty()).then(|| form.join(" and ")))
+            .unwrap_or_else(|| stored(request, chosen, &all)),
+        strategy: fixed(strategy_name).unwrap_or_else(|| strategy(request, chosen)),
+        workers: fixed(pins.workers.map(|it| format!("the background threads to {it}")))
+            .unwrap_or_else(|| workers(request, best)),
+        prefetch: fixed(pins.prefetch.map(|it| format!("the prefetched batches to {it}")))
+            .unwrap_or_else(|| prefetch(best)),
+        cache: fixed(cache_bytes).unwrap_or_else(|| cache(request, best)),
         gpu: match pins.gpu {
-            Some(_) => Some(pinned(true, String::new())),
+            Some(GpuPin::None) => fixed(Some("the GPU to none".to_owned())),
+            Some(GpuPin::Gpu(gpu)) => fixed(Some(format!("the GPU to {gpu}"))),
             None => chosen.gpu_energy.map(|energy| gpu(request, chosen, energy)),
         },
     }
+}
+
+/// The reason for values that the user fixed.
+fn fixed(values: Option<String>) -> Option<String> {
+    values.map(|values| format!("The user fixed {values}."))
 }
 
 fn stored(request: &Request, chosen: &PlanChoice, epochs: &str) -> String {

@@ -17,6 +17,9 @@ use meetpoint_sim::{EpochOutcome, run};
 const BATCHES_MAX: u32 = 2048;
 /// Number of samples that a device reads concurrently.
 const DEVICE_READS: f64 = 32.0;
+/// Maximum seconds of a simulated batch or step; longer ones are scaled, because the scheduler has
+/// work in every second.
+const SECONDS_MAX: f64 = 100.0;
 /// Seed of a simulation; times are constant, so only ties depend on it.
 const SEED: u64 = 0;
 
@@ -93,6 +96,29 @@ struct Rate {
 /// A way of preparing samples: from which form and codec, with which cache and GPU.
 type Prepared<'a> = (&'a Point, Codec, Cache, Option<GpuIndex>);
 
+impl Rate {
+    /// The measured rate, which a GPU limits: it cannot be busy for longer than samples take.
+    fn of(row: &Measured, cache: Cache) -> Self {
+        let per_second = match cache {
+            Cache::Cold => row.cold_per_second,
+            Cache::Page | Cache::Application => row.per_second,
+        };
+        let gpu_seconds = row.gpu_seconds.unwrap_or_default();
+        Self {
+            // Without a GPU, the limit is infinite.
+            per_second: per_second.min(1.0 / gpu_seconds),
+            cpu_seconds: row.cpu_seconds,
+            gpu_seconds,
+            gpu_joules: row.gpu_joules.unwrap_or_default(),
+        }
+    }
+
+    /// Share of the time in which the GPU is busy.
+    fn gpu_share(&self) -> f64 {
+        self.per_second * self.gpu_seconds
+    }
+}
+
 /// The rate with a given number of threads: interpolated between measured numbers, and that of the
 /// nearest one outside of their range.
 fn rate(
@@ -105,15 +131,7 @@ fn rate(
     };
     let mut rows: Vec<&Measured> = results.iter().filter(of_form).collect();
     rows.sort_by_key(|row| row.threads);
-    let of = |row: &Measured| Rate {
-        per_second: match cache {
-            Cache::Cold => row.cold_per_second,
-            Cache::Page | Cache::Application => row.per_second,
-        },
-        cpu_seconds: row.cpu_seconds,
-        gpu_seconds: row.gpu_seconds.unwrap_or_default(),
-        gpu_joules: row.gpu_joules.unwrap_or_default(),
-    };
+    let of = |row: &Measured| Rate::of(row, cache);
     let threads = threads.max(1) as usize;
     let after = rows.iter().position(|row| row.threads >= threads);
     match after {
@@ -129,10 +147,12 @@ fn rate(
             let share = (threads - low.threads) as f64 / (high.threads - low.threads) as f64;
             let mix = |low: f64, high: f64| low + share * (high - low);
             let (low, high) = (of(low), of(high));
+            let per_second = mix(low.per_second, high.per_second);
             Some(Rate {
-                per_second: mix(low.per_second, high.per_second),
+                per_second,
                 cpu_seconds: mix(low.cpu_seconds, high.cpu_seconds),
-                gpu_seconds: mix(low.gpu_seconds, high.gpu_seconds),
+                // Not between the seconds of both, which could exceed the time of a sample.
+                gpu_seconds: mix(low.gpu_share(), high.gpu_share()) / per_second,
                 gpu_joules: mix(low.gpu_joules, high.gpu_joules),
             })
         }
@@ -182,8 +202,7 @@ pub fn predict(
     let Alternative { point, codec, is_as_it_is, cache, .. } = alternative;
     let stored = row(results, point, *codec, Cache::Cold);
     let (Some(stored), Some((first, later))) = (stored, rates(results, alternative)) else {
-        let measured = results.iter().map(|it| it.point().to_string()).collect();
-        return Err(PlanError::NotMeasured { what: point.to_string(), measured });
+        return Err(not_measured(results, alternative));
     };
     let bytes = stored.stored_bytes / stored.dataset_samples as f64;
     let hits = cache.as_ref().map_or(0.0, |cache| cache.hit_share);
@@ -221,6 +240,26 @@ pub fn predict(
             energy.epoch(samples, &later),
         ],
     })
+}
+
+/// Why there is no rate of an alternative.
+fn not_measured(results: &[Measured], alternative: &Alternative) -> PlanError {
+    let Alternative { point, codec, .. } = alternative;
+    let cold = |it: &&Measured| it.cache == Cache::Cold;
+    let mut of_form = results.iter().filter(|it| it.point() == *point && it.codec == *codec);
+    if alternative.gpu.is_none()
+        && let Some(gpu) = of_form.clone().filter(cold).find_map(|it| it.gpu)
+        && !of_form.any(|it| it.cache == Cache::Cold && it.gpu.is_none())
+    {
+        return PlanError::CpuNotMeasured { what: point.to_string(), gpu };
+    }
+    let mut measured: Vec<String> = Vec::new();
+    for name in results.iter().filter(cold).map(|it| it.point().to_string()) {
+        if name != point.to_string() && !measured.contains(&name) {
+            measured.push(name);
+        }
+    }
+    PlanError::NotMeasured { what: format!("{point} with the cache cold"), measured }
 }
 
 /// Refuses a device that takes longer for a batch than the host alone for an epoch: no epoch would
@@ -318,8 +357,6 @@ fn epoch(
     let scale = batches as f64 / f64::from(simulated);
     // The last batch may be short.
     let full = samples as f64 / (batches as f64 * size);
-    let span = |seconds: f64| Span((seconds * 1e9).round().max(1.0) as u64);
-    let constant = |seconds: f64| Distribution::Constant(span(seconds));
     let threads = f64::from(alternative.workers.max(1));
     let uses_device = alternative.strategy != StrategyName::HostOnly;
     let stretched = match request.device.filter(|_| uses_device) {
@@ -338,18 +375,26 @@ fn epoch(
         false => 0.0,
     };
     let step = request.step_ns as f64 * 1e-9 + delay;
+    let of_device = request.device.filter(|_| uses_device).map(|model| {
+        let reads = (size / DEVICE_READS).ceil() + 1.0;
+        let latency = model.latency_ns as f64 * 1e-9 * reads;
+        (model, device.cpu_seconds * size * full / model.cpu_ratio + latency)
+    });
+    let longest = of_device.map_or(0.0, |(_, seconds)| seconds).max(preparation).max(step);
+    // Seconds of this machine in a simulated second.
+    let unit = (longest / SECONDS_MAX).max(1.0);
+    let span = |seconds: f64| Span((seconds / unit * 1e9).round().max(1.0) as u64);
+    let constant = |seconds: f64| Distribution::Constant(span(seconds));
+    let bandwidth = |per_second: u64| Bandwidth((per_second as f64 * unit) as u64);
     let mut scenario = Scenario::new(simulated, constant(preparation), constant(step));
     scenario.strategy = alternative.strategy;
     scenario.host.workers = alternative.workers;
     scenario.host.prefetch = alternative.prefetch;
-    if let Some(model) = request.device.filter(|_| uses_device) {
-        let reads = (size / DEVICE_READS).ceil() + 1.0;
-        let latency = model.latency_ns as f64 * 1e-9 * reads;
-        let mut simulated =
-            Device::new(constant(device.cpu_seconds * size * full / model.cpu_ratio + latency));
+    if let Some((model, seconds)) = of_device {
+        let mut simulated = Device::new(constant(seconds));
         simulated.spool_slots = Some(model.spool_slots.max(1));
-        simulated.read_bandwidth = model.read_bytes_per_second.map(Bandwidth);
-        simulated.write_bandwidth = model.write_bytes_per_second.map(Bandwidth);
+        simulated.read_bandwidth = model.read_bytes_per_second.map(bandwidth);
+        simulated.write_bandwidth = model.write_bytes_per_second.map(bandwidth);
         scenario.devices.push(simulated);
     }
     scenario.storage.read_bytes = Bytes((bytes * size * full).round() as u64);
@@ -358,15 +403,15 @@ fn epoch(
     let outcome = run(&scenario, SEED).map_err(|error| PlanError::Simulation(error.to_string()))?;
     let simulated = outcome.epochs.first();
     let simulated = simulated.ok_or_else(|| PlanError::Simulation("it has no epoch".to_owned()))?;
-    Ok(in_full(simulated, scale, (host, size * full, bytes)))
+    Ok(in_full(simulated, (scale, unit), (host, size * full, bytes)))
 }
 
 fn in_full(
     epoch: &EpochOutcome,
-    scale: f64,
+    (scale, unit): (f64, f64),
     (host, samples, bytes): (Rate, f64, f64),
 ) -> EpochPrediction {
-    let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9 * scale;
+    let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9 * unit * scale;
     let sum = |of: fn(&meetpoint_sim::RankOutcome) -> u32| {
         epoch.ranks.iter().map(|rank| f64::from(of(rank))).sum::<f64>() * scale
     };

@@ -65,6 +65,9 @@ impl Pins {
             let (least, most) = (range.start(), range.end());
             parsed.ok_or_else(|| wrong(format!("a whole number from {least} to {most}")))
         };
+        if self.is_fixed(key) {
+            return Err(PlanError::RepeatedPin { key: key.to_owned() });
+        }
         match key {
             "stored" if value.is_empty() => return Err(wrong("the name of a form".to_owned())),
             "stored" => self.stored = Some(value.to_owned()),
@@ -97,6 +100,36 @@ impl Pins {
         }
         Ok(())
     }
+
+    /// Whether a value has been fixed.
+    fn is_fixed(&self, key: &str) -> bool {
+        let Self { stored, codec, cache, workers, prefetch, strategy, gpu } = self;
+        match key {
+            "stored" => stored.is_some(),
+            "codec" => codec.is_some(),
+            "cache" => cache.is_some(),
+            "workers" => workers.is_some(),
+            "prefetch" => prefetch.is_some(),
+            "strategy" => strategy.is_some(),
+            "gpu" => gpu.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Refuses a fixed GPU that is not measured, before anything is. `measured`: the GPU with which
+    /// forms are measured, or whose rows of a profile are used.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError::OtherGpuPinned`].
+    pub fn check_gpu(&self, measured: Option<GpuIndex>) -> Result<(), PlanError> {
+        match self.gpu {
+            Some(GpuPin::Gpu(pinned)) if measured != Some(pinned) => {
+                Err(PlanError::OtherGpuPinned { pinned, measured })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,10 +154,17 @@ mod tests {
             gpu: Some(GpuPin::Gpu(GpuIndex(1))),
         };
         assert_eq!(pins, expected);
-        pins.set("cache=0").unwrap();
-        assert_eq!(pins.cache, Some(0));
-        pins.set("gpu=none").unwrap();
-        assert_eq!(pins.gpu, Some(GpuPin::None));
+        for text in ["cache=0", "gpu=none", "workers=2"] {
+            let key = text.split_once('=').unwrap().0.to_owned();
+            assert_eq!(pins.set(text), Err(PlanError::RepeatedPin { key }));
+        }
+        assert_eq!(pins, expected);
+        let fixed = |text: &str| {
+            let mut pins = Pins::default();
+            pins.set(text).map(|()| pins)
+        };
+        assert_eq!(fixed("cache=0").unwrap().cache, Some(0));
+        assert_eq!(fixed("gpu=none").unwrap().gpu, Some(GpuPin::None));
         let refused = |text: &str| Pins::default().set(text).unwrap_err();
         assert!(matches!(refused("workers"), PlanError::PinSyntax { .. }));
         assert!(
@@ -140,6 +180,23 @@ mod tests {
             "gpu=1",
         ] {
             assert!(matches!(refused(text), PlanError::PinValue { .. }), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fixed_gpu_that_is_not_measured_is_refused() {
+        let check = |text: &str, measured| {
+            let mut pins = Pins::default();
+            pins.set(text).unwrap();
+            pins.check_gpu(measured)
+        };
+        let refused = |measured| Err(PlanError::OtherGpuPinned { pinned: GpuIndex(0), measured });
+        assert_eq!(check("gpu=cuda:0", None), refused(None));
+        assert_eq!(check("gpu=cuda:0", Some(GpuIndex(1))), refused(Some(GpuIndex(1))));
+        for (text, measured) in
+            [("gpu=cuda:0", Some(GpuIndex(0))), ("gpu=none", None), ("workers=1", None)]
+        {
+            assert_eq!(check(text, measured), Ok(()), "{text}");
         }
     }
 }

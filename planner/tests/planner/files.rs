@@ -1,6 +1,7 @@
 //! Results saved as CSV and loaded again.
 
 use crate::measured;
+use meetpoint_diagnose::{Diagnose, Surface};
 use meetpoint_planner::results::{CacheDrop, CsvError, RowPosition};
 use meetpoint_planner::{Cache, Codec, Form, GpuIndex, Measured, read_csv, read_json, write_csv};
 use proptest::prelude::*;
@@ -32,15 +33,21 @@ prop_compose! {
             stored_error: numbers[3] / 7.0,
             cached_bytes: numbers[4],
             cold_deviation: numbers[5] * 1e-12,
-            per_second_deviation: numbers[6],
+            per_second_deviation: numbers[6] * 1e-6,
             sampling_error: numbers[7] / 1e16,
-            cpu_seconds: numbers[8],
+            cpu_seconds: numbers[8] * 1e-11,
             context_switches: numbers[9],
             peak_memory_bytes: u64::from(counts[4]) << 31,
             disk_bytes_per_second: disk,
             cache_drop: drop,
             joules,
-            ..measured(form, numbers[10], numbers[11] + 0.1, numbers[12] + 0.1, numbers[13])
+            ..measured(
+                form,
+                numbers[10],
+                numbers[11] / 1e7 + 0.1,
+                numbers[12] / 1e7 + 0.1,
+                numbers[13],
+            )
         }
     }
 }
@@ -100,7 +107,91 @@ fn a_file_that_is_none_of_results_is_refused_with_what_is_wrong() {
         matches!(refused, Err(CsvError::Dataset { at: it, got: 1001, expected: 1000 }) if it == at)
     );
     let unknown = one().replace(",none,", ",lz5,");
-    assert!(matches!(read_csv(&unknown), Err(CsvError::Csv { .. })));
+    let refused = read_csv(&unknown);
+    assert!(
+        matches!(&refused, Err(CsvError::Value { column, .. }) if column == "codec"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_refused_with_its_row_and_column() {
+    let text = two();
+    let line = text.lines().nth(2).unwrap();
+    let heading: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    let rows = read_csv(&text).unwrap();
+    for (column, value) in [
+        ("form", "file"),
+        ("threads", "-1"),
+        ("cache", "hot"),
+        ("per_second", "x"),
+        ("cache_drop", "x"),
+        ("joules", "x"),
+        ("gpu", "tpu"),
+        ("gpu_seconds", "x"),
+    ] {
+        let index = heading.iter().position(|it| *it == column).unwrap();
+        let mut fields: Vec<&str> = line.split(',').collect();
+        fields[index] = value;
+        let refused = read_csv(&text.replace(line, &fields.join(","))).unwrap_err();
+        let is_named = matches!(
+            &refused, CsvError::Value { at: RowPosition::Line(3), column: it, value: text, .. }
+                if it == column && *text == format!("{value:?}")
+        );
+        assert!(is_named, "{column}: {refused}");
+        assert!(refused.remedy().unwrap().spelled(Surface::CommandLine).contains(column));
+        let mut document = serde_json::json!({ "results": rows });
+        document["results"][1][column] = value.into();
+        let refused = read_json(&document.to_string()).unwrap_err();
+        let is_named = matches!(
+            &refused, CsvError::Value { at: RowPosition::Result(2), column: it, .. } if it == column
+        );
+        assert!(is_named, "{column}: {refused}");
+    }
+    let mut document = serde_json::json!({ "results": rows });
+    document["results"][1].as_object_mut().unwrap().remove("codec");
+    let refused = read_json(&document.to_string()).unwrap_err();
+    assert!(matches!(&refused, CsvError::Csv { reason } if reason.starts_with("result 2: ")));
+}
+
+#[test]
+fn numbers_that_no_machine_measures_are_refused_with_their_range() {
+    let row = || on_gpu(measured(Form::Packed, 3.0, 125.0, 130.0, 101_000.0));
+    let gpu_seconds = |seconds| Measured { gpu_seconds: Some(seconds), ..row() };
+    let gpu_joules = |joules| Measured { gpu_joules: Some(joules), ..row() };
+    for (wrong, column) in [
+        (gpu_seconds(1e9), "gpu_seconds"),
+        (gpu_seconds(1e308), "gpu_seconds"),
+        (gpu_joules(1e308), "gpu_joules"),
+        (Measured { per_second: 1e-9, ..row() }, "per_second"),
+        (Measured { cold_per_second: 1e-9, ..row() }, "cold_per_second"),
+        (Measured { per_second: 1e308, ..row() }, "per_second"),
+        (Measured { cpu_seconds: 1e308, ..row() }, "cpu_seconds"),
+        (Measured { offline_seconds: 1e308, ..row() }, "offline_seconds"),
+    ] {
+        let refused = read_csv(&write_csv(&[row(), wrong]).unwrap()).unwrap_err();
+        let is_range = matches!(
+            refused, CsvError::Range { at: RowPosition::Line(3), column: it, .. } if it == column
+        );
+        assert!(is_range, "{refused}");
+        assert!(refused.to_string().len() < 100, "{refused}");
+    }
+    assert_eq!(read_csv(&write_csv(&[gpu_seconds(86_400.0)]).unwrap()).unwrap().len(), 1);
+}
+
+#[test]
+fn operations_that_do_not_fit_the_form_are_refused() {
+    let row = || measured(Form::Prepared, 3.0, 125.0, 130.0, 101_000.0);
+    for wrong in [
+        Measured { operations: 0, ..row() },
+        Measured { operation: String::new(), ..row() },
+        Measured { form: Form::Packed, ..row() },
+        on_gpu(Measured { operations: 0, operation: String::new(), ..row() }),
+    ] {
+        let refused = read_csv(&write_csv(&[wrong]).unwrap()).unwrap_err();
+        let at = RowPosition::Line(2);
+        assert!(matches!(refused, CsvError::Operations { at: it, .. } if it == at), "{refused}");
+    }
 }
 
 /// A file with a row of the CPU, and one of a GPU.
@@ -153,7 +244,7 @@ fn wrong_figures_of_a_gpu_are_refused_with_the_line() {
         "{without}"
     );
     let unknown = refused(&two().replace("cuda:1", "tpu"));
-    assert!(unknown.to_string().starts_with("not a file of results: line 3: "), "{unknown}");
+    assert!(matches!(&unknown, CsvError::Value { column, .. } if column == "gpu"), "{unknown}");
     let row = on_gpu(measured(Form::Packed, 3.0, 125.0, 130.0, 101_000.0));
     for row in [
         Measured { cache: Cache::Application, ..row.clone() },

@@ -221,7 +221,7 @@ fn a_fixed_gpu_is_that_of_the_plan() {
     let none = choose(&with(FAST), &with_pins(&["gpu=none"])).unwrap();
     assert!(none.ranked.iter().all(|it| it.alternative.gpu.is_none()));
     let said = sentences(&with_pins(&["gpu=none"]), &none).join(" ");
-    assert!(said.contains("Fixed by the user."), "{said}");
+    assert!(said.contains("The user fixed the GPU to none."), "{said}");
     let refused = |pins: &[&str]| choose(&with(FAST), &with_pins(pins)).unwrap_err();
     let (gpu, what) = (GpuIndex(1), "any form".to_owned());
     assert_eq!(refused(&["gpu=cuda:1"]), PlanError::GpuNotMeasured { gpu, what });
@@ -230,4 +230,73 @@ fn a_fixed_gpu_is_that_of_the_plan() {
     assert_eq!(refused_form, PlanError::GpuNotMeasured { gpu, what });
     assert_eq!(refused(&["gpu=cuda:0", "cache=1GiB"]), PlanError::GpuWithCache { gpu });
     assert_eq!(Pins::KEYS.last(), Some(&"gpu"));
+}
+
+#[test]
+fn a_gpu_is_never_busy_for_longer_than_the_epoch() {
+    // At 10 s for each sample, the measured rates cannot be right.
+    let slow = with(Figures { gpu_seconds: 10.0, ..FAST });
+    let chosen = choose(&slow, &request()).unwrap();
+    assert_eq!(chosen.best().alternative.gpu, None);
+    let later = on_gpu(&chosen).prediction.later;
+    assert!(is_near(later.seconds, SAMPLES * 10.0), "{later:?}");
+    assert!(is_near(later.gpu_seconds, later.seconds));
+    // Nor between two measured numbers of threads that keep it busy all the time.
+    let mut results = with(FAST);
+    for row in results.iter_mut().filter(|row| row.gpu.is_some()) {
+        let per_second = if row.threads == 1 { 100.0 } else { 1000.0 };
+        (row.cold_per_second, row.per_second) = (per_second, per_second);
+        (row.gpu_seconds, row.threads) = (Some(1.0 / per_second), 3 * row.threads - 2);
+    }
+    let pins = packed(&["gpu=cuda:0", "workers=2"]);
+    let later = choose(&results, &pins).unwrap().best().prediction.later;
+    assert!(is_near(later.seconds, SAMPLES / 400.0), "{later:?}");
+    assert!(is_near(later.gpu_seconds, later.seconds), "{later:?}");
+}
+
+#[test]
+fn the_longest_samples_and_steps_give_a_plan() {
+    let slow = with(Figures { gpu_seconds: 86_400.0, ..FAST });
+    let request = Request { step_ns: 86_400_000_000_000, ..packed(&["gpu=cuda:0"]) };
+    let later = choose(&slow, &request).unwrap().best().prediction.later;
+    let step = 86_400.0 + 32.0 * 86_400.0;
+    assert!(is_near(later.seconds, BATCHES * step), "{later:?}");
+    assert!(is_near(later.gpu_seconds, SAMPLES * 86_400.0), "{later:?}");
+    let longest = Request { step_ns: u64::MAX, ..packed(&["gpu=none"]) };
+    let later = choose(&slow, &longest).unwrap().best().prediction.later;
+    assert!(is_near(later.seconds, BATCHES * u64::MAX as f64 * 1e-9), "{later:?}");
+}
+
+#[test]
+fn a_profile_of_a_gpu_alone_lacks_the_cpu() {
+    let results: Vec<Measured> = with(FAST).into_iter().filter(|it| it.gpu.is_some()).collect();
+    let (what, gpu) = ("packed".to_owned(), GpuIndex(0));
+    let refused = choose(&results, &request()).unwrap_err();
+    assert_eq!(refused, PlanError::CpuNotMeasured { what, gpu });
+    choose(&results, &Request { pins: pinned(&["gpu=cuda:0"]), ..request() }).unwrap();
+    // Other forms are listed once.
+    let mut results = profile();
+    results.retain(|it| it.form != Form::Packed || it.cache != Cache::Cold);
+    let PlanError::NotMeasured { measured, .. } = choose(&results, &request()).unwrap_err() else {
+        panic!("packed files were not measured from the drive");
+    };
+    let mut once = measured.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert!(once.len() == measured.len() && !once.contains(&"packed".to_owned()), "{measured:?}");
+}
+
+#[test]
+fn what_the_user_fixed_is_named() {
+    let pins = ["stored=packed", "codec=none", "cache=0", "gpu=cuda:0", "workers=2"];
+    let request = Request { pins: pinned(&pins), ..request() };
+    let said = sentences(&request, &choose(&with(FAST), &request).unwrap());
+    for part in [
+        "the stored form to packed and the codec to none",
+        "the cache to none",
+        "the GPU to cuda:0",
+    ] {
+        let sentence = format!("The user fixed {part}.");
+        assert_eq!(said.iter().filter(|it| **it == sentence).count(), 1, "{said:?}");
+    }
 }

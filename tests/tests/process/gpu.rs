@@ -65,7 +65,8 @@ fn a_gpu_that_cannot_be_opened_ends_the_run_with_a_remedy() {
         for program in ["profile", "plan"] {
             planning(program, "cuda:0").refused(&["GPU cuda:0", "no NVIDIA driver", "install"]);
         }
-        run(of_job.path(), &[]).refused(&["job.toml:1:14", "no NVIDIA driver", "install"]);
+        let parts = ["job.toml:1:14", "no NVIDIA driver", "install", "--no-gpu-decode"];
+        run(of_job.path(), &[]).refused(&parts);
         let plain = folder("");
         run(plain.path(), &["--gpu-decode", "cuda:0"]).refused(&["no NVIDIA driver", "install"]);
     }

@@ -44,7 +44,10 @@ fn a_plan_is_explained_written_applied_and_compared_with_the_run() {
         assert!(done.stdout.contains(part), "{part} in {done:?}");
     }
     let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
-    assert!(text.contains("# Fixed by the user.\nworkers = 2\n"), "{text}");
+    assert!(
+        text.contains("# The user fixed the background threads to 2.\nworkers = 2\n"),
+        "{text}"
+    );
     run(folder, &["run", "--plan", "plan.toml", "--report", "out"]).success();
     let report = report(folder);
     let ran = &report["runs"][0];
@@ -93,6 +96,12 @@ fn a_plan_with_a_gpu_is_a_job_with_it_and_is_compared_with_a_run_without() {
     let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
     assert!(text.contains("\ngpu_decode = \"cuda:0\"\n"), "{text}");
     assert!(!text.contains("\n[plan.offline]\n"), "{text}");
+    planned(folder, &["--step", "10000000000s"]).refused(&["--step", "more than a day"]);
+    planned(folder, &["--pin", "gpu=none", "--pin", "gpu=cuda:0"]).refused(&["more than once"]);
+    let pinned = ["--gpu-decode", "cuda:0", "--pin", "gpu=cuda:1"];
+    planned(folder, &pinned).refused(&["gpu is fixed to cuda:1, but cuda:0 is measured"]);
+    let words = ["plan", "imagenet-resnet@2", "small.set", "--pin", "gpu=cuda:0"];
+    run(folder, &words).refused(&["no GPU is measured", "--gpu-decode cuda:0"]);
     // No power model of a GPU that draws no watts.
     planned(folder, &["--goal", "energy"]).refused(&["draws no watts", "--power"]);
     planned(folder, &["--goal", "energy", "--power", "server-h100"]).success();
@@ -102,9 +111,10 @@ fn a_plan_with_a_gpu_is_a_job_with_it_and_is_compared_with_a_run_without() {
     let plan = &report["runs"][0]["plan"];
     assert!(plan["predicted"]["gpu_seconds"].as_f64().unwrap() > 0.0, "{plan}");
     assert_eq!(plan["achieved"]["gpu_seconds"], 0.0);
+    assert_eq!(plan["deviations"][0]["kind"], "gpu_unused", "{plan}");
     planned(folder, &["--pin", "gpu=none", "-o", "cpu.toml"]).success();
     let text = std::fs::read_to_string(folder.join("cpu.toml")).unwrap();
-    assert!(text.contains("# No GPU. Fixed by the user.\n"), "{text}");
+    assert!(text.contains("# No GPU. The user fixed the GPU to none.\n"), "{text}");
     assert!(!text.contains("gpu_decode"), "{text}");
     // A wrong figure is refused with the file and the line.
     let results = std::fs::read_to_string(folder.join("results.csv")).unwrap();

@@ -11,9 +11,14 @@ fn a_gpu_needs_a_build_that_can_use_one_and_a_share_needs_a_gpu() {
         let (place, text) = place_and_text(&format!("dataset = \"s\"\nbatch_size = 1\n{key}"));
         assert_eq!(place.map(|(line, _)| line), Some(3), "{text}");
         let name = key.split(' ').next().unwrap();
-        assert!(text.contains(&format!("`{name}` is set, but `gpu_decode` is not")), "{text}");
+        assert!(
+            text.contains(&format!("`{name}` is set, but `gpu_decode` names no GPU")),
+            "{text}"
+        );
         assert!(text.contains("set gpu_decode"), "{text}");
     }
+    let none = parse(&format!("dataset = \"s\"\nbatch_size = 1\ngpu_decode = \"none\"\n{RECIPE}"));
+    assert_eq!(none.unwrap().gpu_decode, None);
     let wrong = "dataset = \"s\"\nbatch_size = 1\ngpu_share = 7\ngpu_decode = \"tpu\"";
     assert_eq!(place_and_text(wrong).0, Some((4, 14)), "the first key is named first");
     let lines = "dataset = \"s\"\nbatch_size = 1\ngpu_decode = \"cuda:1\"";
