@@ -96,12 +96,19 @@ fn a_plan_with_a_gpu_is_a_job_with_it_and_is_compared_with_a_run_without() {
     let text = std::fs::read_to_string(folder.join("plan.toml")).unwrap();
     assert!(text.contains("\ngpu_decode = \"cuda:0\"\n"), "{text}");
     assert!(!text.contains("\n[plan.offline]\n"), "{text}");
-    planned(folder, &["--step", "10000000000s"]).refused(&["--step", "more than a day"]);
-    planned(folder, &["--pin", "gpu=none", "--pin", "gpu=cuda:0"]).refused(&["more than once"]);
+    // Wrong usage, before anything is measured.
+    let misused = |done: Finished, parts: &[&str]| {
+        assert_eq!(done.code(), Some(2), "{done:?}");
+        for part in parts {
+            assert!(done.stderr.contains(part), "{part} in {done:?}");
+        }
+    };
+    misused(planned(folder, &["--step", "10000000000s"]), &["--step", "more than a day"]);
+    misused(planned(folder, &["--pin", "gpu=none", "--pin", "gpu=cuda:0"]), &["more than once"]);
     let pinned = ["--gpu-decode", "cuda:0", "--pin", "gpu=cuda:1"];
-    planned(folder, &pinned).refused(&["gpu is fixed to cuda:1, but cuda:0 is measured"]);
+    misused(planned(folder, &pinned), &["gpu is fixed to cuda:1, but cuda:0 is measured"]);
     let words = ["plan", "imagenet-resnet@2", "small.set", "--pin", "gpu=cuda:0"];
-    run(folder, &words).refused(&["no GPU is measured", "--gpu-decode cuda:0"]);
+    misused(run(folder, &words), &["no GPU is measured", "--gpu-decode cuda:0"]);
     // No power model of a GPU that draws no watts.
     planned(folder, &["--goal", "energy"]).refused(&["draws no watts", "--power"]);
     planned(folder, &["--goal", "energy", "--power", "server-h100"]).success();
