@@ -62,7 +62,7 @@ pub(crate) fn of_host(py: Python<'_>, error: &HostError) -> PyErr {
         HostError::Thread(_) | HostError::EpochFailed => plain(py, "MeetpointError", said),
         HostError::Gpu { gpu, source } => {
             let message = format!("gpu_decode: {gpu} cannot be used: {source}");
-            raise(py, "GpuError", ProblemText::new(message, source), ErrorLocation::default())
+            raise(py, "GpuError", ProblemText::new(message, error), ErrorLocation::default())
         }
         HostError::Resume { .. } => plain(py, "StateError", said),
         _ => plain(py, "SettingError", said),
