@@ -2,6 +2,7 @@
 
 use crate::exceptions::{ErrorLocation, ProblemText, plain, raise};
 use meetpoint_format::recipe::Dtype;
+use meetpoint_format::units::show_bytes_at_least;
 use meetpoint_gpu::Error;
 use meetpoint_host::delivery::{
     CudaBatch, CudaMemory, CudaStage, Delivered, DeliveryError, DeliveryLimits, DeliveryUse, Split,
@@ -104,7 +105,8 @@ impl GpuSettings {
         let device = gpu_index(py, "device_out", &device)?;
         if pinned < DeliveryLimits::STAGING_BYTES_MIN {
             let message = format!("gpu_pinned_memory is {pinned} bytes");
-            let remedy = "set gpu_pinned_memory to at least \"8MiB\", or leave it out";
+            let least = show_bytes_at_least(DeliveryLimits::STAGING_BYTES_MIN);
+            let remedy = format!("set gpu_pinned_memory to at least {least}, or leave it out");
             return Err(plain(py, "SettingError", (message, remedy)));
         }
         let staging_bytes = pinned.min(DeliveryLimits::default().staging_bytes);
@@ -194,8 +196,8 @@ pub(crate) struct Gpu {
 impl Gpu {
     pub(crate) fn open(settings: GpuSettings, stop: StopHandle) -> Result<Self, GpuFailure> {
         let GpuSettings { device, limits, packages, split, .. } = &settings;
-        let opened =
-            { open_cuda(*device, split, *limits, packages.clone(), &|| stop.is_stopped()) };
+        let is_stopped = || stop.is_stopped();
+        let opened = open_cuda(*device, split, *limits, packages.clone(), &is_stopped);
         let stage = opened.map_err(|error| GpuFailure {
             device: *device,
             batch: None,

@@ -49,6 +49,9 @@ def test_arguments_that_contradict_each_other_are_refused(dataset: str) -> None:
         loader_of(dataset, gpu_prefetch=-1)
     with pytest.raises(meetpoint.SettingError, match="gpu_memory"):
         loader_of(dataset, gpu_memory="much")
+    with pytest.raises(meetpoint.SettingError, match="gpu_pinned_memory is 1048576 bytes") as raised:
+        loader_of(dataset, gpu_pinned_memory="1MiB")
+    assert raised.value.remedy is not None and "at least 8 MiB" in raised.value.remedy
 
 
 @pytest.mark.parametrize(

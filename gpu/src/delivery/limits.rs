@@ -15,10 +15,14 @@ pub(super) const END_AFTER: Duration = Duration::from_secs(5);
 /// Timeout of the first kernels, which are run when a delivery is opened.
 pub(super) const OPEN_AFTER: Duration = Duration::from_secs(60);
 
+/// Bytes of a chunk of page-locked memory for staging: large enough for the full rate of the bus,
+/// small enough that the first copy begins soon.
+pub(super) const CHUNK_BYTES: usize = 4 << 20;
+
 /// Limits of a [`Delivery`](super::Delivery).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryLimits {
-    /// Maximum page-locked memory for staging; at least 8 MiB are used.
+    /// Maximum page-locked memory for staging; at least [`Self::STAGING_BYTES_MIN`] are used.
     pub staging_bytes: u64,
     /// Maximum memory of loaders to page-lock, from which batches are copied directly.
     pub locked_bytes: u64,
@@ -32,8 +36,9 @@ pub struct DeliveryLimits {
 }
 
 impl DeliveryLimits {
-    /// Minimum page-locked memory for staging.
-    pub const STAGING_BYTES_MIN: u64 = 8 << 20;
+    /// Minimum page-locked memory for staging: two chunks, so that one is filled while the other
+    /// is copied.
+    pub const STAGING_BYTES_MIN: u64 = 2 * CHUNK_BYTES as u64;
 }
 
 impl Default for DeliveryLimits {

@@ -1,15 +1,11 @@
 //! Page-locked memory through which batches are copied: chunks, each of which is refilled once the
 //! copy of its content is done.
 
-use super::limits::{DeliveryError, HUNG_AFTER};
+use super::limits::{CHUNK_BYTES, DeliveryError, DeliveryLimits, HUNG_AFTER};
 use super::streams::{Event, Streams};
 use crate::{DeviceMemory, HostMemory};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
-
-/// Bytes of a chunk: large enough for the full rate of the bus, small enough that the first copy
-/// begins soon.
-const CHUNK_BYTES: usize = 4 << 20;
 
 /// Chunks, used in turn.
 #[derive(Debug)]
@@ -29,10 +25,11 @@ struct Chunk<E> {
 }
 
 impl<E: Event> Staging<E> {
-    /// At least two chunks, so that one is filled while the other is copied.
+    /// With a limit, or [`DeliveryLimits::STAGING_BYTES_MIN`] if that is more.
     pub(super) fn new(limit_bytes: u64) -> Self {
-        let chunks_max = usize::try_from(limit_bytes / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
-        Self { chunks: VecDeque::new(), chunks_max: chunks_max.max(2), waited: Duration::ZERO }
+        let bytes = limit_bytes.max(DeliveryLimits::STAGING_BYTES_MIN);
+        let chunks_max = usize::try_from(bytes / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
+        Self { chunks: VecDeque::new(), chunks_max, waited: Duration::ZERO }
     }
 
     /// Bytes that are allocated.

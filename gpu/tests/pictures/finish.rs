@@ -1,9 +1,10 @@
 //! Erasing on finished tensors, and mixtures of the samples of a batch.
 
 use crate::compare::{compare, png, recipe, start};
-use meetpoint_format::recipe::{Dtype, Layout, MixPartner, TensorSpec};
+use crate::program::{mix_partner, sample_mix};
+use meetpoint_format::recipe::{Dtype, Layout, TensorSpec};
 use meetpoint_gpu::Compute;
-use meetpoint_gpu::delivery::{BatchMix, MixedFormat, Mixing, Partner, SampleMix};
+use meetpoint_gpu::delivery::{BatchMix, MixedFormat, Mixing};
 use meetpoint_kernels::{
     BatchId, BatchMixer, BatchProgram, BatchTensors, Cpu, Encoded, SampleId,
     SampleMix as KernelMix, SamplePreparer,
@@ -124,7 +125,7 @@ fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
         let steps = programs.iter().map(|program| {
             let mixes = batch.len();
             batch.extend(mixes_of(program).iter().flat_map(|mix| sample_mix(*mix).bytes()));
-            BatchMix { partner: partner(program.partner), mixes }
+            BatchMix { partner: mix_partner(program.partner), mixes }
         });
         steps.collect()
     };
@@ -147,23 +148,4 @@ fn compare_batch(compute: &mut dyn Compute, operations: &[&str], samples: u64) {
     mixer.mix(id, with, &mut || ()).expect("nothing interrupts it");
     assert!(got[..images.len()] == images, "{operations:?} of {samples}");
     assert!(got[labels_at..] == labels, "labels of {operations:?} of {samples}");
-}
-
-/// The partners with which the samples of a batch are mixed.
-fn partner(from: MixPartner) -> Partner {
-    match from {
-        MixPartner::Previous => Partner::Previous,
-        MixPartner::Mirrored => Partner::Mirrored,
-    }
-}
-
-/// The mix of a sample.
-fn sample_mix(from: KernelMix) -> SampleMix {
-    match from {
-        KernelMix::Keep => SampleMix::Keep,
-        KernelMix::Blend { own, partner } => SampleMix::Blend { own, partner },
-        KernelMix::Paste { top, bottom, left, right } => {
-            SampleMix::Paste { top, bottom, left, right }
-        }
-    }
 }

@@ -9,6 +9,7 @@ mod finish;
 #[path = "../../../kernels/tests/every_operation/generate.rs"]
 mod generate;
 mod geometry;
+#[expect(unreachable_pub, reason = "the other crate exports part of it")]
 #[path = "../../../prepare/src/gpu/program.rs"]
 mod program;
 mod warps;

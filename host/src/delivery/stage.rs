@@ -4,13 +4,14 @@ use super::split::{GpuElement, Split, SplitConversion, SplitMixing};
 use crate::Batch;
 use crate::page_locks::{LockBudget, Unlocked};
 use meetpoint_format::column::{Column, ColumnKind, ColumnSource};
-use meetpoint_format::recipe::{Layout, MixPartner, Operation, SoftLabels, TensorSpec};
+use meetpoint_format::recipe::{Layout, Operation, SoftLabels, TensorSpec};
 use meetpoint_gpu::Error;
 use meetpoint_gpu::delivery::{
     BatchMix, Delivered, Delivery, DeliveryError, DeliveryLimits, DeviceBatch, MixedFormat, Mixing,
-    Partner, Piece, SampleMix, Streams, Target,
+    Piece, SampleMix, Streams, Target,
 };
-use meetpoint_kernels::{BatchMixer, BatchProgram, SampleMix as KernelMix};
+use meetpoint_kernels::{BatchMixer, BatchProgram};
+use meetpoint_prepare::gpu::{mix_partner, sample_mix};
 
 /// What columns begin at a multiple of: enough for every kernel, and for tensors of cuBLAS.
 const ALIGNMENT: usize = 256;
@@ -100,10 +101,7 @@ impl Mixer {
         pictures.clear();
         labels.clear();
         for BatchProgram { partner, mixes, label_mixes } in programs {
-            let partner = match partner {
-                MixPartner::Previous => Partner::Previous,
-                MixPartner::Mirrored => Partner::Mirrored,
-            };
+            let partner = mix_partner(*partner);
             for (mixes, steps) in [(mixes, &mut *pictures), (label_mixes, &mut *labels)] {
                 let mixes = small.add(mixes.iter().flat_map(|mix| sample_mix(*mix).bytes()));
                 steps.push(BatchMix { partner, mixes });
@@ -129,16 +127,6 @@ impl Mixer {
 /// Number of operations that an operation contains and that contain none, or 1.
 fn innermost(operation: &Operation) -> usize {
     operation.content().iter().map(innermost).sum::<usize>().max(1)
-}
-
-fn sample_mix(from: KernelMix) -> SampleMix {
-    match from {
-        KernelMix::Keep => SampleMix::Keep,
-        KernelMix::Blend { own, partner } => SampleMix::Blend { own, partner },
-        KernelMix::Paste { top, bottom, left, right } => {
-            SampleMix::Paste { top, bottom, left, right }
-        }
-    }
 }
 
 impl<S: Streams> DeliveryStage<S> {

@@ -24,5 +24,6 @@ pub use meetpoint_gpu::{Error as GpuError, GpuIndex, NotAGpu};
 pub use memory::GpuMemory;
 pub use offload::GpuOffload;
 pub use open::open_gpu;
+pub use program::{mix_partner, sample_mix};
 pub use refusal::OpenError;
 pub use share::{NotAShare, ShareChoice};

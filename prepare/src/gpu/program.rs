@@ -1,6 +1,7 @@
 //! Programs of pictures in the form that the crate for GPUs takes. It decides nothing.
 
-use meetpoint_format::recipe::Layout;
+use meetpoint_format::recipe::{Layout, MixPartner};
+use meetpoint_gpu::delivery::{Partner, SampleMix};
 use meetpoint_gpu::pictures::{
     Axis, Change, ColourSpace, ErasedValues, Erasure, NoiseRange, PositionMap, Program, Region,
     Stage, TensorFormat, Turn, WarpForm,
@@ -141,4 +142,22 @@ fn erasure(from: &meetpoint_kernels::Erasure) -> Erasure {
         From::Noise { key } => ErasedValues::Noise { key },
     };
     Erasure { top, left, height, width, values }
+}
+
+/// The partner with which each sample of a batch is mixed.
+pub fn mix_partner(from: MixPartner) -> Partner {
+    match from {
+        MixPartner::Previous => Partner::Previous,
+        MixPartner::Mirrored => Partner::Mirrored,
+    }
+}
+
+/// How a sample of a batch is mixed.
+pub fn sample_mix(from: meetpoint_kernels::SampleMix) -> SampleMix {
+    use meetpoint_kernels::SampleMix as From;
+    match from {
+        From::Keep => SampleMix::Keep,
+        From::Blend { own, partner } => SampleMix::Blend { own, partner },
+        From::Paste { top, bottom, left, right } => SampleMix::Paste { top, bottom, left, right },
+    }
 }

@@ -369,6 +369,7 @@ def _error(error: Mapping[str, Any], function: str) -> MeetpointError:
 
 _SETTINGS = (
     "batch_too_large",
+    "cpu_not_measured",
     "exists",
     "gpu_not_measured",
     "gpu_unused",
@@ -378,6 +379,7 @@ _SETTINGS = (
     "not_measured",
     "nothing_fits",
     "nothing_to_cache",
+    "other_gpu_pinned",
     "samples_out_of_range",
     "setting_empty",
     "setting_out_of_range",
